@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { Ended } from "./outcome.ts";
+
+/** Declares an event once: its type, version and data. The schema, the TypeScript type and the stored form derive from it. */
+export function defineEvent<const Type extends string, const Version extends number, Shape extends z.ZodRawShape>(
+  type: Type,
+  version: Version,
+  shape: Shape,
+) {
+  return z.object({ type: z.literal(type), version: z.literal(version), at: z.iso.datetime(), data: z.object(shape) });
+}
+
+export const SandboxCreated = defineEvent("sandbox.created", 1, {
+  sandbox: SandboxId,
+  runtime: RuntimeName,
+  warnings: z.array(z.string()),
+});
+export const SandboxPaused = defineEvent("sandbox.paused", 1, { sandbox: SandboxId });
+export const SandboxResumed = defineEvent("sandbox.resumed", 1, { sandbox: SandboxId });
+export const SandboxSnapshotted = defineEvent("sandbox.snapshotted", 1, { sandbox: SandboxId, snapshot: SnapshotId });
+export const SandboxEnded = defineEvent("sandbox.ended", 1, {
+  sandbox: SandboxId,
+  why: z.enum(["destroyed", "orphaned", "lost"]),
+});
+export const CommandStarted = defineEvent("command.started", 1, {
+  sandbox: SandboxId,
+  ref: ProcessRef,
+  pid: z.int(),
+  argv: z.array(z.string()),
+});
+/** Bytes that are not UTF-8 travel as base64. */
+export const CommandOutput = defineEvent("command.output", 1, {
+  sandbox: SandboxId,
+  ref: ProcessRef,
+  stream: z.enum(["stdout", "stderr"]),
+  offset: z.int(),
+  encoding: z.enum(["utf8", "base64"]),
+  text: z.string(),
+});
+export const CommandEnded = defineEvent("command.ended", 1, { sandbox: SandboxId, ref: ProcessRef, ended: Ended });
+
+export const SandboxEvent = z.discriminatedUnion("type", [
+  SandboxCreated,
+  SandboxPaused,
+  SandboxResumed,
+  SandboxSnapshotted,
+  SandboxEnded,
+  CommandStarted,
+  CommandOutput,
+  CommandEnded,
+]);
+export type SandboxEvent = z.infer<typeof SandboxEvent>;

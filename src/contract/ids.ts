@@ -1,0 +1,15 @@
+import { z } from "zod";
+
+/** `sb_` and 12 lower-case base-32 characters: fits a host name, a cgroup name and a socket path. */
+export const SandboxId = z.string().regex(/^sb_[a-z2-7]{12}$/, "a sandbox id looks like sb_k3v7q2m5x4ab");
+export type SandboxId = z.infer<typeof SandboxId>;
+
+export const SnapshotId = z.string().regex(/^sn_[a-z2-7]{12}$/, "a snapshot id looks like sn_k3v7q2m5x4ab");
+export type SnapshotId = z.infer<typeof SnapshotId>;
+
+/** Names a process inside a sandbox; chosen by the host, remembered by the guest. */
+export const ProcessRef = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, "1 to 64 letters, digits or . _ : -");
+export type ProcessRef = z.infer<typeof ProcessRef>;
+
+export const RuntimeName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, "lower-case letters, digits and dashes");
+export type RuntimeName = z.infer<typeof RuntimeName>;

@@ -1,0 +1,154 @@
+import { z } from "zod";
+import { RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+
+const MIB = 1024 * 1024;
+
+/** A path inside a sandbox: absolute, no NUL, no `..`, at most 4,095 bytes. */
+export const SandboxPath = z
+  .string()
+  .refine((path) => path.startsWith("/"), "must be absolute")
+  .refine((path) => !path.includes("\0"), "must not contain NUL")
+  .refine((path) => !path.split("/").includes(".."), "must not contain ..")
+  .refine((path) => Buffer.byteLength(path) <= 4095, "must be at most 4,095 bytes");
+export type SandboxPath = z.infer<typeof SandboxPath>;
+
+export const Template = z.discriminatedUnion("kind", [
+  /** The machine's own toolchain, read-only. */
+  z.object({ kind: z.literal("host") }),
+  /** A rootfs folder, an OCI layout, a docker-archive, or a reference (`docker` runtime: the engine's image name). */
+  z.object({ kind: z.literal("image"), reference: z.string().min(1).max(4096) }),
+  z.object({ kind: z.literal("snapshot"), id: SnapshotId }),
+]);
+export type Template = z.infer<typeof Template>;
+
+export const WorkspaceAccess = z.enum(["overlay", "rw", "ro"]);
+export type WorkspaceAccess = z.infer<typeof WorkspaceAccess>;
+
+export const WorkspaceMount = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("empty") }),
+  /** `overlay`: visible, writable inside, never changed outside. */
+  z.object({ kind: z.literal("folder"), path: z.string().min(1), access: WorkspaceAccess.default("overlay") }),
+]);
+export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
+
+/**
+ * Limits asked for. An absent one takes the default where the runtime can enforce it; one that is present and cannot be
+ * enforced is refused with `unsupported`.
+ */
+export const LimitsRequest = z.object({
+  cpus: z.number().positive().max(1024).optional(),
+  memoryBytes: z
+    .int()
+    .min(4 * MIB)
+    .optional(),
+  pids: z.int().min(1).max(4_000_000).optional(),
+  diskBytes: z.int().min(MIB).optional(),
+  /** How long one command may run unless its own timeout is shorter. */
+  wallClockMs: z.int().positive().optional(),
+  /** How many bytes one command may write before it is ended. */
+  outputBytes: z.int().positive().optional(),
+});
+export type LimitsRequest = z.infer<typeof LimitsRequest>;
+
+export const defaultLimits = {
+  cpus: 2,
+  memoryBytes: 4096 * MIB,
+  pids: 1000,
+  wallClockMs: 30 * 60_000,
+  tmpBytes: 512 * MIB,
+} as const;
+
+export const NetworkPolicy = z.discriminatedUnion("mode", [z.object({ mode: z.literal("none") })]);
+export type NetworkPolicy = z.infer<typeof NetworkPolicy>;
+
+export const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a variable's name is letters, digits and _");
+
+export const SandboxSpec = z.strictObject({
+  template: Template.default({ kind: "host" }),
+  workspace: WorkspaceMount.default({ kind: "empty" }),
+  limits: LimitsRequest.default({}),
+  network: NetworkPolicy.default({ mode: "none" }),
+  /** Given to every command; a command's own variables win. */
+  env: z
+    .record(
+      EnvName,
+      z
+        .string()
+        .max(131_072)
+        .refine((value) => !value.includes("\0"), "must not contain NUL"),
+    )
+    .default({}),
+  /** Whether `user: "root"` and `sudo` work inside. */
+  allowRoot: z.boolean().default(false),
+  /** Paths inside that are made read-only, or hidden. */
+  readOnlyPaths: z.array(SandboxPath).max(64).default([]),
+  deniedPaths: z.array(SandboxPath).max(64).default([]),
+  tmpBytes: z.int().min(MIB).default(defaultLimits.tmpBytes),
+  /** Lives on after its creator; otherwise it is removed with it. */
+  keep: z.boolean().default(false),
+  labels: z.record(z.string().max(64), z.string().max(256)).default({}),
+});
+export type SandboxSpec = z.infer<typeof SandboxSpec>;
+/** What a caller writes: everything optional. */
+export type SandboxSpecInput = z.input<typeof SandboxSpec>;
+
+/** The limits in force, after defaults; null means not enforced, and `warnings` of the sandbox says why. */
+export const Limits = z.object({
+  cpus: z.number().nullable(),
+  memoryBytes: z.number().nullable(),
+  pids: z.number().nullable(),
+  diskBytes: z.number().nullable(),
+  wallClockMs: z.number(),
+  outputBytes: z.number().nullable(),
+});
+export type Limits = z.infer<typeof Limits>;
+
+export const SandboxState = z.enum(["pending", "creating", "running", "paused", "completing", "completed", "failed"]);
+export type SandboxState = z.infer<typeof SandboxState>;
+
+export const SandboxInfo = z.object({
+  id: SandboxId,
+  runtime: RuntimeName,
+  state: SandboxState,
+  createdAt: z.iso.datetime(),
+  template: Template,
+  workspace: WorkspaceMount,
+  limits: Limits,
+  network: NetworkPolicy,
+  allowRoot: z.boolean(),
+  keep: z.boolean(),
+  labels: z.record(z.string(), z.string()),
+  /** What was asked for by default and cannot be enforced here, each as a sentence. */
+  warnings: z.array(z.string()),
+});
+export type SandboxInfo = z.infer<typeof SandboxInfo>;
+
+export const SandboxStats = z.object({
+  cpuMs: z.number().nullable(),
+  memoryBytes: z.number().nullable(),
+  memoryKills: z.number().nullable(),
+  processes: z.number(),
+  diskBytes: z.number().nullable(),
+  /** Where the figures come from: the host's accounting, or the sandbox's own word. */
+  source: z.enum(["host", "guest"]),
+});
+export type SandboxStats = z.infer<typeof SandboxStats>;
+
+/** What a runtime can enforce and do on this machine. Data, so that nothing has to be tried to be known. */
+export const Capabilities = z.object({
+  /** How strong the wall is: 0 none, 1 shared kernel, 2 user-space kernel, 3 own kernel. */
+  isolation: z.int().min(0).max(3),
+  sharesHostFilesystem: z.boolean(),
+  templates: z.array(z.enum(["host", "image", "snapshot"])),
+  workspaceAccess: z.array(WorkspaceAccess),
+  limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),
+  network: z.array(z.enum(["none"])),
+  rootUser: z.boolean(),
+  pause: z.boolean(),
+  snapshot: z.boolean(),
+  paths: z.boolean(),
+  reattach: z.boolean(),
+  /** For each false or missing one that people ask about: why, and the fix. */
+  reasons: z.record(z.string(), z.string()),
+});
+export type Capabilities = z.infer<typeof Capabilities>;

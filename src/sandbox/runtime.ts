@@ -1,0 +1,57 @@
+import type { SandboxEvent } from "../contract/event.ts";
+import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
+import type { Capabilities, SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
+import type { OwnedSandbox } from "./sandbox.ts";
+
+/** What every runtime is given by the composition root. Nothing here is read from the environment by a runtime. */
+export interface RuntimeContext {
+  /** `$CAISSON_HOME`: sandboxes, snapshots, templates and sockets live below it. Exists, mode 0700. */
+  stateDir: string;
+  /** The static guest binary. */
+  guestPath: string;
+  onEvent?: (event: SandboxEvent) => void;
+}
+
+export interface Finding {
+  level: "ok" | "note" | "problem";
+  /** What was found, as a sentence. */
+  text: string;
+  /** The exact command or setting that mends it. */
+  fix?: string;
+}
+
+export interface Probe {
+  usable: boolean;
+  /** Measured: create to first output. */
+  startMs: number | null;
+  findings: Finding[];
+}
+
+export interface SnapshotInfo {
+  id: SnapshotId;
+  name: string | null;
+  sandbox: SandboxId;
+  createdAt: string;
+  bytes: number;
+}
+
+/** One kind of place where sandboxes live. A runtime is a folder under `runtimes/`; see docs/adding-a-runtime.md. */
+export interface Runtime extends AsyncDisposable {
+  readonly name: RuntimeName;
+  /** What can be enforced on this machine. Cheap and cached; starts nothing. Throws `unavailable` when the runtime cannot be used at all. */
+  capabilities(): Promise<Capabilities>;
+  /** Really starts a sandbox, runs a command, compares namespaces, and says what it found. Never throws. */
+  probe(): Promise<Probe>;
+  /**
+   * Enforces everything in the spec or refuses with `unsupported` before anything is made. On any failure, and on abort, nothing is left behind.
+   * Throws `invalid` (workspace or image that is not one), `not_found`, `unavailable` (engine dead), `cancelled`.
+   */
+  create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
+  /** Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, `lost` when only its remains are there. */
+  open(id: SandboxId): Promise<OwnedSandbox>;
+  list(): Promise<SandboxInfo[]>;
+  /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
+  sweep(): Promise<SandboxId[]>;
+  snapshots(): Promise<SnapshotInfo[]>;
+  removeSnapshot(id: SnapshotId): Promise<void>;
+}

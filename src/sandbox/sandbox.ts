@@ -1,0 +1,191 @@
+import type { Duplex } from "node:stream";
+import type { ProcessRef, SandboxId, SnapshotId } from "../contract/ids.ts";
+import type { Ended } from "../contract/outcome.ts";
+import type { SandboxInfo, SandboxStats } from "../contract/sandbox.ts";
+
+/** Bytes as a caller may give them: at once, or as they come. */
+export type Bytes = Uint8Array | AsyncIterable<Uint8Array>;
+
+export interface SpawnOptions {
+  /** The program and its arguments; never a shell string. */
+  argv: readonly string[];
+  /** Starting the same ref again attaches to the first process. Absent: a fresh one is made. */
+  ref?: ProcessRef;
+  /** Absolute; default `/workspace`. */
+  cwd?: string;
+  /** Added to the sandbox's own; `PATH`, `HOME`, `USER`, `LANG` have defaults. */
+  env?: Readonly<Record<string, string>>;
+  /** `user` (the default), `root` where the spec allows it, or a decimal uid. */
+  user?: string;
+  /** `closed` gives end-of-file at once; `pipe` waits for `write`. Default `closed`. A terminal always has a pipe. */
+  stdin?: "closed" | "pipe";
+  pty?: { cols: number; rows: number };
+  /** Kills the whole tree; the outcome is `timedOut`. Never longer than the sandbox's wall-clock limit. */
+  timeoutMs?: number;
+  /** Ends the tree once it wrote this much; the outcome is `killed` for `output`. */
+  outputBytesMax?: number;
+}
+
+export interface OutputChunk {
+  stream: "stdout" | "stderr";
+  /** Where this chunk begins in its stream. */
+  offset: number;
+  data: Uint8Array;
+}
+
+/** One process in a sandbox. Letting go of the handle never ends the process. */
+export interface Process {
+  readonly ref: ProcessRef;
+  readonly pid: number;
+  /**
+   * What it writes, in order for each stream, each byte once. One consumer; a slow one slows the process down, nothing
+   * is dropped. Ends after the last byte. When nobody iterates, `discardOutput` keeps the process from waiting.
+   */
+  readonly output: AsyncIterable<OutputChunk>;
+  /** Resolves once the process ended and its output was consumed or discarded. Never rejects: a dead guest gives `lost`. */
+  readonly ended: Promise<Ended>;
+  discardOutput(): void;
+  /** Resolves when the bytes were taken over (back-pressure). Throws `invalid` for a process without stdin, `gone` after its end. */
+  write(data: Uint8Array): Promise<void>;
+  closeStdin(): Promise<void>;
+  resize(size: { cols: number; rows: number }): Promise<void>;
+  /** To the whole tree unless `leader`. Throws `invalid` for an unknown signal; an ended process is no error. */
+  signal(name: NodeJS.Signals, options?: { scope?: "tree" | "leader" }): Promise<void>;
+  /** Kills every process of the tree and resolves when none lives; the outcome is `killed` for `cancelled`. */
+  kill(): Promise<void>;
+  /** Stops listening; the process goes on and can be attached to again by its ref. */
+  detach(): void;
+}
+
+export interface ProcessInfo {
+  ref: ProcessRef | null;
+  pid: number;
+  parentPid: number;
+  state: "running" | "ended";
+  command: string;
+  uid: number;
+  startedMs: number;
+  memoryBytes: number;
+  cpuMs: number;
+}
+
+export type FileKind = "file" | "directory" | "link" | "fifo" | "socket" | "device";
+
+export interface FileInfo {
+  /** Relative to the folder that was listed; for `stat`, the path asked for. */
+  name: string;
+  kind: FileKind;
+  sizeBytes: number;
+  mode: number;
+  uid: number;
+  gid: number;
+  modifiedMs: number;
+  linkTarget: string | null;
+}
+
+export type WatchKind = "created" | "modified" | "removed" | "movedHere" | "attributes" | "overflow";
+export interface WatchEvent {
+  kind: WatchKind;
+  path: string;
+  isDirectory: boolean;
+}
+/** Events from the moment the promise that gave it resolved; ends with `close` or the sandbox. */
+export interface Watch extends AsyncIterable<WatchEvent> {
+  close(): void;
+}
+
+interface AsUser {
+  user?: string;
+}
+
+/**
+ * What a tool may hold: processes and files of one sandbox. Every path is a path inside; all work is done inside by the guest, as the
+ * sandbox's user. All methods throw `invalid` for a malformed path or option, `lost` when the sandbox is gone, `conflict` while it is paused.
+ */
+export interface Sandbox {
+  readonly id: SandboxId;
+  /** Throws `not_found` for a missing program or cwd, `denied` for a user the spec does not allow or a program that may not be executed, `busy` past the limit. */
+  spawn(options: SpawnOptions): Promise<Process>;
+  /** Takes over the output of a process, from the first byte not yet acknowledged or from the given offsets. Throws `not_found`, `gone`. */
+  attach(ref: ProcessRef, from?: { stdoutOffset?: number; stderrOffset?: number }): Promise<Process>;
+  /** Drops an ended process's outcome and output; its ref can never be used again. Throws `busy` while it runs, `not_found`. */
+  forget(ref: ProcessRef): Promise<void>;
+  processes(): Promise<ProcessInfo[]>;
+  /** Throws `not_found`, `denied`. */
+  stat(path: string, options?: AsUser & { follow?: boolean }): Promise<FileInfo>;
+  /** At most `entriesMax` (default 10,000) entries; `truncated` says whether there were more. Throws `not_found`, `invalid` for a file. */
+  list(path: string, options?: AsUser & { depth?: number; entriesMax?: number }): Promise<{ entries: FileInfo[]; truncated: boolean }>;
+  mkdir(path: string, options?: AsUser & { parents?: boolean; mode?: number }): Promise<void>;
+  /** Throws `exists` unless `replace`. */
+  move(from: string, to: string, options?: AsUser & { replace?: boolean }): Promise<void>;
+  /** Never follows a link. Throws `conflict` for a folder that is not empty unless `recursive`. */
+  remove(path: string, options?: AsUser & { recursive?: boolean }): Promise<void>;
+  /** Streams a regular file with back-pressure. Throws before the first byte: `not_found`, `denied`, `invalid` for a folder, `unsupported` for anything that is not a regular file. */
+  readFile(path: string, options?: AsUser & { offset?: number; length?: number }): Promise<AsyncIterable<Uint8Array>>;
+  /** Atomic: readers see the old content or the new; a failure leaves the old and nothing else. Throws `no_space`, `denied`, `not_found` (no parent). */
+  writeFile(
+    path: string,
+    data: Bytes,
+    options?: AsUser & { mode?: number; parents?: boolean; how?: "replace" | "append" | "create" },
+  ): Promise<{ bytes: number }>;
+  watch(path: string, options?: AsUser & { recursive?: boolean }): Promise<Watch>;
+  /** Unpacks inside. Throws `unsafe` for any archive trick, `too_large` past a bound; what was unpacked until then stays. */
+  tarIn(
+    folder: string,
+    archive: Bytes,
+    options?: AsUser & { bytesMax?: number; entriesMax?: number; stripComponents?: number },
+  ): Promise<{ entries: number; bytes: number }>;
+  /** A pax archive of a file or folder. The iteration throws when something fails in the middle. */
+  tarOut(path: string, options?: AsUser & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;
+}
+
+/** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. */
+export interface OwnedSandbox extends Sandbox, AsyncDisposable {
+  /** As of the last change this handle made or saw. */
+  readonly info: SandboxInfo;
+  /** Resolves when the sandbox is gone, however it came. Never rejects. */
+  readonly closed: Promise<{ why: "destroyed" | "lost" }>;
+  /** Round trip to the guest. Throws `timeout`, `lost`. */
+  ping(): Promise<{ roundTripMs: number }>;
+  /** When the guest was last heard of, by any frame; it beats every 5 s by itself. */
+  lastHeardMs(): number;
+  stats(): Promise<SandboxStats>;
+  /** A connection to a port on the sandbox's loopback. Throws `unavailable` when nothing listens there. */
+  connect(port: number): Promise<Duplex>;
+  listeners(): Promise<{ port: number; address: string }[]>;
+  /** Freezes every process. Idempotent. Throws `unsupported`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Keeps the files (not the processes) as a template for later sandboxes. Throws `unsupported`, `no_space`. */
+  snapshot(options?: { name?: string }): Promise<SnapshotId>;
+  /** A new sandbox that starts from this one's files as they are now. Throws `unsupported`. */
+  fork(): Promise<OwnedSandbox>;
+  /** Lets go without ending it; only for a sandbox made with `keep`. Throws `invalid` otherwise. */
+  release(): Promise<void>;
+  /** Ends every process and removes everything. Idempotent; resolves when nothing is left on the host. */
+  destroy(): Promise<void>;
+}
+
+const toolMethods = [
+  "spawn",
+  "attach",
+  "forget",
+  "processes",
+  "stat",
+  "list",
+  "mkdir",
+  "move",
+  "remove",
+  "readFile",
+  "writeFile",
+  "watch",
+  "tarIn",
+  "tarOut",
+] as const satisfies readonly (keyof Sandbox)[];
+
+/** Narrows what the platform holds to what a tool may hold, at run time too: the lifecycle is not reachable from the result. */
+export function restricted(owned: OwnedSandbox): Sandbox {
+  const narrowed: Record<string, unknown> = { id: owned.id };
+  for (const name of toolMethods) narrowed[name] = (owned[name] as (...args: unknown[]) => unknown).bind(owned);
+  return Object.freeze(narrowed) as unknown as Sandbox;
+}

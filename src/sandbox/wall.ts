@@ -1,0 +1,21 @@
+import type { SnapshotId } from "../contract/ids.ts";
+import type { SandboxStats } from "../contract/sandbox.ts";
+import type { OwnedSandbox } from "./sandbox.ts";
+
+/**
+ * What differs between the self-hosted runtimes once a guest is up: the wall around it. Everything else (processes,
+ * files, ports) is the guest's work and is written once, in `guest/`.
+ */
+export interface Wall {
+  /** The host's own accounting; the guest's word is not asked. `processes` counts what the host sees. Null where the host cannot know. */
+  stats(): Promise<SandboxStats>;
+  /** Throws `unsupported`. Idempotent. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  snapshot(options: { name?: string }): Promise<SnapshotId>;
+  fork(): Promise<OwnedSandbox>;
+  /** Marks the sandbox as nobody's, so that it outlives this process. */
+  release(): Promise<void>;
+  /** Kills and removes everything on the host. Idempotent; resolves when nothing is left. */
+  destroy(): Promise<void>;
+}
