@@ -1,0 +1,46 @@
+/* The few things every file of the guest uses: cleanup attributes, one way to die, whole reads and writes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define GUEST_VERSION "0.1.0"
+
+#define cleanup_fd __attribute__((cleanup(close_fd_cleanup)))
+#define cleanup_free __attribute__((cleanup(free_cleanup)))
+
+static inline void close_fd(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+static inline void close_fd_cleanup(int *fd) { close_fd(fd); }
+static inline void free_cleanup(void *pointer) { free(*(void **)pointer); }
+static inline int steal_fd(int *fd) {
+  int taken = *fd;
+  *fd = -1;
+  return taken;
+}
+
+/* Says what failed (with errno's text for die_errno) on stderr and ends this process with status 125. */
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+__attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *format, ...);
+/* malloc that dies: for the start and for short-lived processes, where there is no one to answer to. */
+void *xalloc(size_t bytes);
+
+/* Blocking; retry on EINTR. read_full gives the bytes read (less only at the end of file), or -1. */
+ssize_t read_full(int fd, void *buffer, size_t length);
+bool write_full(int fd, const void *buffer, size_t length);
+
+/* CLOCK_MONOTONIC. */
+uint64_t now_ms(void);
+
+/* Entry points of the one binary; each is a program of its own. */
+int init_main(int argc, char **argv);
+int sudo_main(int argc, char **argv);
+int launch_main(int argc, char **argv);
+/* Answers file requests (0x20-0x2A) one after another, each on the stream id of its frame, until end of file. */
+int worker_main(int in_fd, int out_fd);
