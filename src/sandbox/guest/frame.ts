@@ -1,0 +1,180 @@
+import { CaissonError } from "../../contract/error.ts";
+
+/** The wire contract is docs/guest-protocol.md; both sides assert guest/vectors/frames.txt. */
+export const FRAME_HEADER_BYTES = 12;
+export const FRAME_PAYLOAD_MAX = 262_144;
+
+type Direction = "toGuest" | "toHost" | "both";
+
+/** Every frame type, declared once: its number and who may send it. */
+export const frameTypes = {
+  HELLO: { code: 0x01, direction: "toGuest" },
+  WELCOME: { code: 0x02, direction: "toHost" },
+  PING: { code: 0x03, direction: "toGuest" },
+  PONG: { code: 0x04, direction: "toHost" },
+  HEARTBEAT: { code: 0x05, direction: "toHost" },
+  OK: { code: 0x06, direction: "toHost" },
+  ERROR: { code: 0x07, direction: "toHost" },
+  DATA: { code: 0x08, direction: "both" },
+  END: { code: 0x09, direction: "both" },
+  CREDIT: { code: 0x0a, direction: "both" },
+  CANCEL: { code: 0x0b, direction: "toGuest" },
+  SHUTDOWN: { code: 0x0c, direction: "toGuest" },
+  SPAWN: { code: 0x10, direction: "toGuest" },
+  ATTACH: { code: 0x11, direction: "toGuest" },
+  STARTED: { code: 0x12, direction: "toHost" },
+  OUTPUT: { code: 0x13, direction: "toHost" },
+  ACK: { code: 0x14, direction: "toGuest" },
+  STDIN: { code: 0x15, direction: "toGuest" },
+  STDIN_END: { code: 0x16, direction: "toGuest" },
+  STDIN_ACK: { code: 0x17, direction: "toHost" },
+  ENDED: { code: 0x18, direction: "toHost" },
+  RESIZE: { code: 0x19, direction: "toGuest" },
+  SIGNAL: { code: 0x1a, direction: "toGuest" },
+  FORGET: { code: 0x1b, direction: "toGuest" },
+  LIST: { code: 0x1c, direction: "toGuest" },
+  KILL: { code: 0x1d, direction: "toGuest" },
+  STAT: { code: 0x20, direction: "toGuest" },
+  LISTDIR: { code: 0x21, direction: "toGuest" },
+  MKDIR: { code: 0x22, direction: "toGuest" },
+  MOVE: { code: 0x23, direction: "toGuest" },
+  REMOVE: { code: 0x24, direction: "toGuest" },
+  READ: { code: 0x25, direction: "toGuest" },
+  WRITE: { code: 0x26, direction: "toGuest" },
+  WATCH: { code: 0x27, direction: "toGuest" },
+  WATCH_EVENT: { code: 0x28, direction: "toHost" },
+  TAR_IN: { code: 0x29, direction: "toGuest" },
+  TAR_OUT: { code: 0x2a, direction: "toGuest" },
+  ENTRY: { code: 0x2b, direction: "toHost" },
+  CONNECT: { code: 0x30, direction: "toGuest" },
+  LISTENERS: { code: 0x31, direction: "toGuest" },
+} as const satisfies Record<string, { code: number; direction: Direction }>;
+
+export type FrameName = keyof typeof frameTypes;
+
+/** `frameCode.OUTPUT` for switches on the hot path. */
+export const frameCode = Object.fromEntries(Object.entries(frameTypes).map(([name, { code }]) => [name, code])) as {
+  readonly [Name in FrameName]: (typeof frameTypes)[Name]["code"];
+};
+
+const nameByCode = new Map<number, FrameName>(Object.entries(frameTypes).map(([name, { code }]) => [code, name as FrameName]));
+
+export function frameName(code: number): string {
+  return nameByCode.get(code) ?? `0x${code.toString(16).padStart(2, "0")}`;
+}
+
+export function protocolError(message: string, details?: Record<string, unknown>): CaissonError {
+  return new CaissonError("protocol", `the guest broke the protocol: ${message}`, details === undefined ? {} : { details });
+}
+
+export function writeFrameHeader(target: Buffer, type: number, stream: number, payloadBytes: number): void {
+  target[0] = payloadBytes & 0xff;
+  target[1] = (payloadBytes >>> 8) & 0xff;
+  target[2] = (payloadBytes >>> 16) & 0xff;
+  target[3] = payloadBytes >>> 24;
+  target[4] = type;
+  target[5] = 0;
+  target[6] = 0;
+  target[7] = 0;
+  target.writeUInt32LE(stream, 8);
+}
+
+/** A whole frame in one buffer. The payload is copied, so this is for small ones; bulk data is sent as header and body. */
+export function encodeFrame(type: FrameName, stream: number, payload?: Uint8Array): Buffer {
+  const payloadBytes = payload === undefined ? 0 : payload.length;
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + payloadBytes);
+  writeFrameHeader(frame, frameCode[type], stream, payloadBytes);
+  if (payload !== undefined) frame.set(payload, FRAME_HEADER_BYTES);
+  return frame;
+}
+
+/** The payload is a view of what was pushed when a frame came in one piece, and a copy of its own otherwise. */
+export type FrameHandler = (type: number, stream: number, payload: Buffer) => void;
+
+export interface FrameParser {
+  /**
+   * Calls the handler for each frame completed by these bytes. Throws only what the handler throws and `protocol`
+   * errors; after a `protocol` error of its own every further call throws the same.
+   */
+  push(chunk: Buffer): void;
+  /** Bytes held of a frame that is not complete yet; never more than one header and one payload. */
+  readonly heldBytes: number;
+}
+
+/** Takes a byte stream apart, however it was cut. `receiver` says which types are legal. */
+export function createFrameParser(options: { receiver: "host" | "guest"; onFrame: FrameHandler }): FrameParser {
+  const { onFrame } = options;
+  const legal = options.receiver === "host" ? legalForHost : legalForGuest;
+  const header = Buffer.alloc(FRAME_HEADER_BYTES);
+  let headerHeld = 0;
+  let payload: Buffer | null = null;
+  let payloadHeld = 0;
+  let failure: CaissonError | null = null;
+
+  const fail = (message: string): never => {
+    failure = protocolError(message);
+    payload = null;
+    throw failure;
+  };
+  const checkHeader = (bytes: Buffer, at: number): number => {
+    const length = bytes.readUInt32LE(at);
+    if (length > FRAME_PAYLOAD_MAX) fail(`a frame of ${length} bytes, more than ${FRAME_PAYLOAD_MAX}`);
+    const type = bytes[at + 4] as number;
+    if (legal[type] !== 1) fail(`frame type ${frameName(type)} is not known here`);
+    if (bytes[at + 5] !== 0 || bytes[at + 6] !== 0 || bytes[at + 7] !== 0)
+      fail(`flags or reserved bytes of ${frameName(type)} are not zero`);
+    return length;
+  };
+  /** Fills what an earlier chunk began; returns how many bytes it took. */
+  const resume = (chunk: Buffer): number => {
+    let at = 0;
+    if (payload === null) {
+      at = Math.min(FRAME_HEADER_BYTES - headerHeld, chunk.length);
+      chunk.copy(header, headerHeld, 0, at);
+      headerHeld += at;
+      if (headerHeld < FRAME_HEADER_BYTES) return at;
+      payload = Buffer.allocUnsafeSlow(checkHeader(header, 0));
+      payloadHeld = 0;
+    }
+    const took = Math.min(payload.length - payloadHeld, chunk.length - at);
+    chunk.copy(payload, payloadHeld, at, at + took);
+    payloadHeld += took;
+    if (payloadHeld === payload.length) {
+      const whole = payload;
+      payload = null;
+      headerHeld = 0;
+      onFrame(header[4] as number, header.readUInt32LE(8), whole);
+    }
+    return at + took;
+  };
+
+  return {
+    get heldBytes() {
+      return headerHeld + (payload === null ? 0 : payloadHeld);
+    },
+    push(chunk) {
+      if (failure !== null) throw failure;
+      let at = headerHeld > 0 ? resume(chunk) : 0;
+      const { length } = chunk;
+      while (length - at >= FRAME_HEADER_BYTES) {
+        const payloadBytes = checkHeader(chunk, at);
+        const end = at + FRAME_HEADER_BYTES + payloadBytes;
+        if (end > length) break;
+        const type = chunk[at + 4] as number;
+        const stream = chunk.readUInt32LE(at + 8);
+        const body = chunk.subarray(at + FRAME_HEADER_BYTES, end);
+        at = end;
+        onFrame(type, stream, body);
+      }
+      if (at < length) resume(at === 0 ? chunk : chunk.subarray(at));
+    },
+  };
+}
+
+function legalTypes(receiver: Direction): Uint8Array {
+  const legal = new Uint8Array(256);
+  for (const { code, direction } of Object.values(frameTypes)) if (direction === receiver || direction === "both") legal[code] = 1;
+  return legal;
+}
+const legalForHost = legalTypes("toHost");
+const legalForGuest = legalTypes("toGuest");

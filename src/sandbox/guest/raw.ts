@@ -1,0 +1,64 @@
+import { readU64, writeU64 } from "./fields.ts";
+import { FRAME_HEADER_BYTES, frameCode, protocolError, writeFrameHeader } from "./frame.ts";
+
+/** The payloads that are not made of fields: those of the hot path. */
+
+export const OUTPUT_HEADER_BYTES = 9;
+
+/** Which descriptor a byte in `OUTPUT` and `ACK` means. */
+export const STDOUT = 1;
+export const STDERR = 2;
+
+export function encodeAck(stream: number, descriptor: 1 | 2, offset: number): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + 9);
+  writeFrameHeader(frame, frameCode.ACK, stream, 9);
+  frame[FRAME_HEADER_BYTES] = descriptor;
+  writeU64(frame, FRAME_HEADER_BYTES + 1, offset);
+  return frame;
+}
+
+/** The head of a `STDIN` frame; the data itself is written after it, uncopied. */
+export function encodeStdinHead(stream: number, offset: number, dataBytes: number): Buffer {
+  const head = Buffer.allocUnsafe(FRAME_HEADER_BYTES + 8);
+  writeFrameHeader(head, frameCode.STDIN, stream, 8 + dataBytes);
+  writeU64(head, FRAME_HEADER_BYTES, offset);
+  return head;
+}
+
+export function encodeStdinEnd(stream: number, totalBytes: number): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + 8);
+  writeFrameHeader(frame, frameCode.STDIN_END, stream, 8);
+  writeU64(frame, FRAME_HEADER_BYTES, totalBytes);
+  return frame;
+}
+
+/** The head of a `DATA` frame; the data itself is written after it, uncopied. */
+export function encodeDataHead(stream: number, dataBytes: number): Buffer {
+  const head = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
+  writeFrameHeader(head, frameCode.DATA, stream, dataBytes);
+  return head;
+}
+
+export function encodeCredit(stream: number, bytes: number): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + 4);
+  writeFrameHeader(frame, frameCode.CREDIT, stream, 4);
+  frame.writeUInt32LE(bytes, FRAME_HEADER_BYTES);
+  return frame;
+}
+
+export function decodeCredit(payload: Buffer): number {
+  if (payload.length !== 4) throw protocolError(`CREDIT of ${payload.length} bytes in place of 4`);
+  return payload.readUInt32LE(0);
+}
+
+export function decodeStdinAck(payload: Buffer): number {
+  if (payload.length !== 8) throw protocolError(`STDIN_ACK of ${payload.length} bytes in place of 8`);
+  return readU64(payload, 0, "STDIN_ACK");
+}
+
+export function decodeOutputHead(payload: Buffer): { descriptor: 1 | 2; offset: number } {
+  if (payload.length <= OUTPUT_HEADER_BYTES) throw protocolError("OUTPUT without any bytes");
+  const descriptor = payload[0];
+  if (descriptor !== STDOUT && descriptor !== STDERR) throw protocolError(`OUTPUT of descriptor ${descriptor}`);
+  return { descriptor, offset: readU64(payload, 1, "OUTPUT") };
+}
