@@ -1,0 +1,46 @@
+import type { z } from "zod";
+import type { AssistantPart, Usage } from "../contract/run.ts";
+
+/** What a model is sent. Our own form: providers' forms are made from it at the edge. */
+export type ModelMessage =
+  | { role: "system"; text: string }
+  | { role: "user"; text: string }
+  | { role: "assistant"; parts: readonly AssistantPart[] }
+  | { role: "tool"; results: readonly { providerCall: string; name: string; text: string; isError: boolean }[] };
+
+export interface ToolSchema {
+  name: string;
+  description: string;
+  /** JSON schema of the arguments. */
+  parameters: z.core.util.JSONType;
+}
+
+export interface ModelRequest {
+  messages: readonly ModelMessage[];
+  tools: readonly ToolSchema[];
+  outputTokensMax?: number;
+  temperature?: number;
+}
+
+export type ModelChunk =
+  | { kind: "text"; text: string }
+  | { kind: "thought"; text: string; provider?: z.core.util.JSONType }
+  /** Complete; arguments that are not JSON arrive as `{ kind: "badToolCall" }`, which is told to the model. */
+  | { kind: "toolCall"; providerCall: string; name: string; arguments: z.core.util.JSONType }
+  | { kind: "badToolCall"; providerCall: string; name: string; text: string }
+  /** Last. */
+  | { kind: "end"; stop: "end" | "tools" | "length" | "filtered"; usage: Usage };
+
+/**
+ * The model seam. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError: `unavailable` or `busy` (worth a retry, `details.retryAfterMs`),
+ * `unauthenticated` (names the variable), `not_found` (no such model), `invalid` (request refused), `too_large` (context window), `timeout` (no chunk for
+ * `stallMs`), `protocol` (garbage), `cancelled`.
+ */
+export interface Model {
+  /** As the user writes it: `anthropic/claude-…`, `scripted:FILE`. */
+  readonly name: string;
+  readonly contextTokens: number;
+  stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelChunk>;
+  /** Null when the price is not known. */
+  cost(usage: Usage): number | null;
+}

@@ -1,0 +1,41 @@
+import type { z } from "zod";
+import type { CallId } from "../contract/run.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+
+export interface ToolContext {
+  /** The only way to do anything: the tool tier of the run's sandbox. */
+  sandbox: Sandbox;
+  call: CallId;
+  /** For process refs: the same call asked again after a crash attaches to the same process. */
+  ref: (suffix?: string) => string;
+  signal: AbortSignal;
+  /** Live output, for watching. */
+  onOutput: (text: string) => void;
+  /** True when this call was begun by an earlier owner and its effect may have happened. */
+  resumed: boolean;
+  /** Values that live in the run's log, such as the todo list. */
+  memo: { get(key: string): z.core.util.JSONType | undefined; set(key: string, value: z.core.util.JSONType): Promise<void> };
+}
+
+export interface ToolResult {
+  /** What the model is told, within the tool's own limit. */
+  text: string;
+  outcome: "ok" | "error" | "interrupted" | "lost";
+  details?: z.core.util.JSONType;
+  files?: readonly { path: string; kind: "added" | "modified" | "removed"; linesAdded: number | null; linesRemoved: number | null }[];
+}
+
+/** One thing an agent can do. `run` never throws for what went wrong inside: that is a result the model reads. */
+export interface Tool<Arguments = unknown> {
+  readonly name: string;
+  /** With the limits in force, in words the model reads. */
+  readonly description: string;
+  readonly parameters: z.ZodType<Arguments>;
+  /** May run beside other calls of the same step. */
+  readonly parallel: boolean;
+  /** May be repeated after a crash without harm (reading). Otherwise the guest's idempotent ref or the tool's own check protects it. */
+  readonly repeatable: boolean;
+  /** What permission patterns are matched against, such as `bash:git push origin main` or `write:src/a.ts`. */
+  subject(args: Arguments): string;
+  run(args: Arguments, context: ToolContext): Promise<ToolResult>;
+}

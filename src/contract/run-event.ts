@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { defineEvent } from "./event.ts";
+import { SandboxId } from "./ids.ts";
+import {
+  AssistantPart,
+  Budgets,
+  CallId,
+  FinishReason,
+  MessageId,
+  MessageMode,
+  MessageSource,
+  QuestionId,
+  RunId,
+  SessionId,
+  ToolOutcome,
+  Usage,
+} from "./run.ts";
+
+/**
+ * The events of a run's log, in the stream `run/<id>`. A fact is true once it is appended; a run's state is a fold of these. Intents
+ * (`…requested`, `…asked`, `…started`) come before the effect, outcomes (`…ended`, `…answered`) after it.
+ */
+
+export const RunCreated = defineEvent("run.created", 1, {
+  run: RunId,
+  parent: z.object({ run: RunId, call: CallId }).nullable(),
+  session: SessionId,
+  /** The agent as it was when the run began, after defaults and flags; a later change of the file does not change the run. */
+  agent: z.object({ name: z.string(), digest: z.string(), definition: z.json() }),
+  task: z.string(),
+  model: z.string(),
+  budgets: Budgets,
+});
+/** A process became the run's owner. The epoch fences every earlier owner out. */
+export const RunClaimed = defineEvent("run.claimed", 1, { owner: z.string(), epoch: z.int().positive(), pid: z.int(), host: z.string() });
+export const RunSandboxed = defineEvent("run.sandboxed", 1, {
+  sandbox: SandboxId,
+  runtime: z.string(),
+  why: z.enum(["start", "lost", "resume"]),
+});
+export const RunPaused = defineEvent("run.paused", 1, { why: z.enum(["permission", "budget", "stuck", "user"]), text: z.string() });
+export const RunContinued = defineEvent("run.continued", 1, { by: z.string() });
+export const RunStopRequested = defineEvent("run.stop_requested", 1, { by: z.string() });
+export const RunEnded = defineEvent("run.ended", 1, {
+  reason: FinishReason,
+  /** The agent's last words, or what went wrong. */
+  text: z.string(),
+  steps: z.int().nonnegative(),
+  usage: Usage,
+  costUsd: z.number().nullable(),
+});
+
+export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive() });
+export const StepEnded = defineEvent("step.ended", 1, { step: z.int().positive(), filesChanged: z.array(z.string()).max(1000) });
+
+export const ModelRequested = defineEvent("model.requested", 1, {
+  call: CallId,
+  step: z.int().positive(),
+  attempt: z.int().positive(),
+  model: z.string(),
+  /** Of everything sent: the key of record and replay. */
+  digest: z.string(),
+  /** Injected messages this call is the first to see: their receipt. */
+  messages: z.array(MessageId),
+  contextTokens: z.int().nonnegative(),
+});
+/** What was streamed, in pieces of some hundred milliseconds; for watching, not for the fold. */
+export const ModelStreamed = defineEvent("model.streamed", 1, { call: CallId, kind: z.enum(["text", "thought"]), text: z.string() });
+export const ModelEnded = defineEvent("model.ended", 1, {
+  call: CallId,
+  parts: z.array(AssistantPart),
+  usage: Usage,
+  costUsd: z.number().nullable(),
+  stop: z.enum(["end", "tools", "length", "filtered", "interrupted"]),
+  durationMs: z.number(),
+});
+export const ModelFailed = defineEvent("model.failed", 1, {
+  call: CallId,
+  error: z.object({ code: z.string(), message: z.string() }),
+  retryInMs: z.number().nullable(),
+});
+
+export const ToolRequested = defineEvent("tool.requested", 1, {
+  call: CallId,
+  step: z.int().positive(),
+  name: z.string(),
+  arguments: z.json(),
+});
+/** Appended before the effect and after permission and hooks: from here on the call may have happened. */
+export const ToolStarted = defineEvent("tool.started", 1, { call: CallId });
+/** Output of a running tool, in pieces; for watching, not for the fold. */
+export const ToolStreamed = defineEvent("tool.streamed", 1, { call: CallId, text: z.string() });
+export const ToolEnded = defineEvent("tool.ended", 1, {
+  call: CallId,
+  outcome: ToolOutcome,
+  /** What the model is told, already within the tool's limit. */
+  text: z.string(),
+  /** Facts for people and programs: exit code, path of the full output, lines added and removed. */
+  details: z.json().optional(),
+  durationMs: z.number(),
+});
+export const FileChanged = defineEvent("file.changed", 1, {
+  call: CallId,
+  path: z.string(),
+  kind: z.enum(["added", "modified", "removed"]),
+  linesAdded: z.int().nullable(),
+  linesRemoved: z.int().nullable(),
+});
+
+export const MessageReceived = defineEvent("message.received", 1, {
+  message: MessageId,
+  source: MessageSource,
+  mode: MessageMode,
+  text: z.string(),
+});
+export const PermissionAsked = defineEvent("permission.asked", 1, {
+  question: QuestionId,
+  call: CallId.nullable(),
+  kind: z.enum(["tool", "budget", "stuck"]),
+  text: z.string(),
+  /** What an answer `always` would remember for this run. */
+  pattern: z.string().nullable(),
+});
+export const PermissionAnswered = defineEvent("permission.answered", 1, {
+  question: QuestionId,
+  answer: z.enum(["allow", "always", "deny"]),
+  by: z.string(),
+  text: z.string().optional(),
+  /** For a budget question: the new bounds. */
+  budgets: Budgets.optional(),
+});
+export const ContextCompacted = defineEvent("context.compacted", 1, {
+  /** Everything before this step is replaced by the summary; the log keeps it. */
+  beforeStep: z.int().positive(),
+  summary: z.string(),
+  tokensBefore: z.int(),
+  tokensAfter: z.int(),
+  how: z.enum(["model", "cut"]),
+});
+export const LoopNoticed = defineEvent("loop.noticed", 1, {
+  pattern: z.enum(["same", "alternating", "no_progress"]),
+  action: z.enum(["nudged", "summarised", "paused", "failed"]),
+  text: z.string(),
+});
+export const TodoChanged = defineEvent("todo.changed", 1, { call: CallId, todo: z.json() });
+
+const all = [
+  RunCreated,
+  RunClaimed,
+  RunSandboxed,
+  RunPaused,
+  RunContinued,
+  RunStopRequested,
+  RunEnded,
+  StepStarted,
+  StepEnded,
+  ModelRequested,
+  ModelStreamed,
+  ModelEnded,
+  ModelFailed,
+  ToolRequested,
+  ToolStarted,
+  ToolStreamed,
+  ToolEnded,
+  FileChanged,
+  MessageReceived,
+  PermissionAsked,
+  PermissionAnswered,
+  ContextCompacted,
+  LoopNoticed,
+  TodoChanged,
+] as const;
+export const RunEvent = z.discriminatedUnion("type", all);
+export type RunEvent = z.infer<typeof RunEvent>;

@@ -1,0 +1,46 @@
+import { CaissonError } from "../contract/error.ts";
+import type { NewEvent } from "./log.ts";
+
+/** One event's data as JSON text. A tool's output is cut long before this; what is longer belongs into a file. */
+export const EVENT_BYTES_MAX = 4 * 1024 * 1024;
+export const EVENTS_PER_APPEND_MAX = 1000;
+export const STREAM_NAME_BYTES_MAX = 200;
+export const READ_LIMIT_DEFAULT = 10_000;
+export const STREAMS_LIMIT_DEFAULT = 1000;
+
+/** Checks an append against the bounds and gives each event's data as JSON text. Throws `invalid`, `too_large`. */
+export function encodeEvents(stream: string, events: readonly NewEvent[]): string[] {
+  if (stream.length === 0 || Buffer.byteLength(stream) > STREAM_NAME_BYTES_MAX || /[\0\n]/.test(stream)) {
+    throw new CaissonError(
+      "invalid",
+      `A stream's name is 1 to ${STREAM_NAME_BYTES_MAX} bytes on one line; got ${JSON.stringify(stream.slice(0, 80))}.`,
+    );
+  }
+  if (events.length > EVENTS_PER_APPEND_MAX) {
+    throw new CaissonError("too_large", `${events.length} events in one append to ${stream}; at most ${EVENTS_PER_APPEND_MAX} are taken.`);
+  }
+  return events.map((event) => {
+    const text = JSON.stringify(event.data);
+    if (text === undefined) throw new CaissonError("invalid", `The data of ${event.type} for ${stream} is not JSON.`);
+    if (Buffer.byteLength(text) > EVENT_BYTES_MAX) {
+      throw new CaissonError(
+        "too_large",
+        `${event.type} for ${stream} has ${Buffer.byteLength(text)} bytes of data; at most ${EVENT_BYTES_MAX} are taken.`,
+      );
+    }
+    return text;
+  });
+}
+
+export function wrongSequence(stream: string, options: { expectedSeq: number; lastSeq: number }): CaissonError {
+  return new CaissonError("conflict", `${stream} is at ${options.lastSeq}, not at ${options.expectedSeq}: somebody else appended.`, {
+    details: { lastSeq: options.lastSeq },
+  });
+}
+
+export function fencedOut(stream: string, options: { epoch: number; current: number }): CaissonError {
+  return new CaissonError("denied", `${stream} has a newer owner (epoch ${options.current}, ours is ${options.epoch}).`, {
+    hint: "Another process took this over; leave it to it.",
+    details: { epoch: options.epoch, current: options.current },
+  });
+}

@@ -1,0 +1,15 @@
+import { describeLog } from "../conformance/describe-log.ts";
+import { createMemoryLog } from "./log.ts";
+
+describeLog("memory", async () => {
+  // Handles share one store: a clock of its own is the only thing a second handle may bring along.
+  let clock: () => number = Date.now;
+  const log = createMemoryLog({ nowMs: () => clock() });
+  return {
+    open: async (options) => {
+      if (options?.nowMs) clock = options.nowMs;
+      return log;
+    },
+    dispose: async () => undefined,
+  };
+});

@@ -1,0 +1,98 @@
+import { CaissonError } from "../../contract/error.ts";
+import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
+import type { Lease, Log, StoredEvent } from "../log.ts";
+import { subscription } from "../subscription.ts";
+
+interface MemoryStream {
+  events: StoredEvent[];
+  lease: Lease | null;
+  epoch: number;
+}
+
+/** A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the durable one. */
+export function createMemoryLog(options: { nowMs?: () => number } = {}): Log {
+  const nowMs = options.nowMs ?? Date.now;
+  const streams = new Map<string, MemoryStream>();
+  const listeners = new Set<() => void>();
+  const wakeups = {
+    listen(_stream: string, wake: () => void) {
+      listeners.add(wake);
+      return () => listeners.delete(wake);
+    },
+  };
+  const ensure = (name: string): MemoryStream => {
+    const found = streams.get(name);
+    if (found) return found;
+    const made: MemoryStream = { events: [], lease: null, epoch: 0 };
+    streams.set(name, made);
+    return made;
+  };
+  const live = (stream: MemoryStream) => (stream.lease && stream.lease.expiresAtMs > nowMs() ? stream.lease : null);
+  const checkLease = (name: string, lease: Lease) => {
+    const current = streams.get(name)?.epoch ?? 0;
+    if (current !== lease.epoch) throw fencedOut(name, { epoch: lease.epoch, current });
+  };
+  const read: Log["read"] = async (name, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}) =>
+    structuredClone((streams.get(name)?.events ?? []).slice(fromSeq - 1, fromSeq - 1 + limit));
+
+  return {
+    async append(name, events, { expectedSeq, lease } = {}) {
+      const texts = encodeEvents(name, events);
+      if (lease) checkLease(name, lease);
+      const lastSeq = streams.get(name)?.events.length ?? 0;
+      if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
+      const stream = ensure(name);
+      const at = new Date(nowMs()).toISOString();
+      events.forEach((event, index) => {
+        const data = JSON.parse(texts[index] ?? "null");
+        stream.events.push({ stream: name, seq: lastSeq + index + 1, at, type: event.type, version: event.version, data });
+      });
+      for (const wake of [...listeners]) wake();
+      return { lastSeq: lastSeq + events.length };
+    },
+    read,
+    async lastSeq(name) {
+      return streams.get(name)?.events.length ?? 0;
+    },
+    subscribe(name, { fromSeq = 1, signal } = {}) {
+      return subscription({ stream: name, fromSeq, signal, wakeups, read: (from, limit) => read(name, { fromSeq: from, limit }) });
+    },
+    async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {
+      return [...streams]
+        .filter(([name, stream]) => name.startsWith(prefix) && stream.events.length > 0)
+        .map(([name, stream]) => ({ stream: name, lastSeq: stream.events.length, at: stream.events.at(-1)?.at ?? "" }))
+        .sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1))
+        .slice(0, limit);
+    },
+    async acquire(name, { owner, ttlMs, ownerGone }) {
+      const stream = ensure(name);
+      const held = live(stream);
+      if (held && !ownerGone?.(held.owner)) return null;
+      stream.epoch += 1;
+      stream.lease = { stream: name, owner, epoch: stream.epoch, expiresAtMs: nowMs() + ttlMs };
+      return stream.lease;
+    },
+    async holder(name) {
+      const stream = streams.get(name);
+      return stream ? live(stream) : null;
+    },
+    async renew(lease, { ttlMs }) {
+      checkLease(lease.stream, lease);
+      const stream = ensure(lease.stream);
+      if (stream.lease === null) throw fencedOut(lease.stream, { epoch: lease.epoch, current: stream.epoch });
+      stream.lease = { ...lease, expiresAtMs: nowMs() + ttlMs };
+      return stream.lease;
+    },
+    async release(lease) {
+      const stream = streams.get(lease.stream);
+      if (stream && stream.epoch === lease.epoch) stream.lease = null;
+    },
+    async remove(name) {
+      if (!streams.delete(name)) throw new CaissonError("not_found", `There is no stream ${name}.`);
+    },
+    async check() {
+      return [];
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
