@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { AssistantPart, Usage } from "../contract/run.ts";
+import type { AssistantPart, Usage } from "../../contract/run.ts";
 
 /** What a model is sent. Our own form: providers' forms are made from it at the edge. */
 export type ModelMessage =
@@ -16,6 +16,8 @@ export interface ToolSchema {
 }
 
 export interface ModelRequest {
+  /** Which agent asks, the how-manieth model call of its run this is, and what for. Not sent to providers; scripts and recordings go by it. */
+  from: { agent: string; position: number; purpose: "step" | "summary" };
   messages: readonly ModelMessage[];
   tools: readonly ToolSchema[];
   outputTokensMax?: number;

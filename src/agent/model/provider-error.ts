@@ -1,0 +1,49 @@
+import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
+import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+
+/** Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's own message is kept. */
+export function translateProviderError(error: unknown, model: string): CaissonError {
+  if (error instanceof CaissonError) return error;
+  if (LoadAPIKeyError.isInstance(error)) {
+    return new CaissonError("unauthenticated", `${model}: no API key.`, { cause: error });
+  }
+  if (APICallError.isInstance(error)) {
+    const status = error.statusCode;
+    const code = codeOf(status, error.isRetryable);
+    return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${error.message.slice(0, 500)}`, {
+      ...hintFor(code),
+      details: { status: status ?? null, ...retryAfter(error.responseHeaders) },
+    });
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  return new CaissonError("protocol", `${model} sent something that is not an answer: ${text.slice(0, 500)}`);
+}
+
+function codeOf(status: number | undefined, retryable: boolean): ErrorCode {
+  if (status === 401 || status === 403) return "unauthenticated";
+  if (status === 404) return "not_found";
+  if (status === 413) return "too_large";
+  if (status === 429) return "busy";
+  if (status === undefined || status >= 500 || retryable) return "unavailable";
+  return "invalid";
+}
+
+function hintFor(code: ErrorCode): { hint?: string } {
+  switch (code) {
+    case "unauthenticated":
+      return { hint: "Check that the provider's key is set and valid." };
+    case "not_found":
+      return { hint: "Check the model's name and the base URL." };
+    case "too_large":
+      return { hint: "The conversation is longer than the model takes; lower the compaction threshold." };
+    default:
+      return {};
+  }
+}
+
+function retryAfter(headers: Record<string, string> | undefined): { retryAfterMs?: number } {
+  const seconds = Number(headers?.["retry-after"]);
+  return Number.isFinite(seconds) && seconds > 0 && headers?.["retry-after"] !== undefined
+    ? { retryAfterMs: Math.min(seconds * 1000, 600_000) }
+    : {};
+}

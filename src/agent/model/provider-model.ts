@@ -1,0 +1,176 @@
+import type {
+  JSONSchema7,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
+import { CaissonError } from "../../contract/error.ts";
+import type { AssistantPart, Usage } from "../../contract/run.ts";
+import type { Model, ModelChunk, ModelMessage, ModelRequest } from "./model.ts";
+import { CONTEXT_TOKENS_DEFAULT, costOf, type Price } from "./prices.ts";
+import { translateProviderError } from "./provider-error.ts";
+
+/** A model that sends nothing for this long is taken for dead; the call is tried again. */
+export const STALL_MS_DEFAULT = 120_000;
+
+/** Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's log. */
+export function createProviderModel(options: { name: string; language: LanguageModelV4; price: Price | null; stallMs?: number }): Model {
+  const stallMs = options.stallMs ?? STALL_MS_DEFAULT;
+  return {
+    name: options.name,
+    contextTokens: options.price?.contextTokens ?? CONTEXT_TOKENS_DEFAULT,
+    cost: (usage) => costOf(usage, options.price),
+    async *stream(request, { signal }) {
+      const stall = new AbortController();
+      const both = AbortSignal.any([signal, stall.signal]);
+      let timer = setTimeout(() => stall.abort(), stallMs);
+      const touch = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => stall.abort(), stallMs);
+      };
+      try {
+        const { stream } = await options.language.doStream(callOptions(request, both));
+        yield* chunks(stream, { signal: both, touch, name: options.name });
+      } catch (error) {
+        if (signal.aborted) throw new CaissonError("cancelled", `The call of ${options.name} was cancelled.`, { cause: error });
+        if (stall.signal.aborted) {
+          throw new CaissonError("timeout", `${options.name} sent nothing for ${stallMs} ms.`, { cause: error });
+        }
+        throw translateProviderError(error, options.name);
+      } finally {
+        clearTimeout(timer);
+        stall.abort();
+      }
+    },
+  };
+}
+
+function callOptions(request: ModelRequest, abortSignal: AbortSignal): LanguageModelV4CallOptions {
+  return {
+    prompt: request.messages.map(toProvider),
+    tools: request.tools.map((tool) => ({
+      type: "function" as const,
+      name: tool.name,
+      description: tool.description,
+      inputSchema: tool.parameters as JSONSchema7,
+    })),
+    abortSignal,
+    ...(request.outputTokensMax === undefined ? {} : { maxOutputTokens: request.outputTokensMax }),
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+  };
+}
+
+function toProvider(message: ModelMessage): LanguageModelV4Message {
+  switch (message.role) {
+    case "system":
+      return { role: "system", content: message.text };
+    case "user":
+      return { role: "user", content: [{ type: "text", text: message.text }] };
+    case "assistant":
+      return {
+        role: "assistant",
+        content: message.parts.map(toProviderPart),
+      };
+    case "tool":
+      return {
+        role: "tool",
+        content: message.results.map((result) => ({
+          type: "tool-result" as const,
+          toolCallId: result.providerCall,
+          toolName: result.name,
+          output: { type: result.isError ? ("error-text" as const) : ("text" as const), value: result.text },
+        })),
+      };
+  }
+}
+
+function toProviderPart(part: AssistantPart) {
+  switch (part.kind) {
+    case "text":
+      return { type: "text" as const, text: part.text };
+    case "thought": {
+      const providerOptions = part.provider as SharedV4ProviderOptions | undefined;
+      return { type: "reasoning" as const, text: part.text, ...(providerOptions ? { providerOptions } : {}) };
+    }
+    case "toolCall":
+      return { type: "tool-call" as const, toolCallId: part.providerCall, toolName: part.name, input: part.arguments };
+  }
+}
+
+async function* chunks(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  options: { signal: AbortSignal; touch: () => void; name: string },
+): AsyncGenerator<ModelChunk> {
+  const reader = stream.getReader();
+  // A provider that never answers must not outlive the signal: waiting on it is raced with the abort.
+  const aborted = new Promise<never>((_, reject) => {
+    options.signal.addEventListener("abort", () => reject(options.signal.reason), { once: true });
+  });
+  aborted.catch(() => undefined);
+  const thoughts = new Map<string, { provider?: SharedV4ProviderOptions }>();
+  let calls = 0;
+  try {
+    for (;;) {
+      const { done, value: part } = await Promise.race([reader.read(), aborted]);
+      if (done) throw new CaissonError("protocol", `${options.name} broke off its answer.`);
+      options.touch();
+      switch (part.type) {
+        case "text-delta":
+          if (part.delta !== "") yield { kind: "text", text: part.delta };
+          break;
+        case "reasoning-start":
+          thoughts.set(part.id, part.providerMetadata ? { provider: part.providerMetadata } : {});
+          break;
+        case "reasoning-delta":
+          yield { kind: "thought", text: part.delta };
+          break;
+        case "reasoning-end": {
+          const provider = part.providerMetadata ?? thoughts.get(part.id)?.provider;
+          if (provider) yield { kind: "thought", text: "", provider: provider as never };
+          break;
+        }
+        case "tool-call":
+          calls += 1;
+          yield toolCall(part);
+          break;
+        case "error":
+          throw part.error;
+        case "finish":
+          yield { kind: "end", stop: stopOf(part.finishReason.unified, calls), usage: usageOf(part.usage) };
+          return;
+        default:
+          break;
+      }
+    }
+  } finally {
+    void reader.cancel().catch(() => undefined);
+  }
+}
+
+function toolCall(part: { toolCallId: string; toolName: string; input: string }): ModelChunk {
+  try {
+    const parsed = part.input.trim() === "" ? {} : JSON.parse(part.input);
+    return { kind: "toolCall", providerCall: part.toolCallId, name: part.toolName, arguments: parsed };
+  } catch {
+    return { kind: "badToolCall", providerCall: part.toolCallId, name: part.toolName, text: part.input };
+  }
+}
+
+function stopOf(reason: string, calls: number): "end" | "tools" | "length" | "filtered" {
+  if (calls > 0 || reason === "tool-calls") return "tools";
+  if (reason === "length") return "length";
+  return reason === "content-filter" ? "filtered" : "end";
+}
+
+function usageOf(usage: LanguageModelV4Usage): Usage {
+  const count = (value: number | undefined) => Math.max(0, Math.trunc(value ?? 0)) || 0;
+  return {
+    inputTokens: count(usage.inputTokens.total),
+    outputTokens: count(usage.outputTokens.total),
+    cachedInputTokens: count(usage.inputTokens.cacheRead),
+    reasoningTokens: count(usage.outputTokens.reasoning),
+  };
+}

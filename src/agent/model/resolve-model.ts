@@ -1,0 +1,109 @@
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { CaissonError } from "../../contract/error.ts";
+import type { Model } from "./model.ts";
+import { findPrice, type PriceTable } from "./prices.ts";
+import { createProviderModel } from "./provider-model.ts";
+import { recordingModel, replayingModel } from "./recording.ts";
+import { loadScriptedModel } from "./scripted-model.ts";
+
+export interface ModelOptions {
+  /** The environment's variables that may hold keys and base URLs; read by the composition root. */
+  env: Readonly<Record<string, string | undefined>>;
+  prices?: PriceTable;
+  /** For `compatible/…`: any server that speaks OpenAI's chat protocol. */
+  baseUrl?: string;
+  stallMs?: number;
+  record?: string;
+  replay?: string;
+}
+
+interface Provider {
+  /** The first that is set is the key. */
+  keys: readonly string[];
+  open(id: string, key: string | undefined, baseUrl: string | undefined): Promise<LanguageModelV4>;
+  baseUrlVariable: string;
+}
+
+const providers: Record<string, Provider> = {
+  anthropic: {
+    keys: ["ANTHROPIC_API_KEY"],
+    baseUrlVariable: "ANTHROPIC_BASE_URL",
+    open: async (id, key, baseUrl) => {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return createAnthropic({ ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) })(id);
+    },
+  },
+  openai: {
+    keys: ["OPENAI_API_KEY"],
+    baseUrlVariable: "OPENAI_BASE_URL",
+    open: async (id, key, baseUrl) => {
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      return createOpenAI({ ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) })(id);
+    },
+  },
+  google: {
+    keys: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
+    baseUrlVariable: "GOOGLE_BASE_URL",
+    open: async (id, key, baseUrl) => {
+      const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
+      return createGoogleGenerativeAI({ ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) })(id);
+    },
+  },
+};
+
+/**
+ * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or `scripted:FILE`. Throws
+ * `invalid` for a name of another form, `unauthenticated` naming the variable for a missing key.
+ */
+export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
+  if (options.record !== undefined && options.replay !== undefined) {
+    throw new CaissonError("invalid", "A run is either recorded or replayed, not both.");
+  }
+  if (options.replay !== undefined) {
+    const price = findPrice(name, options.prices);
+    const { costOf, CONTEXT_TOKENS_DEFAULT } = await import("./prices.ts");
+    return replayingModel({
+      dir: options.replay,
+      name,
+      contextTokens: price?.contextTokens ?? CONTEXT_TOKENS_DEFAULT,
+      cost: (usage) => costOf(usage, price),
+    });
+  }
+  const model = name.startsWith("scripted:") ? await loadScriptedModel(name.slice("scripted:".length)) : await openProvider(name, options);
+  return options.record === undefined ? model : recordingModel(model, options.record);
+}
+
+async function openProvider(name: string, options: ModelOptions): Promise<Model> {
+  const slash = name.indexOf("/");
+  const provider = slash > 0 ? name.slice(0, slash) : "";
+  const id = name.slice(slash + 1);
+  const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
+  if (provider === "compatible" && id !== "") {
+    const baseUrl = options.baseUrl ?? options.env["OPENAI_BASE_URL"];
+    if (!baseUrl) {
+      throw new CaissonError("invalid", `${name} needs the address of its server.`, {
+        hint: "Set OPENAI_BASE_URL or models.baseUrl in the config file, for example http://localhost:11434/v1.",
+      });
+    }
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const key = options.env["OPENAI_API_KEY"];
+    const language = createOpenAICompatible({ name: "compatible", baseURL: baseUrl, includeUsage: true, ...(key ? { apiKey: key } : {}) })(
+      id,
+    );
+    return createProviderModel({ name, language, price: findPrice(name, options.prices), ...stall });
+  }
+  const found = providers[provider];
+  if (!found || id === "") {
+    throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model.`, {
+      hint: `Write PROVIDER/MODEL with one of ${[...Object.keys(providers), "compatible"].join(", ")}, or scripted:FILE.`,
+    });
+  }
+  const key = found.keys.map((variable) => options.env[variable]).find((value) => value);
+  if (!key) {
+    throw new CaissonError("unauthenticated", `${name} needs a key.`, {
+      hint: `Set ${found.keys.join(" or ")}, or choose another model with --model.`,
+    });
+  }
+  const language = await found.open(id, key, options.env[found.baseUrlVariable] ?? options.baseUrl);
+  return createProviderModel({ name, language, price: findPrice(name, options.prices), ...stall });
+}

@@ -1,0 +1,152 @@
+import { readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { parse } from "yaml";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { Usage } from "../../contract/run.ts";
+import type { Model, ModelChunk, ModelRequest } from "./model.ts";
+
+const Turn = z.strictObject({
+  /** What must be in what the model is sent; otherwise the run fails and says so. */
+  expect: z
+    .strictObject({
+      /** Each must occur somewhere in the request. */
+      contains: z.array(z.string()).default([]),
+      /** Each must occur in what came since the model spoke last. */
+      news: z.array(z.string()).default([]),
+      absent: z.array(z.string()).default([]),
+    })
+    .optional(),
+  think: z.string().optional(),
+  say: z.string().optional(),
+  calls: z.array(z.strictObject({ tool: z.string(), arguments: z.json().default({}) })).default([]),
+  /** Instead of an answer: what goes wrong, this many times before the turn is given. */
+  fail: z
+    .strictObject({ code: z.enum(["unavailable", "busy", "invalid", "timeout", "protocol"]), times: z.int().positive().default(1) })
+    .optional(),
+  /** Between two pieces of what is said. */
+  pauseMs: z.int().nonnegative().default(0),
+  usage: Usage.partial().optional(),
+});
+
+const Script = z.strictObject({
+  /** Shown to people, so that nobody takes it for a real model. */
+  about: z.string().default("a scripted model"),
+  contextTokens: z.int().positive().default(200_000),
+  costUsdPerCall: z.number().nonnegative().default(0),
+  turns: z.array(Turn),
+  /** Sub-agents' turns by agent name. */
+  agents: z.record(z.string(), z.array(Turn)).default({}),
+  /** The answer to a request for a summary of the conversation. */
+  summary: z.string().default("(scripted summary)"),
+});
+export type Script = z.input<typeof Script>;
+
+/** A model that says what a file says it says: for tests, for the demo, and for rehearsing an agent. It never goes anywhere. */
+export function createScriptedModel(input: Script, options: { name?: string } = {}): Model {
+  const parsed = Script.safeParse(input);
+  if (!parsed.success) throw new CaissonError("invalid", `The script is not one: ${z.prettifyError(parsed.error)}`);
+  const script = parsed.data;
+  const failures = new Map<string, number>();
+  return {
+    name: options.name ?? "scripted",
+    contextTokens: script.contextTokens,
+    cost: () => script.costUsdPerCall,
+    async *stream(request, { signal }) {
+      if (request.from.purpose === "summary") {
+        yield* speak({ ...Turn.parse({}), say: script.summary }, request, signal);
+        return;
+      }
+      const turns = script.agents[request.from.agent] ?? script.turns;
+      const turn = turns[request.from.position - 1];
+      if (!turn) {
+        throw new CaissonError(
+          "invalid",
+          `The script has ${turns.length} turns for ${request.from.agent}; call ${request.from.position} has none.`,
+          {
+            hint: "Add a turn that says something and calls no tool: that ends the run.",
+          },
+        );
+      }
+      if (turn.fail) {
+        const key = `${request.from.agent}/${request.from.position}`;
+        const failed = failures.get(key) ?? 0;
+        if (failed < turn.fail.times) {
+          failures.set(key, failed + 1);
+          throw new CaissonError(turn.fail.code, `Scripted failure ${failed + 1} of ${turn.fail.times} at call ${request.from.position}.`);
+        }
+      }
+      checkExpectations(turn, request);
+      yield* speak(turn, request, signal);
+    },
+  };
+}
+
+/** Reads a script, YAML or JSON. Throws `not_found`, `invalid` with the line. */
+export async function loadScriptedModel(path: string): Promise<Model> {
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    throw new CaissonError("not_found", `The script ${path} cannot be read.`, { cause: error });
+  });
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch (error) {
+    throw new CaissonError("invalid", `The script ${path} is not YAML: ${error instanceof Error ? error.message : error}`);
+  }
+  return createScriptedModel(value as Script, { name: `scripted:${path}` });
+}
+
+async function* speak(turn: z.infer<typeof Turn>, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelChunk> {
+  const wait = async () => {
+    if (signal.aborted) throw new CaissonError("cancelled", "The scripted call was cancelled.");
+    if (turn.pauseMs > 0) {
+      await delay(turn.pauseMs, undefined, { signal }).catch(() => {
+        throw new CaissonError("cancelled", "The scripted call was cancelled.");
+      });
+    }
+  };
+  if (turn.think !== undefined) yield { kind: "thought", text: turn.think };
+  for (const word of turn.say?.match(/\s*\S+\s*/g) ?? []) {
+    await wait();
+    yield { kind: "text", text: word };
+  }
+  let number = 0;
+  for (const call of turn.calls) {
+    await wait();
+    number += 1;
+    yield { kind: "toolCall", providerCall: `call-${request.from.position}-${number}`, name: call.tool, arguments: call.arguments };
+  }
+  const usage = {
+    inputTokens: turn.usage?.inputTokens ?? estimateTokens(request),
+    outputTokens: turn.usage?.outputTokens ?? 10,
+    cachedInputTokens: turn.usage?.cachedInputTokens ?? 0,
+    reasoningTokens: turn.usage?.reasoningTokens ?? 0,
+  };
+  yield { kind: "end", stop: turn.calls.length > 0 ? "tools" : "end", usage };
+}
+
+function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): void {
+  if (!turn.expect) return;
+  const lastSpoken = request.messages.findLastIndex((message) => message.role === "assistant");
+  const whole = JSON.stringify(request.messages);
+  const news = JSON.stringify(request.messages.slice(lastSpoken + 1));
+  const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
+  const missing = [
+    ...turn.expect.contains
+      .filter((text) => !whole.includes(inJson(text)))
+      .map((text) => `${JSON.stringify(text)} is nowhere in what was sent`),
+    ...turn.expect.news.filter((text) => !news.includes(inJson(text))).map((text) => `${JSON.stringify(text)} is not in what came last`),
+    ...turn.expect.absent.filter((text) => whole.includes(inJson(text))).map((text) => `${JSON.stringify(text)} was sent`),
+  ];
+  if (missing.length > 0) {
+    throw new CaissonError(
+      "invalid",
+      `The script expected otherwise at call ${request.from.position}: ${missing.join("; ")}. What came last: ${news.slice(0, 2000)}`,
+    );
+  }
+}
+
+/** About four characters a token; the same guess the loop makes before a call. */
+function estimateTokens(request: ModelRequest): number {
+  return Math.ceil(JSON.stringify(request.messages).length / 4);
+}
