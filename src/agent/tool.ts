@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { CallId } from "../contract/run.ts";
+import type { CallId, TodoList } from "../contract/run.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
 export interface ToolContext {
@@ -13,8 +13,8 @@ export interface ToolContext {
   onOutput: (text: string) => void;
   /** True when this call was begun by an earlier owner and its effect may have happened. */
   resumed: boolean;
-  /** Values that live in the run's log, such as the todo list. */
-  memo: { get(key: string): z.core.util.JSONType | undefined; set(key: string, value: z.core.util.JSONType): Promise<void> };
+  /** The run's todo list, which lives in its log. */
+  todo: { get(): TodoList; set(list: TodoList): Promise<void> };
 }
 
 export interface ToolResult {

@@ -12,6 +12,7 @@ import {
   QuestionId,
   RunId,
   SessionId,
+  TodoList,
   ToolOutcome,
   Usage,
 } from "./run.ts";
@@ -142,7 +143,7 @@ export const LoopNoticed = defineEvent("loop.noticed", 1, {
   action: z.enum(["nudged", "summarised", "paused", "failed"]),
   text: z.string(),
 });
-export const TodoChanged = defineEvent("todo.changed", 1, { call: CallId, todo: z.json() });
+export const TodoChanged = defineEvent("todo.changed", 1, { call: CallId, todo: TodoList });
 
 const all = [
   RunCreated,

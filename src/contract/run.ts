@@ -47,7 +47,15 @@ export const AssistantPart = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), text: z.string() }),
   /** `provider` carries what the provider wants to see again, such as a signature. */
   z.object({ kind: z.literal("thought"), text: z.string(), provider: z.json().optional() }),
-  z.object({ kind: z.literal("toolCall"), call: CallId, providerCall: z.string(), name: z.string(), arguments: z.json() }),
+  z.object({
+    kind: z.literal("toolCall"),
+    call: CallId,
+    providerCall: z.string(),
+    name: z.string(),
+    arguments: z.json(),
+    /** What the model wrote when it was not JSON; the arguments are empty then. */
+    badArguments: z.string().optional(),
+  }),
 ]);
 export type AssistantPart = z.infer<typeof AssistantPart>;
 
@@ -61,3 +69,13 @@ export type MessageSource = z.infer<typeof MessageSource>;
 
 export const Permission = z.enum(["allow", "ask", "deny"]);
 export type Permission = z.infer<typeof Permission>;
+
+export const TodoList = z.array(
+  z.object({
+    id: z.string().min(1).max(64),
+    text: z.string().min(1).max(2000),
+    status: z.enum(["pending", "in_progress", "completed"]),
+    blockedBy: z.array(z.string()).max(50).default([]),
+  }),
+);
+export type TodoList = z.infer<typeof TodoList>;

@@ -11,7 +11,7 @@ import { resolveModel } from "./resolve-model.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
 const ask = (text: string, position = 1): ModelRequest => ({
-  from: { agent: "coder", position, purpose: "step" },
+  from: { agent: "coder", position, purpose: "step", estimatedTokens: 10 },
   messages: [
     { role: "system", text: "Be brief." },
     { role: "user", text },
@@ -187,7 +187,9 @@ test("a replay answers what was recorded, and fails for anything missing or chan
 
 test("a digest is of what is sent, not of who asks or in which order keys stand", () => {
   const request = ask("hello");
-  expect(requestDigest({ ...request, from: { agent: "other", position: 9, purpose: "step" } })).toBe(requestDigest(request));
+  expect(requestDigest({ ...request, from: { agent: "other", position: 9, purpose: "step", estimatedTokens: 10 } })).toBe(
+    requestDigest(request),
+  );
   expect(requestDigest({ ...request, temperature: 1 })).not.toBe(requestDigest(request));
 });
 

@@ -79,14 +79,14 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
   const id = name.slice(slash + 1);
   const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
   if (provider === "compatible" && id !== "") {
-    const baseUrl = options.baseUrl ?? options.env["OPENAI_BASE_URL"];
+    const baseUrl = options.baseUrl ?? options.env.OPENAI_BASE_URL;
     if (!baseUrl) {
       throw new CaissonError("invalid", `${name} needs the address of its server.`, {
         hint: "Set OPENAI_BASE_URL or models.baseUrl in the config file, for example http://localhost:11434/v1.",
       });
     }
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-    const key = options.env["OPENAI_API_KEY"];
+    const key = options.env.OPENAI_API_KEY;
     const language = createOpenAICompatible({ name: "compatible", baseURL: baseUrl, includeUsage: true, ...(key ? { apiKey: key } : {}) })(
       id,
     );

@@ -117,7 +117,7 @@ async function* speak(turn: z.infer<typeof Turn>, request: ModelRequest, signal:
     yield { kind: "toolCall", providerCall: `call-${request.from.position}-${number}`, name: call.tool, arguments: call.arguments };
   }
   const usage = {
-    inputTokens: turn.usage?.inputTokens ?? estimateTokens(request),
+    inputTokens: turn.usage?.inputTokens ?? request.from.estimatedTokens,
     outputTokens: turn.usage?.outputTokens ?? 10,
     cachedInputTokens: turn.usage?.cachedInputTokens ?? 0,
     reasoningTokens: turn.usage?.reasoningTokens ?? 0,
@@ -144,9 +144,4 @@ function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): v
       `The script expected otherwise at call ${request.from.position}: ${missing.join("; ")}. What came last: ${news.slice(0, 2000)}`,
     );
   }
-}
-
-/** About four characters a token; the same guess the loop makes before a call. */
-function estimateTokens(request: ModelRequest): number {
-  return Math.ceil(JSON.stringify(request.messages).length / 4);
 }

@@ -1,0 +1,161 @@
+import { createHash } from "node:crypto";
+import type { AssistantPart, MessageSource } from "../contract/run.ts";
+import type { ModelMessage } from "./model/model.ts";
+
+/** Characters of a token, roughly; only used until the provider's own count is known. */
+const CHARACTERS_PER_TOKEN = 4;
+/** Arguments of old calls longer than this are cut when a conversation is compacted without a model. */
+const OLD_ARGUMENT_CHARACTERS_MAX = 500;
+
+interface Entry {
+  step: number;
+  message: ModelMessage;
+  tokens: number;
+}
+
+/**
+ * What the model is sent, built as the events come, so that a call of step 2,000 costs no more than one of step 10. The system text
+ * and the task are kept apart from the rest: compaction can never lose them.
+ */
+export interface Conversation {
+  begin(options: { system: string; task: string }): void;
+  /** Rules, memory and skills, put after the system text and never compacted. */
+  setRules(text: string): void;
+  startStep(step: number): void;
+  addUser(text: string, source: MessageSource): void;
+  addAssistant(parts: readonly AssistantPart[]): void;
+  addToolResult(result: { providerCall: string; name: string; text: string; isError: boolean }): void;
+  compact(options: { beforeStep: number; summary: string; how: "model" | "cut" }): void;
+  messages(): ModelMessage[];
+  /** Of everything that `messages` returns; changes whenever that changes. */
+  digest(): string;
+  estimatedTokens(): number;
+  /** The first step whose messages, and all after it, fit into so many tokens. */
+  stepWithinTokens(tokens: number): number;
+  entries(): readonly Readonly<Entry>[];
+}
+
+export function createConversation(): Conversation {
+  let head: ModelMessage[] = [];
+  let rules = "";
+  let system = "";
+  let task = "";
+  let summary: string | null = null;
+  let entries: Entry[] = [];
+  let step = 0;
+  let tokens = 0;
+  let chain = "";
+
+  const extendChain = (message: ModelMessage) => {
+    chain = createHash("sha256").update(chain).update(JSON.stringify(message)).digest("hex");
+  };
+  const rebuild = () => {
+    head = [
+      { role: "system", text: rules === "" ? system : `${system}\n\n${rules}` },
+      { role: "user", text: task },
+    ];
+    if (summary !== null)
+      head.push({ role: "user", text: `Summary of the work so far, made to save room; the task above still holds:\n\n${summary}` });
+    chain = "";
+    tokens = 0;
+    for (const message of head) tokens += tokensOf(message);
+    for (const entry of entries) tokens += entry.tokens;
+    for (const message of head) extendChain(message);
+    for (const entry of entries) extendChain(entry.message);
+  };
+  const add = (message: ModelMessage) => {
+    const entry = { step, message, tokens: tokensOf(message) };
+    entries.push(entry);
+    tokens += entry.tokens;
+    extendChain(message);
+  };
+
+  return {
+    begin(options) {
+      system = options.system;
+      task = options.task;
+      rebuild();
+    },
+    setRules(text) {
+      if (text === rules) return;
+      rules = text;
+      rebuild();
+    },
+    startStep(number) {
+      step = number;
+    },
+    addUser(text, source) {
+      add({ role: "user", text: source === "user" ? text : `[${source}] ${text}` });
+    },
+    addAssistant(parts) {
+      if (parts.length > 0) add({ role: "assistant", parts });
+    },
+    addToolResult(result) {
+      const last = entries.at(-1);
+      if (last?.message.role === "tool" && last.step === step) {
+        // Results of one step travel together: providers want them in one message.
+        const message: ModelMessage = { role: "tool", results: [...last.message.results, result] };
+        tokens -= last.tokens;
+        last.message = message;
+        last.tokens = tokensOf(message);
+        tokens += last.tokens;
+        extendChain({ role: "tool", results: [result] });
+        return;
+      }
+      add({ role: "tool", results: [result] });
+    },
+    compact(options) {
+      const kept = entries.filter((entry) => entry.step >= options.beforeStep);
+      entries = options.how === "cut" ? kept.map(cutOldArguments) : kept;
+      summary = options.summary;
+      rebuild();
+    },
+    messages() {
+      return [...head, ...entries.map((entry) => entry.message)];
+    },
+    digest: () => chain.slice(0, 32),
+    estimatedTokens: () => tokens,
+    stepWithinTokens(limit) {
+      let sum = 0;
+      let first = step + 1;
+      for (let at = entries.length - 1; at >= 0; at--) {
+        const entry = entries[at];
+        if (!entry) break;
+        sum += entry.tokens;
+        if (sum > limit) break;
+        first = entry.step;
+      }
+      // A step is kept whole or not at all: an answer without its tool results would be refused by providers.
+      const cut = entries.some((entry) => entry.step === first && !fits(entries, first, limit));
+      return cut ? first + 1 : first;
+    },
+    entries: () => entries,
+  };
+}
+
+function fits(entries: readonly Entry[], fromStep: number, limit: number): boolean {
+  return entries.reduce((sum, entry) => (entry.step >= fromStep ? sum + entry.tokens : sum), 0) <= limit;
+}
+
+function tokensOf(message: ModelMessage): number {
+  return Math.ceil(JSON.stringify(message).length / CHARACTERS_PER_TOKEN);
+}
+
+function cutOldArguments(entry: Entry): Entry {
+  if (entry.message.role !== "assistant") return entry;
+  const parts = entry.message.parts.map((part) => {
+    if (part.kind !== "toolCall" || part.arguments === null || typeof part.arguments !== "object" || Array.isArray(part.arguments))
+      return part;
+    const cut = Object.entries(part.arguments).map(([key, value]) => [key, cutText(value)] as const);
+    return { ...part, arguments: Object.fromEntries(cut) };
+  });
+  const message: ModelMessage = { role: "assistant", parts };
+  return { ...entry, message, tokens: tokensOf(message) };
+}
+
+function cutText(value: unknown): AssistantArguments {
+  if (typeof value !== "string" || value.length <= OLD_ARGUMENT_CHARACTERS_MAX) return value as AssistantArguments;
+  return `${value.slice(0, OLD_ARGUMENT_CHARACTERS_MAX)}… (${value.length} characters, cut to save room)`;
+}
+
+type AssistantArguments = Extract<AssistantPart, { kind: "toolCall" }>["arguments"];

@@ -1,0 +1,51 @@
+import type { RunState } from "./run-state.ts";
+
+/** How many calls without any changed file, all seen before, count as no progress. */
+const NO_PROGRESS_CALLS = 12;
+
+export interface Noticed {
+  pattern: "same" | "alternating" | "no_progress";
+  text: string;
+  /** Nudged for this before and went on: now the configured action is due. */
+  again: boolean;
+}
+
+/**
+ * Looks at the calls since the last time something was noticed. Failed calls count like others: repeating what failed is the commonest loop. Null when there is
+ * nothing to say.
+ */
+export function noticeLoop(state: RunState, threshold: number): Noticed | null {
+  const since = state.noticed ? state.callsEnded - state.noticed.atCall : state.callsEnded;
+  const calls = state.callHistory.slice(-Math.min(since, state.callHistory.length));
+  const again = state.noticed !== null && repeatsEarlier(state);
+  if (since === 0) return null;
+  const last = calls.slice(-threshold);
+  if (last.length === threshold && last.every((call) => call.signature === last[0]?.signature)) {
+    return { pattern: "same", text: `The same call was made ${threshold} times in a row: ${short(last[0]?.signature)}`, again };
+  }
+  const pairs = calls.slice(-2 * threshold);
+  const [a, b] = pairs;
+  if (pairs.length === 2 * threshold && a && b && pairs.every((call, at) => call.signature === (at % 2 === 0 ? a : b).signature)) {
+    return { pattern: "alternating", text: `Two calls alternate: ${short(a.signature)} and ${short(b.signature)}`, again };
+  }
+  const tail = calls.slice(-NO_PROGRESS_CALLS);
+  if (
+    tail.length === NO_PROGRESS_CALLS &&
+    tail.every((call) => !call.changedFiles) &&
+    new Set(tail.map((call) => call.signature)).size <= 4
+  ) {
+    return { pattern: "no_progress", text: `${NO_PROGRESS_CALLS} calls, all of them made before, and no file changed`, again };
+  }
+  return null;
+}
+
+/** Whether the calls made since the nudge are ones from before it. */
+function repeatsEarlier(state: RunState): boolean {
+  if (!state.noticed) return false;
+  const since = state.callsEnded - state.noticed.atCall;
+  const cut = Math.max(0, state.callHistory.length - since);
+  const before = new Set(state.callHistory.slice(0, cut).map((call) => call.signature));
+  return state.callHistory.slice(cut).every((call) => before.has(call.signature));
+}
+
+const short = (text = "") => (text.length > 200 ? `${text.slice(0, 200)}…` : text);

@@ -1,0 +1,63 @@
+import type { HookCommand } from "../contract/agent.ts";
+import { run } from "../sandbox/run.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+
+export type HookVerdict = { kind: "continue" } | { kind: "block"; reason: string } | { kind: "interrupt"; reason: string };
+
+export interface HookCall {
+  when: "before" | "after";
+  call: string;
+  tool: string;
+  arguments: unknown;
+  /** After the tool: what came out. */
+  outcome?: string;
+  text?: string;
+}
+
+/** A hook of a library user. It runs on the host, in the program that embeds Caisson, and sees only data. */
+export type HookFunction = (call: HookCall) => Promise<HookVerdict> | HookVerdict;
+
+/** Exit codes of a hook command with a meaning; any other failure blocks, since a broken guard must not wave things through. */
+const EXIT_CONTINUE = 0;
+const EXIT_INTERRUPT = 3;
+const HOOK_OUTPUT_BYTES_MAX = 64 * 1024;
+
+/** Asks every hook; an interrupt outranks a block, a block outranks going on. */
+export async function askHooks(options: {
+  call: HookCall;
+  commands: readonly HookCommand[];
+  functions: readonly HookFunction[];
+  sandbox: Sandbox;
+  ref: (suffix: string) => string;
+}): Promise<HookVerdict> {
+  const verdicts: HookVerdict[] = [];
+  for (const hook of options.functions) verdicts.push(await hook(options.call));
+  let number = 0;
+  for (const command of options.commands) {
+    number += 1;
+    if (command.tools && !command.tools.includes(options.call.tool)) continue;
+    verdicts.push(await runHook(command, options, number));
+  }
+  return (
+    verdicts.find((verdict) => verdict.kind === "interrupt") ?? verdicts.find((verdict) => verdict.kind === "block") ?? { kind: "continue" }
+  );
+}
+
+async function runHook(
+  hook: HookCommand,
+  options: { call: HookCall; sandbox: Sandbox; ref: (suffix: string) => string },
+  number: number,
+): Promise<HookVerdict> {
+  const { ended, stderr, stdout } = await run(options.sandbox, {
+    argv: ["/bin/sh", "-c", hook.command],
+    ref: options.ref(`${options.call.when}${number}`),
+    stdin: Buffer.from(JSON.stringify(options.call)),
+    timeoutMs: hook.timeoutMs,
+    outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
+  });
+  const said = (stderr.length > 0 ? stderr : stdout).toString("utf8").trim();
+  if (ended.kind === "exited" && ended.exitCode === EXIT_CONTINUE) return { kind: "continue" };
+  if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: said || hook.command };
+  const how = ended.kind === "exited" ? `exit ${ended.exitCode}` : ended.kind;
+  return { kind: "block", reason: said || `The hook ${JSON.stringify(hook.command)} said no (${how}).` };
+}

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import { callModel } from "./call-model.ts";
+import { compact } from "./compact.ts";
+import { type Decision, decide } from "./decide.ts";
+import type { Journal } from "./journal.ts";
+import type { Model, ToolSchema } from "./model/model.ts";
+import { newId, type RunToolsOptions, runTools } from "./run-tools.ts";
+import type { Tool } from "./tool.ts";
+
+export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
+  journal: Journal;
+  model: Model;
+  tools: readonly Tool[];
+  /** Lets go of the run without ending it, as when the program is asked to quit. */
+  signal: AbortSignal;
+}
+
+/**
+ * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state is a fold of
+ * the log and every decision a function of it, so a run that lost its process goes on here exactly where it was. Throws `cancelled` when let go, `denied` when another
+ * process took the run over.
+ */
+export async function driveRun(options: LoopOptions): Promise<void> {
+  const { journal, model } = options;
+  const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
+  const schemas = options.tools.map(toSchema);
+  while (journal.state.status !== "ended") {
+    if (options.signal.aborted) throw new CaissonError("cancelled", `The run ${journal.state.run} was let go.`);
+    const decision = decide(journal.state, { contextTokens: model.contextTokens });
+    using effect = interruptible(options);
+    try {
+      await perform(decision, { ...options, tools, schemas, signal: effect.signal });
+    } catch (error) {
+      if (!isRunError(error) || options.signal.aborted) throw error;
+      await end(journal, "error", error.hint ? `${error.message} ${error.hint}` : error.message);
+    }
+  }
+}
+
+interface Performing extends RunToolsOptions {
+  model: Model;
+  schemas: readonly ToolSchema[];
+}
+
+async function perform(decision: Decision, options: Performing): Promise<void> {
+  const { journal } = options;
+  switch (decision.kind) {
+    case "model":
+      return await callModel({ ...options, tools: options.schemas, messages: decision.messages });
+    case "tools":
+      return await runTools(decision.calls, options);
+    case "compact":
+      return await compact(options);
+    case "wait":
+      return await journal.changed(options.signal).catch(() => undefined);
+    case "continue":
+      return await journal.append([{ type: "run.continued", data: { by: "answer" } }]);
+    case "askBudget":
+      return await ask(journal, { kind: "budget", why: "budget", text: decision.text });
+    case "notice":
+      return await notice(journal, decision.noticed);
+    case "answerMissing":
+      return await inject(journal, "Your last answer was empty. Say what you found, or go on with a tool call.");
+    case "end":
+      return await end(journal, decision.reason, decision.text);
+  }
+}
+
+async function notice(journal: Journal, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {
+  const { text, pattern } = noticed;
+  if (!noticed.again) {
+    await journal.append([{ type: "loop.noticed", data: { pattern, action: "nudged", text } }]);
+    return await inject(
+      journal,
+      `${text}. This does not lead further. Say what you expected and what happened instead, then try something different.`,
+    );
+  }
+  const { action } = journal.state.definition.harness.doomLoop;
+  if (action === "fail") {
+    await journal.append([{ type: "loop.noticed", data: { pattern, action: "failed", text } }]);
+    return await end(journal, "stuck", text);
+  }
+  if (action === "pause" && journal.state.definition.harness.onAsk === "wait") {
+    await journal.append([{ type: "loop.noticed", data: { pattern, action: "paused", text } }]);
+    return await ask(journal, { kind: "stuck", why: "stuck", text: `${text}. Let it go on?` });
+  }
+  if (action === "pause") return await end(journal, "stuck", text);
+  await journal.append([{ type: "loop.noticed", data: { pattern, action: "summarised", text } }]);
+  await inject(
+    journal,
+    `${text}. Stop trying this. Summarise what was tried and why it failed, then choose another way, or end with what is missing.`,
+  );
+}
+
+async function ask(journal: Journal, options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; text: string }): Promise<void> {
+  await journal.append([
+    { type: "permission.asked", data: { question: newId("ask"), call: null, kind: options.kind, text: options.text, pattern: null } },
+    { type: "run.paused", data: { why: options.why, text: options.text } },
+  ]);
+}
+
+async function inject(journal: Journal, text: string): Promise<void> {
+  await journal.append([{ type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } }]);
+}
+
+async function end(journal: Journal, reason: Extract<Decision, { kind: "end" }>["reason"], text: string): Promise<void> {
+  const { step, usage, costUsd } = journal.state;
+  await journal.append([{ type: "run.ended", data: { reason, text, steps: step, usage, costUsd } }]);
+}
+
+/**
+ * A signal for one effect: fires when the program lets go, when a person interrupts or stops the run, and when its time is up. What the effect did until then is
+ * recorded by whoever performs it.
+ */
+function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposable {
+  const { journal } = options;
+  const controller = new AbortController();
+  const fire = () => controller.abort();
+  const stopListening = journal.onForeign((event: RunEvent) => {
+    if (event.type === "run.stop_requested" || (event.type === "message.received" && event.data.mode === "interrupt")) fire();
+  });
+  options.signal.addEventListener("abort", fire);
+  const { state } = journal;
+  const leftMs = (state.budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs;
+  const timer = state.clock.counting && leftMs > 0 ? setTimeout(fire, Math.min(leftMs, 2 ** 31 - 1)) : undefined;
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      stopListening();
+      clearTimeout(timer);
+      options.signal.removeEventListener("abort", fire);
+    },
+  };
+}
+
+/** Failures that end the run with an explanation. Losing the log or the ownership is not the run's failure: it stays as it is for the next owner. */
+function isRunError(error: unknown): error is CaissonError {
+  if (!(error instanceof CaissonError)) return false;
+  return !(error.code === "denied" && error.details?.epoch !== undefined) && error.code !== "no_space" && error.details?.log !== true;
+}
+
+function toSchema(tool: Tool): ToolSchema {
+  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" }) as Record<string, never>;
+  return { name: tool.name, description: tool.description, parameters };
+}

@@ -1,0 +1,299 @@
+import { AgentDefinition } from "../contract/agent.ts";
+import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome, Usage } from "../contract/run.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import { type Conversation, createConversation } from "./conversation.ts";
+
+export interface ToolCallState {
+  call: string;
+  providerCall: string;
+  name: string;
+  arguments: unknown;
+  badArguments: string | undefined;
+  /** `started` means the effect may have happened. */
+  status: "new" | "requested" | "started" | "ended";
+  /** The open or answered question about it. */
+  question: string | null;
+}
+
+export interface QuestionState {
+  question: string;
+  kind: "tool" | "budget" | "stuck";
+  call: string | null;
+  text: string;
+  pattern: string | null;
+  answer: { answer: "allow" | "always" | "deny"; text?: string | undefined; budgets?: Budgets | undefined } | null;
+}
+
+export interface WaitingMessage {
+  message: string;
+  source: MessageSource;
+  mode: MessageMode;
+  text: string;
+}
+
+/** A run as its log tells it. Changed only by `applyEvent`; the same events give the same state. */
+export interface RunState {
+  run: string;
+  session: string;
+  parent: { run: string; call: string } | null;
+  task: string;
+  model: string;
+  definition: AgentDefinition;
+  budgets: Budgets;
+  status: "created" | "running" | "paused" | "ended";
+  paused: { why: string; text: string } | null;
+  ended: { reason: FinishReason; text: string } | null;
+  stopRequested: string | null;
+  sandbox: { id: string; runtime: string } | null;
+  /** Steps begun. */
+  step: number;
+  /** Model calls begun: a retried call counts once. */
+  position: number;
+  /** The model call that was requested and has not ended. */
+  openCall: { call: string; attempt: number } | null;
+  /** What the model said last, until the step is over. */
+  lastStop: "end" | "tools" | "length" | "filtered" | "interrupted" | null;
+  lastText: string;
+  emptyAnswers: number;
+  tools: Map<string, ToolCallState>;
+  waiting: WaitingMessage[];
+  /** Message id → the model call that first saw it. */
+  receipts: Map<string, string>;
+  questions: Map<string, QuestionState>;
+  /** Patterns a person allowed for the rest of the run. */
+  always: Set<string>;
+  usage: Usage;
+  costUsd: number | null;
+  lastInputTokens: number;
+  conversation: Conversation;
+  /** Signatures of ended tool calls, newest last, at most `CALL_HISTORY_MAX`. */
+  callHistory: { signature: string; changedFiles: boolean }[];
+  noticed: { pattern: string; atCall: number } | null;
+  callsEnded: number;
+  todo: TodoList;
+  filesChanged: Set<string>;
+  /** Milliseconds the run really worked: neither paused nor without an owner. */
+  workedMs: number;
+  clock: { lastAtMs: number; counting: boolean };
+}
+
+export const CALL_HISTORY_MAX = 100;
+
+export function emptyRunState(): RunState {
+  return {
+    run: "",
+    session: "",
+    parent: null,
+    task: "",
+    model: "",
+    definition: AgentDefinition.parse({ name: "none", system: "" }),
+    budgets: {},
+    status: "created",
+    paused: null,
+    ended: null,
+    stopRequested: null,
+    sandbox: null,
+    step: 0,
+    position: 0,
+    openCall: null,
+    lastStop: null,
+    lastText: "",
+    emptyAnswers: 0,
+    tools: new Map(),
+    waiting: [],
+    receipts: new Map(),
+    questions: new Map(),
+    always: new Set(),
+    usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 },
+    costUsd: 0,
+    lastInputTokens: 0,
+    conversation: createConversation(),
+    callHistory: [],
+    noticed: null,
+    callsEnded: 0,
+    todo: [],
+    filesChanged: new Set(),
+    workedMs: 0,
+    clock: { lastAtMs: 0, counting: false },
+  };
+}
+
+/** Adds one event to the state. The only place where a run's state changes. */
+export function applyEvent(state: RunState, event: RunEvent): void {
+  advanceClock(state, event);
+  switch (event.type) {
+    case "run.created":
+      applyCreated(state, event.data);
+      return;
+    case "run.claimed":
+      if (state.status === "created") state.status = "running";
+      return;
+    case "run.sandboxed":
+      state.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
+      return;
+    case "run.paused":
+      state.status = "paused";
+      state.paused = event.data;
+      return;
+    case "run.continued":
+      state.status = "running";
+      state.paused = null;
+      return;
+    case "run.stop_requested":
+      state.stopRequested ??= event.data.by;
+      return;
+    case "run.ended":
+      state.status = "ended";
+      state.ended = { reason: event.data.reason, text: event.data.text };
+      return;
+    case "step.started":
+      state.step = event.data.step;
+      state.tools.clear();
+      state.lastStop = null;
+      return;
+    case "model.requested":
+      applyRequested(state, event.data);
+      return;
+    case "model.ended":
+      applyAnswer(state, event.data);
+      return;
+    case "tool.requested":
+    case "tool.started": {
+      const tool = state.tools.get(event.data.call);
+      if (tool) tool.status = event.type === "tool.started" ? "started" : "requested";
+      return;
+    }
+    case "tool.ended":
+      applyToolEnded(state, event.data);
+      return;
+    case "file.changed":
+      state.filesChanged.add(event.data.path);
+      return;
+    case "message.received":
+      state.waiting.push({ ...event.data });
+      return;
+    case "permission.asked": {
+      state.questions.set(event.data.question, { ...event.data, answer: null });
+      const tool = event.data.call === null ? undefined : state.tools.get(event.data.call);
+      if (tool) tool.question = event.data.question;
+      return;
+    }
+    case "permission.answered":
+      applyAnswered(state, event.data);
+      return;
+    case "context.compacted":
+      state.conversation.compact(event.data);
+      state.lastInputTokens = 0;
+      return;
+    case "loop.noticed":
+      state.noticed = { pattern: event.data.pattern, atCall: state.callsEnded };
+      return;
+    case "todo.changed":
+      state.todo = event.data.todo;
+      return;
+    case "step.ended":
+    case "model.streamed":
+    case "model.failed":
+    case "tool.streamed":
+      return;
+  }
+}
+
+type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
+
+function applyCreated(state: RunState, data: DataOf<"run.created">): void {
+  state.run = data.run;
+  state.session = data.session;
+  state.parent = data.parent;
+  state.task = data.task;
+  state.model = data.model;
+  state.budgets = data.budgets;
+  state.definition = AgentDefinition.parse(data.agent.definition);
+  state.conversation.begin({ system: state.definition.system, task: data.task });
+}
+
+function applyRequested(state: RunState, data: DataOf<"model.requested">): void {
+  if (state.openCall?.call !== data.call) {
+    state.position += 1;
+    state.conversation.startStep(state.step);
+  }
+  state.openCall = { call: data.call, attempt: data.attempt };
+  for (const id of data.messages) {
+    const at = state.waiting.findIndex((message) => message.message === id);
+    const [message] = at === -1 ? [] : state.waiting.splice(at, 1);
+    if (!message) continue;
+    state.receipts.set(id, data.call);
+    state.conversation.addUser(message.text, message.source);
+  }
+}
+
+function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
+  state.openCall = null;
+  state.lastStop = data.stop;
+  state.lastText = data.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("");
+  state.usage = addUsage(state.usage, data.usage);
+  state.costUsd = state.costUsd === null || data.costUsd === null ? null : state.costUsd + data.costUsd;
+  state.lastInputTokens = data.usage.inputTokens + data.usage.outputTokens;
+  state.conversation.addAssistant(data.parts);
+  const calls = data.parts.filter((part) => part.kind === "toolCall");
+  state.emptyAnswers = calls.length === 0 && state.lastText.trim() === "" && data.stop !== "interrupted" ? state.emptyAnswers + 1 : 0;
+  for (const part of calls) state.tools.set(part.call, newTool(part));
+}
+
+function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallState {
+  return {
+    call: part.call,
+    providerCall: part.providerCall,
+    name: part.name,
+    arguments: part.arguments,
+    badArguments: part.badArguments,
+    status: "new",
+    question: null,
+  };
+}
+
+function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {
+  const tool = state.tools.get(data.call);
+  if (!tool || tool.status === "ended") return;
+  tool.status = "ended";
+  state.conversation.addToolResult({ providerCall: tool.providerCall, name: tool.name, text: data.text, isError: isError(data.outcome) });
+  state.callsEnded += 1;
+  const files = (data.details as { changedFiles?: unknown } | undefined)?.changedFiles;
+  state.callHistory.push({ signature: `${tool.name} ${JSON.stringify(tool.arguments)}`, changedFiles: files === true });
+  if (state.callHistory.length > CALL_HISTORY_MAX) state.callHistory.shift();
+  const spent = data.details as { usage?: Usage; costUsd?: number | null } | undefined;
+  if (spent?.usage) {
+    state.usage = addUsage(state.usage, spent.usage);
+    state.costUsd = state.costUsd === null || spent.costUsd == null ? null : state.costUsd + spent.costUsd;
+  }
+}
+
+function applyAnswered(state: RunState, data: DataOf<"permission.answered">): void {
+  const question = state.questions.get(data.question);
+  if (!question || question.answer) return;
+  question.answer = { answer: data.answer, text: data.text, budgets: data.budgets };
+  if (data.answer === "always" && question.pattern !== null) state.always.add(question.pattern);
+  if (question.kind === "budget" && data.answer !== "deny" && data.budgets) state.budgets = { ...state.budgets, ...data.budgets };
+}
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  };
+}
+
+function isError(outcome: ToolOutcome): boolean {
+  return outcome !== "ok";
+}
+
+/** Counts the time between two events while the run is owned and not paused; a take-over does not count what went before it. */
+function advanceClock(state: RunState, event: RunEvent): void {
+  const atMs = Date.parse(event.at);
+  if (state.clock.counting && event.type !== "run.claimed") state.workedMs += Math.max(0, atMs - state.clock.lastAtMs);
+  if (event.type === "run.claimed" || event.type === "run.continued") state.clock.counting = true;
+  if (event.type === "run.paused" || event.type === "run.ended") state.clock.counting = false;
+  state.clock.lastAtMs = atMs;
+}

@@ -1,0 +1,223 @@
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { askHooks, type HookFunction } from "./hooks.ts";
+import type { Journal, NewRunEvent } from "./journal.ts";
+import { defaultPermissions, permissionFor } from "./permissions.ts";
+import type { ToolCallState } from "./run-state.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+
+export interface RunToolsOptions {
+  journal: Journal;
+  tools: ReadonlyMap<string, Tool>;
+  /** Gives the run's sandbox, started or found again. */
+  sandbox: () => Promise<Sandbox>;
+  /** The sandbox died under a call: the next `sandbox()` is another one. */
+  onLost: (error: CaissonError) => Promise<void>;
+  hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
+  signal: AbortSignal;
+  crashpoint: (name: string) => void;
+}
+
+type Prepared =
+  | { kind: "run"; call: ToolCallState; tool: Tool; args: unknown }
+  | { kind: "answered"; events: NewRunEvent[] }
+  | { kind: "asked"; events: NewRunEvent[] };
+
+/**
+ * Runs what the model asked for, in its order; calls that only read go side by side. Returns early when a person has to be asked: the answer may take days,
+ * and the loop comes back here with it.
+ */
+export async function runTools(calls: readonly ToolCallState[], options: RunToolsOptions): Promise<void> {
+  let group: Extract<Prepared, { kind: "run" }>[] = [];
+  const runGroup = async () => {
+    const now = group;
+    group = [];
+    await Promise.all(now.map((prepared) => runOne(prepared, options)));
+  };
+  for (const call of calls) {
+    const prepared = await prepare(call, options);
+    if (prepared.kind === "run") {
+      if (!prepared.tool.parallel) await runGroup();
+      if (options.signal.aborted) break;
+      group.push(prepared);
+      if (!prepared.tool.parallel) await runGroup();
+      continue;
+    }
+    await runGroup();
+    await options.journal.append(prepared.events);
+    if (prepared.kind === "asked") return;
+  }
+  await runGroup();
+}
+
+async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
+  const tool = options.tools.get(call.name);
+  if (!tool)
+    return answered(call, "error", `There is no tool ${JSON.stringify(call.name)}. There are: ${[...options.tools.keys()].join(", ")}.`);
+  if (call.badArguments !== undefined) {
+    return answered(call, "error", `The arguments of ${call.name} were not JSON: ${call.badArguments.slice(0, 300)}`);
+  }
+  const parsed = tool.parameters.safeParse(call.arguments);
+  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} do not fit: ${z.prettifyError(parsed.error)}`);
+  const run: Prepared = { kind: "run", call, tool, args: parsed.data };
+  // Begun by an earlier owner: it was permitted then, and asking again would be asking about the past.
+  if (call.status === "started") return run;
+  const refused = permission(call, tool.subject(parsed.data), options.journal);
+  if (refused) return refused;
+  const verdict = await askHooks({
+    call: { when: "before", call: call.call, tool: call.name, arguments: call.arguments },
+    commands: options.journal.state.definition.hooks.before,
+    functions: options.hooks.before,
+    sandbox: await options.sandbox(),
+    ref: (suffix) => `${options.journal.state.run}:${call.call}:${suffix}`,
+  });
+  if (verdict.kind === "block") return answered(call, "blocked", `A hook blocked this call: ${verdict.reason}`);
+  if (verdict.kind === "interrupt") {
+    return {
+      kind: "answered",
+      events: [
+        ended(call, "blocked", `A hook stopped the run: ${verdict.reason}`),
+        { type: "run.stop_requested", data: { by: `hook: ${verdict.reason.slice(0, 500)}` } },
+      ],
+    };
+  }
+  return run;
+}
+
+function permission(call: ToolCallState, subject: string, journal: Journal): Prepared | null {
+  const { state } = journal;
+  const question = call.question === null ? undefined : state.questions.get(call.question);
+  if (question?.answer) {
+    if (question.answer.answer !== "deny") return null;
+    return answered(call, "denied", `A person said no${question.answer.text ? `: ${question.answer.text}` : "."}`);
+  }
+  const rule = permissionFor(subject, { ...defaultPermissions, ...state.definition.permissions });
+  if (rule.permission === "allow" || state.always.has(rule.pattern)) return null;
+  if (rule.permission === "deny") return answered(call, "denied", `The rule ${JSON.stringify(rule.pattern)} denies ${short(subject)}.`);
+  if (state.definition.harness.onAsk === "deny") {
+    return answered(
+      call,
+      "denied",
+      `The rule ${JSON.stringify(rule.pattern)} wants a person to be asked about ${short(subject)}, and nobody is there.`,
+    );
+  }
+  const text = `May ${state.definition.name} do this? ${short(subject)}`;
+  return {
+    kind: "asked",
+    events: [
+      { type: "permission.asked", data: { question: newId("ask"), call: call.call, kind: "tool", text, pattern: rule.pattern } },
+      { type: "run.paused", data: { why: "permission", text } },
+    ],
+  };
+}
+
+async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: RunToolsOptions): Promise<void> {
+  const { journal } = options;
+  const { call, tool, args } = prepared;
+  const resumed = call.status === "started";
+  if (!resumed) await journal.append([{ type: "tool.started", data: { call: call.call } }]);
+  options.crashpoint("tool.effect");
+  const startMs = performance.now();
+  const result = await tryTool(tool, args, options, { call, resumed });
+  options.crashpoint("tool.effect.after");
+  const afterwards = result.outcome === "lost" ? null : await afterHooks(call, result, options);
+  const files = result.files ?? [];
+  const details = { ...(isObject(result.details) ? result.details : {}), ...(files.length > 0 ? { changedFiles: true } : {}) };
+  await journal.append([
+    ...files.map((file): NewRunEvent => ({ type: "file.changed", data: { call: call.call, ...file } })),
+    {
+      type: "tool.ended",
+      data: {
+        call: call.call,
+        outcome: result.outcome,
+        text: afterwards ? `${result.text}\n\n${afterwards.text}` : result.text,
+        details,
+        durationMs: performance.now() - startMs,
+      },
+    },
+    ...(afterwards?.stop ? [{ type: "run.stop_requested", data: { by: afterwards.stop } } as const] : []),
+  ]);
+}
+
+async function tryTool(
+  tool: Tool,
+  args: unknown,
+  options: RunToolsOptions,
+  about: { call: ToolCallState; resumed: boolean },
+): Promise<ToolResult> {
+  try {
+    const sandbox = await options.sandbox();
+    return await tool.run(args, context(sandbox, options, about));
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    if (error.code === "denied" && error.details?.epoch !== undefined) throw error;
+    if (error.code === "lost" || error.code === "protocol") {
+      await options.onLost(error);
+      return {
+        outcome: "lost",
+        text: "The sandbox died during this call; nobody knows how far it came. A new one was started on the same workspace.",
+      };
+    }
+    if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
+    return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };
+  }
+}
+
+function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: ToolCallState; resumed: boolean }): ToolContext {
+  const { journal } = options;
+  const { call } = about.call;
+  return {
+    sandbox,
+    call,
+    ref: (suffix) => `${journal.state.run}:${call}${suffix ? `:${suffix}` : ""}`,
+    signal: options.signal,
+    onOutput: (text) => {
+      // For watching only; a failure shows at the next append that counts.
+      journal.append([{ type: "tool.streamed", data: { call, text } }]).catch(() => undefined);
+    },
+    resumed: about.resumed,
+    todo: {
+      get: () => journal.state.todo,
+      set: (todo) => journal.append([{ type: "todo.changed", data: { call, todo } }]),
+    },
+  };
+}
+
+async function afterHooks(
+  call: ToolCallState,
+  result: ToolResult,
+  options: RunToolsOptions,
+): Promise<{ text: string; stop?: string } | null> {
+  const { hooks } = options.journal.state.definition;
+  if (hooks.after.length === 0 && options.hooks.after.length === 0) return null;
+  const verdict = await askHooks({
+    call: { when: "after", call: call.call, tool: call.name, arguments: call.arguments, outcome: result.outcome, text: result.text },
+    commands: hooks.after,
+    functions: options.hooks.after,
+    sandbox: await options.sandbox(),
+    ref: (suffix) => `${options.journal.state.run}:${call.call}:${suffix}`,
+  });
+  if (verdict.kind === "continue") return null;
+  if (verdict.kind === "block") return { text: `A hook objects to the result: ${verdict.reason}` };
+  return { text: `A hook stopped the run: ${verdict.reason}`, stop: `hook: ${verdict.reason.slice(0, 500)}` };
+}
+
+function answered(call: ToolCallState, outcome: "error" | "blocked" | "denied", text: string): Prepared {
+  return { kind: "answered", events: [ended(call, outcome, text)] };
+}
+
+function ended(call: ToolCallState, outcome: "error" | "blocked" | "denied", text: string): NewRunEvent {
+  return { type: "tool.ended", data: { call: call.call, outcome, text, durationMs: 0 } };
+}
+
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
+
+/** A fresh id: prefix and 12 base-32 characters. */
+export function newId(prefix: string): string {
+  return `${prefix}_${[...randomBytes(12)].map((byte) => ALPHABET[byte & 31]).join("")}`;
+}
+
+const isObject = (value: unknown): value is Record<string, never> => typeof value === "object" && value !== null && !Array.isArray(value);
+const short = (text: string) => (text.length > 500 ? `${text.slice(0, 500)}…` : text);

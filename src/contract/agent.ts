@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { Permission } from "./run.ts";
+import { EnvName, LimitsRequest } from "./sandbox.ts";
+
+/** What an agent is once its file, the config and the flags have been put together. Stored with each run. */
+
+export const DoomLoopAction = z.enum(["summarize", "pause", "fail"]);
+
+export const HarnessSettings = z.strictObject({
+  maxSteps: z.int().min(1).max(100_000).default(50),
+  timeoutMs: z
+    .int()
+    .min(1000)
+    .default(30 * 60_000),
+  /** What happens when a budget is reached: ask a person, or end. */
+  onBudget: z.enum(["ask", "stop"]).default("ask"),
+  /** What happens where a permission says `ask`: wait for a person, or deny. */
+  onAsk: z.enum(["wait", "deny"]).default("wait"),
+  doomLoop: z.strictObject({ threshold: z.int().min(2).max(50).default(3), action: DoomLoopAction.default("pause") }).prefault({}),
+  compaction: z
+    .strictObject({
+      enabled: z.boolean().default(true),
+      /** Of the model's window. */
+      threshold: z.number().min(0.1).max(0.95).default(0.85),
+      protectTokens: z.int().min(0).default(40_000),
+    })
+    .prefault({}),
+  retries: z.int().min(0).max(20).default(4),
+});
+export type HarnessSettings = z.infer<typeof HarnessSettings>;
+
+/** A command run inside the sandbox before or after a tool. It reads the call as JSON on stdin. Exit 0 continues, 2 blocks with stderr as the reason, 3 interrupts the run. */
+export const HookCommand = z.strictObject({
+  /** Tool names this hook is for; absent: all. */
+  tools: z.array(z.string()).optional(),
+  command: z.string().min(1),
+  timeoutMs: z.int().min(100).max(600_000).default(30_000),
+});
+export type HookCommand = z.infer<typeof HookCommand>;
+
+export const McpServer = z.strictObject({
+  command: z.string().min(1),
+  args: z.array(z.string()).default([]),
+  env: z.record(EnvName, z.string()).default({}),
+});
+export type McpServer = z.infer<typeof McpServer>;
+
+export const PermissionRules = z.record(z.string().min(1).max(500), Permission);
+export type PermissionRules = z.infer<typeof PermissionRules>;
+
+export const AgentDefinition = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  description: z.string().default(""),
+  model: z.string().optional(),
+  /** Names of tools, or `mcp:SERVER` for all of a server's. Absent: all built-in ones. */
+  tools: z.array(z.string()).optional(),
+  /** Agents it may hand work to. */
+  agents: z.array(z.string()).default([]),
+  /** The rendered prompt. */
+  system: z.string(),
+  temperature: z.number().min(0).max(2).optional(),
+  outputTokensMax: z.int().positive().optional(),
+  harness: HarnessSettings.prefault({}),
+  permissions: PermissionRules.default({}),
+  hooks: z.strictObject({ before: z.array(HookCommand).default([]), after: z.array(HookCommand).default([]) }).prefault({}),
+  mcp: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,32}$/), McpServer).default({}),
+  sandbox: z
+    .strictObject({
+      runtime: z.string().optional(),
+      image: z.string().optional(),
+      limits: LimitsRequest.prefault({}),
+      allowRoot: z.boolean().default(false),
+      env: z.record(EnvName, z.string()).default({}),
+    })
+    .prefault({}),
+  workspace: z
+    .strictObject({
+      scope: z.enum(["run", "session", "workflow"]).default("run"),
+      cleanup: z.enum(["always", "on_success", "never"]).default("never"),
+    })
+    .prefault({}),
+  /** Folders with SKILL.md files, and files whose text is always in sight, relative to the workspace. */
+  skills: z.array(z.string()).default([]),
+  memory: z.array(z.string()).default(["AGENTS.md"]),
+});
+export type AgentDefinition = z.infer<typeof AgentDefinition>;
