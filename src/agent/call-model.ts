@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { AssistantPart, Usage } from "../contract/run.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
-import type { Model, ModelRequest, ToolSchema } from "./model/model.ts";
+import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 
 /** What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small. */
 const STREAM_PIECE_MS = 200;
@@ -143,27 +143,20 @@ function createCollector(call: string) {
   };
   return {
     parts,
-    add(
-      chunk:
-        | Parameters<typeof addText>[1]
-        | { kind: "toolCall" | "badToolCall"; providerCall: string; name: string; arguments?: unknown; text?: string },
-    ) {
-      if (chunk.kind === "toolCall") toolCall(chunk, { arguments: (chunk.arguments ?? {}) as never });
-      else if (chunk.kind === "badToolCall") toolCall(chunk, { arguments: {}, badArguments: chunk.text ?? "" });
+    add(chunk: Exclude<ModelChunk, { kind: "end" }>): void {
+      if (chunk.kind === "toolCall") toolCall(chunk, { arguments: chunk.arguments });
+      else if (chunk.kind === "badToolCall") toolCall(chunk, { arguments: {}, badArguments: chunk.text });
       else addText(parts, chunk);
     },
   };
 }
 
-function addText(
-  parts: AssistantPart[],
-  chunk: { kind: "text"; text: string } | { kind: "thought"; text: string; provider?: unknown },
-): void {
+function addText(parts: AssistantPart[], chunk: Extract<ModelChunk, { kind: "text" | "thought" }>): void {
   const last = parts.at(-1);
   if (last?.kind === chunk.kind && "text" in last && !("provider" in last && last.provider !== undefined)) last.text += chunk.text;
   else parts.push({ kind: chunk.kind, text: chunk.text } as AssistantPart);
   const now = parts.at(-1);
-  if (chunk.kind === "thought" && chunk.provider !== undefined && now?.kind === "thought") now.provider = chunk.provider as never;
+  if (chunk.kind === "thought" && chunk.provider !== undefined && now?.kind === "thought") now.provider = chunk.provider;
 }
 
 function createStreamer(journal: Journal, call: string) {

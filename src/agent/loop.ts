@@ -142,6 +142,6 @@ function isRunError(error: unknown): error is CaissonError {
 }
 
 function toSchema(tool: Tool): ToolSchema {
-  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" }) as Record<string, never>;
-  return { name: tool.name, description: tool.description, parameters };
+  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" });
+  return { name: tool.name, description: tool.description, parameters: parameters as ToolSchema["parameters"] };
 }
