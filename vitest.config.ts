@@ -8,7 +8,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["{src,test,bench}/**/*.test.ts"],
+          include: ["{src,test,bench,guest}/**/*.test.ts"],
           exclude: [...notOurs, "**/*.e2e.test.ts"],
           testTimeout: 10_000,
         },
@@ -17,7 +17,7 @@ export default defineConfig({
         // Real runtimes, one file at a time: they measure and they count what is left behind.
         test: {
           name: "e2e",
-          include: ["{src,test,bench}/**/*.e2e.test.ts"],
+          include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
           exclude: notOurs,
           fileParallelism: false,
           testTimeout: 60_000,

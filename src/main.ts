@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { createOutput } from "./cli/output.ts";
-import { runCli } from "./cli/run.ts";
+import { type RuntimeChoices, runCli } from "./cli/run.ts";
 import { watchSignals } from "./cli/signals.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 
@@ -20,7 +20,7 @@ const stderr = createOutput({ fd: 2, isTerminal: isatty(2) });
 const interruption = watchSignals();
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
-async function makeContext(choices: { ociRuntime?: string }): Promise<CliContext> {
+async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const home = variable("HOME") ?? homedir();
   const path = variable("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   const stateDir = variable("CAISSON_HOME") ?? join(variable("XDG_STATE_HOME") ?? join(home, ".local", "state"), "caisson");
@@ -34,9 +34,12 @@ async function makeContext(choices: { ociRuntime?: string }): Promise<CliContext
   ]);
   const { config, file: configFile } = await loadConfig({ stateDir, configDir, variable });
   const listeners: ((event: SandboxEvent) => void)[] = [];
+  const tell = (event: SandboxEvent) => {
+    for (const listener of listeners) listener(event);
+  };
   const ociRuntime = choices.ociRuntime ?? config.ociRuntime;
   const runtimes = createRuntimeSet({
-    context: { stateDir, guestPath, onEvent: (event) => listeners.forEach((listener) => void listener(event)) },
+    context: { stateDir, guestPath, ...(choices.events ? { onEvent: tell } : {}) },
     factories: {
       oci: async (context) => {
         const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");

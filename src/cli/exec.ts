@@ -1,5 +1,6 @@
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
+import type { OutputChunk } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
@@ -31,7 +32,13 @@ export interface CommandRequest {
 
 /** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
 export async function runCommand(context: CliContext, given: Given, request: CommandRequest): Promise<number> {
-  if (request.json) context.onEvent((event) => void context.stdout.write(`${JSON.stringify(event)}\n`));
+  const print = (event: SandboxEvent) => context.stdout.write(`${JSON.stringify(event)}\n`);
+  if (request.json) {
+    context.onEvent((event) => {
+      // Output and end are printed below, as they are taken: a slow reader of ours slows the command down.
+      if (event.type !== "command.output" && event.type !== "command.ended") void print(event);
+    });
+  }
   const cwd = given.text("cwd");
   const user = given.text("user");
   const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
@@ -48,8 +55,11 @@ export async function runCommand(context: CliContext, given: Given, request: Com
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
       ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./quantity.ts")).parseBytes("output-max", outputMax) }),
     });
-    const show = request.json ? jsonOutput(context, { sandbox: session.sandbox.id, ref: process.ref }) : undefined;
-    const outcome = await connectStdio({ context, process, tty: request.tty, ...(show === undefined ? {} : { show }) });
+    const of = { sandbox: session.sandbox.id, ref: process.ref };
+    const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
+    const outcome = await connectStdio({ context, process, tty: request.tty, ...(request.json ? { show } : {}) });
+    if (request.json && outcome.kind === "ended")
+      await print({ type: "command.ended", version: 1, at: now(), data: { ...of, ended: outcome.ended } });
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
@@ -120,17 +130,13 @@ function unreachable(value: never): never {
   throw new Error(`unexpected ${JSON.stringify(value satisfies never as Ended)}`);
 }
 
-/** Each chunk of output as an event. */
-function jsonOutput(context: CliContext, of: { sandbox: string; ref: string }) {
-  return (chunk: { stream: "stdout" | "stderr"; offset: number; data: Uint8Array }): Promise<void> => {
-    const event: SandboxEvent = {
-      type: "command.output",
-      version: 1,
-      at: new Date().toISOString(),
-      data: { ...of, stream: chunk.stream, offset: chunk.offset, ...asText(chunk.data) },
-    };
-    return context.stdout.write(`${JSON.stringify(event)}\n`);
-  };
+function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
+  const { stream, offset, data } = chunk;
+  return { type: "command.output", version: 1, at: now(), data: { ...of, stream, offset, ...asText(data) } };
+}
+
+function now(): string {
+  return new Date().toISOString();
 }
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

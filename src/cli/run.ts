@@ -1,6 +1,6 @@
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { parseArguments } from "./arguments.ts";
-import type { CommandSpec } from "./command.ts";
+import type { CommandSpec, Given } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
 import { nearest } from "./nearest.ts";
@@ -14,7 +14,14 @@ export interface CliStart {
   stderr: CliContext["stderr"];
   interruption: CliContext["interruption"];
   /** Made only for a command that runs: reads the configuration, makes the state folder. Throws `invalid`. */
-  context: (choices: { ociRuntime?: string }) => Promise<CliContext>;
+  context: (choices: RuntimeChoices) => Promise<CliContext>;
+}
+
+/** What of a command line decides how runtimes are made. */
+export interface RuntimeChoices {
+  ociRuntime?: string;
+  /** Whether anybody listens to events; making them costs. */
+  events: boolean;
 }
 
 /** Runs one command line and gives its exit code. Never throws: every failure is printed with its hint. */
@@ -57,7 +64,7 @@ async function dispatch(start: CliStart): Promise<number> {
     await start.stdout.write(commandHelp(command));
     return 0;
   }
-  const [context, loaded] = await Promise.all([start.context(ociChoice(command, given)), command.load()]);
+  const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
   await using _runtimes = context.runtimes;
   const sweeping = command.path[0] === "completion" || command.path[0] === "config" ? undefined : sweepInBackground(context);
   try {
@@ -67,11 +74,10 @@ async function dispatch(start: CliStart): Promise<number> {
   }
 }
 
-/** Which of the OCI runtimes is a matter of how the runtime is made, so it is known before the command runs. */
-function ociChoice(command: CommandSpec, given: ReturnType<typeof parseArguments>): { ociRuntime?: string } {
-  if (!command.options.some((option) => option.name === "oci-runtime")) return {};
-  const ociRuntime = given.text("oci-runtime");
-  return ociRuntime === undefined ? {} : { ociRuntime };
+function runtimeChoices(command: CommandSpec, given: Given): RuntimeChoices {
+  const events = command.path[0] === "exec" && given.switched("json");
+  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.text("oci-runtime") : undefined;
+  return ociRuntime === undefined ? { events } : { events, ociRuntime };
 }
 
 async function sweepInBackground(context: CliContext): Promise<void> {
