@@ -81,14 +81,20 @@ static uint64_t kind_of(mode_t mode) {
   }
 }
 
+/* The host takes no number past 2^53, and a file can claim to be larger or to come from later than that. */
+static uint64_t bounded(int64_t value) {
+  const int64_t max = ((int64_t)1 << 53) - 1;
+  return value < 0 ? 0 : value > max ? (uint64_t)max : (uint64_t)value;
+}
+
 void answer_file(struct worker *worker, uint8_t type, const char *name, const struct stat *status, const char *link_target) {
-  /* Times before the epoch cannot be said in an unsigned number. */
-  uint64_t modified = status->st_mtim.tv_sec < 0 ? 0 : (uint64_t)status->st_mtim.tv_sec * 1000 + (uint64_t)status->st_mtim.tv_nsec / 1000000;
+  uint64_t seconds = bounded(status->st_mtim.tv_sec);
+  uint64_t modified = seconds > (uint64_t)INT64_MAX / 1000 - 1 ? bounded(INT64_MAX) : bounded((int64_t)seconds * 1000 + status->st_mtim.tv_nsec / 1000000);
   struct frame_writer *out = &worker->out;
   frame_begin(out, type, worker->stream);
   frame_field_text(out, 1, name);
   frame_field_u64(out, 2, kind_of(status->st_mode));
-  frame_field_u64(out, 3, status->st_size < 0 ? 0 : (uint64_t)status->st_size);
+  frame_field_u64(out, 3, bounded(status->st_size));
   frame_field_u64(out, 4, status->st_mode & 07777);
   frame_field_u64(out, 5, status->st_uid);
   frame_field_u64(out, 6, status->st_gid);

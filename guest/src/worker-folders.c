@@ -121,10 +121,16 @@ static int folder_there(const char *path) {
   return S_ISDIR(status.st_mode) ? 0 : EEXIST;
 }
 
+/* mkdir ignores the set-id and sticky bits. */
+static int make_folder(const char *path, mode_t mode) {
+  if (mkdir(path, mode) != 0) return errno;
+  return (mode & 07000) == 0 || chmod(path, mode) == 0 ? 0 : errno;
+}
+
 int make_folders(const char *path, mode_t mode) {
-  if (mkdir(path, mode) == 0) return 0;
-  if (errno == EEXIST) return folder_there(path);
-  if (errno != ENOENT) return errno;
+  int error = make_folder(path, mode);
+  if (error == EEXIST) return folder_there(path);
+  if (error != ENOENT) return error;
   char part[PATH_MAX];
   size_t length = strlen(path);
   if (length >= sizeof part) return ENAMETOOLONG;
@@ -135,8 +141,8 @@ int make_folders(const char *path, mode_t mode) {
     if (mkdir(part, 0755) != 0 && errno != EEXIST) return errno;
     part[at] = '/';
   }
-  if (mkdir(path, mode) == 0) return 0;
-  return errno == EEXIST ? folder_there(path) : errno;
+  error = make_folder(path, mode);
+  return error == EEXIST ? folder_there(path) : error;
 }
 
 void do_mkdir(struct worker *worker, const struct request *request) {
@@ -144,7 +150,7 @@ void do_mkdir(struct worker *worker, const struct request *request) {
   cleanup_free char *path = request_path(worker, request, 1, "make folder");
   if (path == NULL || !request_number(worker, request, 2, 0, &parents) || !request_number(worker, request, 3, 0, &mode)) return;
   mode_t bits = mode ? (mode_t)(mode & 07777) : 0755;
-  int error = parents ? make_folders(path, bits) : mkdir(path, bits) == 0 ? 0 : errno;
+  int error = parents ? make_folders(path, bits) : make_folder(path, bits);
   if (error) answer_errno(worker, error, "make folder", path);
   else answer_ok(worker);
 }

@@ -217,14 +217,15 @@ static int remove_entry(struct tree *tree, const char *name, unsigned char type)
   return error;
 }
 
-/* The top level is empty: goes up and removes it. */
-static int remove_top(struct tree *tree, unsigned *rescans) {
+/* The top level is done: goes up and removes it. When something in it could not be removed, it stays. */
+static int remove_top(struct tree *tree, unsigned *rescans, bool incomplete) {
   cleanup_free char *name = strdup(tree_name(tree));
   if (name == NULL) return ENOMEM;
   int error = tree_leave(tree);
   if (error) return error;
   if (unlinkat(tree_top(tree)->fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
   error = errno;
+  if (incomplete && (error == ENOTEMPTY || error == EEXIST)) return 0;
   if ((error != ENOTEMPTY && error != EEXIST) || ++*rescans > RESCANS_MAX) {
     tree_path(tree, name);
     return error;
@@ -233,25 +234,32 @@ static int remove_top(struct tree *tree, unsigned *rescans) {
   return tree_enter(tree, name);
 }
 
+/* Goes on past what it may not remove, as far as it comes, and reports the first of them. */
 int remove_contents(struct worker *worker, int folder_fd, char **failed) {
   cleanup_tree struct tree tree = {0};
   unsigned rescans = 0;
+  int first_error = 0;
   int error = tree_start(&tree, folder_fd);
   while (error == 0) {
     unsigned char type;
     const char *name = tree_next(&tree, &type);
     if (worker_cancelled(worker)) return ECANCELED;
     if (name != NULL) {
-      error = remove_entry(&tree, name, type);
-      if (error) tree_path(&tree, name);
+      int refused = remove_entry(&tree, name, type);
+      if (refused && first_error == 0) {
+        const char *path = tree_path(&tree, name);
+        *failed = path != NULL ? strdup(path) : NULL;
+        first_error = refused;
+      }
     } else if (!tree_top(&tree)->complete) {
       error = tree_read_names(&tree, REMOVE_BATCH);
     } else if (tree.count > 1) {
-      error = remove_top(&tree, &rescans);
+      error = remove_top(&tree, &rescans, first_error != 0);
     } else {
-      return 0;
+      return first_error;
     }
   }
+  if (first_error) return first_error;
   *failed = tree.path != NULL ? strdup(tree.path) : NULL;
   return error;
 }
