@@ -50,6 +50,11 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
     return this.#head === this.#chunks.length;
   }
 
+  /** Whether everything the process wrote has come, consumed or not. */
+  get isFinished(): boolean {
+    return this.#finished;
+  }
+
   /** The process is new: its output begins at 0. */
   expectStart(): void {
     for (const state of this.#descriptors) state.received ??= 0;
