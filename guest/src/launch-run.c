@@ -1,0 +1,213 @@
+/* Builds a sandbox as its plan says and hands it to the OCI runtime. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define OPTIONS_MAX 16
+#define LISTEN_BACKLOG 64
+
+struct run {
+  struct launch *launch;
+  int passed[PASSED_FDS_MAX];
+  size_t passed_count;
+  const char *runtime, *id, *config;
+  const char *options[OPTIONS_MAX];
+  size_t option_count;
+};
+
+static void pass(struct run *run, int fd) {
+  if (run->passed_count == PASSED_FDS_MAX) launch_fail("plan", "more than %d descriptors", PASSED_FDS_MAX);
+  run->passed[run->passed_count++] = fd;
+}
+
+/* Relative to the sandbox's folder, so that its path may be longer than an address has room for. */
+static int listening_socket(const char *name) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(name) >= sizeof address.sun_path) launch_fail("plan", "%s is too long", name);
+  strcpy(address.sun_path, name);
+  mode_t before = umask(0177);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, LISTEN_BACKLOG) != 0)
+    launch_fail("listen", "%s", name);
+  umask(before);
+  return fd;
+}
+
+static void join_cgroup(const char *path) {
+  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, "0", 1) != 1) launch_fail("cgroup", "%s", path);
+}
+
+static int open_cgroup(const char *path, int flags) {
+  int fd = open(path, flags | O_CLOEXEC);
+  if (fd < 0) launch_fail("cgroup", "%s", path);
+  return fd;
+}
+
+static void add_overlay(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  if (strcmp(fields[3], "/") == 0) {
+    mount_overlay(launch, fields, root);
+    return;
+  }
+  cleanup_fd int tree = overlay_tree(launch, fields);
+  attach_at(launch, tree, root, fields[3], false);
+}
+
+static void add_bind(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int tree = prepared_tree(launch, fields[0], fields[2], fields[3]);
+  attach_at(launch, tree, root, fields[1], has_option(fields[2], "file"));
+}
+
+static void add_disk(struct launch *launch, const struct plan_record *record) {
+  char target[64], options[64];
+  snprintf(target, sizeof target, "%s/disk", launch->stage);
+  if (strcmp(record->verb, "disk-image") == 0) {
+    mount_image(record->fields[0], target);
+    return;
+  }
+  snprintf(options, sizeof options, "mode=755,size=%llu", (unsigned long long)plan_bytes(record->fields[0]));
+  if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
+}
+
+static void build(struct run *run, const struct plan *plan) {
+  struct launch *launch = run->launch;
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    const char **fields = record->fields;
+    if (strcmp(record->verb, "mkdir") == 0) make_owned_folder(launch, fields);
+    else if (strncmp(record->verb, "disk-", 5) == 0) add_disk(launch, record);
+    else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
+    else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
+    else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
+    else if (strcmp(record->verb, "cgroup-work") == 0) pass(run, open_cgroup(fields[0], O_WRONLY));
+    else if (strcmp(record->verb, "cgroup-oom") == 0) pass(run, open_cgroup(fields[0], O_RDONLY));
+    else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
+    else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
+    else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
+    else if (strcmp(record->verb, "hide") == 0) umount2(fields[0], MNT_DETACH);
+    else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
+  }
+  if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
+}
+
+static void write_file(const char *path, const char *text) {
+  cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("stage", "%s", path);
+}
+
+/* The descriptors for the guest become 3, 4, …; everything else is closed. */
+static void place_descriptors(const struct run *run, int log) {
+  int high[PASSED_FDS_MAX];
+  for (size_t i = 0; i < run->passed_count; i++) {
+    high[i] = fcntl(run->passed[i], F_DUPFD_CLOEXEC, 64);
+    if (high[i] < 0) launch_fail("namespace", "no descriptor");
+  }
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) launch_fail("namespace", "/dev/null");
+  for (size_t i = 0; i < run->passed_count; i++)
+    if (dup2(high[i], (int)(3 + i)) < 0) launch_fail("namespace", "no descriptor");
+  close_range((unsigned)(3 + run->passed_count), ~0U, 0);
+}
+
+static void exec_runtime(struct run *run, int log) {
+  static char state[64], bundle[64], pid_file[64], log_file[64], fds[16];
+  const char *stage = run->launch->stage;
+  snprintf(state, sizeof state, "%s/state", stage);
+  snprintf(bundle, sizeof bundle, "%s/bundle", stage);
+  snprintf(pid_file, sizeof pid_file, "%s/bundle/pid", stage);
+  snprintf(log_file, sizeof log_file, "%s/bundle/log", stage);
+  snprintf(fds, sizeof fds, "%zu", run->passed_count);
+  const char *argv[OPTIONS_MAX + 16];
+  size_t n = 0;
+  argv[n++] = run->runtime;
+  for (size_t i = 0; i < run->option_count; i++) argv[n++] = run->options[i];
+  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--pid-file", pid_file, "--preserve-fds", fds, run->id};
+  for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) argv[n++] = rest[i];
+  argv[n] = NULL;
+  char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+  place_descriptors(run, log);
+  signal(SIGPIPE, SIG_DFL);
+  execve(run->runtime, (char **)argv, environment);
+  dprintf(2, "%s cannot be started: %s\n", run->runtime, strerror(errno));
+  _exit(127);
+}
+
+/* Says what the runtime said, from the end of its log and output. */
+__attribute__((noreturn)) static void runtime_failed(struct launch *launch, int status) {
+  char text[2048] = "", path[64];
+  size_t length = 0;
+  static const char *const files[] = {"bundle/log", "output"};
+  for (size_t i = 0; i < 2 && length < sizeof text - 1; i++) {
+    snprintf(path, sizeof path, "%s/%s", launch->stage, files[i]);
+    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read_full(fd, text + length, sizeof text / 2 - 1);
+    if (got > 0) length += (size_t)got;
+  }
+  for (char *c = text; *c; c++)
+    if (*c == '\n') *c = ' ';
+  errno = 0;
+  launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
+}
+
+static void report_pid(struct launch *launch) {
+  char path[64], text[32] = "";
+  snprintf(path, sizeof path, "%s/bundle/pid", launch->stage);
+  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 || read_full(fd, text, sizeof text - 1) <= 0) launch_fail("runtime", "it wrote no process id");
+  dprintf(STDOUT_FILENO, "pid %ld\n", strtol(text, NULL, 10));
+}
+
+int run_sandbox(struct launch *launch, const struct plan *plan) {
+  struct run run = {.launch = launch};
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
+    if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
+    if (strcmp(record->verb, "cgroup-join") == 0) join_cgroup(record->fields[0]);
+  }
+  dprintf(STDOUT_FILENO, "listening\n");
+  int userns = user_namespace(launch, map_named(launch, "sandbox"));
+  if (launch->rootless) enter_user_namespace(launch);
+  private_mounts();
+  mount_stage(launch);
+  build(&run, plan);
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/config.json", launch->stage);
+  write_file(path, run.config);
+  snprintf(path, sizeof path, "%s/output", launch->stage);
+  int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) launch_fail("stage", "%s", path);
+  pid_t pid = fork();
+  if (pid < 0) launch_fail("namespace", "cannot fork");
+  if (pid == 0) {
+    /* As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the host's. */
+    if (!launch->rootless) {
+      map_named(launch, "sandbox")->fd = userns;
+      enter_user_namespace(launch);
+      if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "no mount namespace of the sandbox's own");
+    }
+    enter_network(launch);
+    die_with_parent();
+    exec_runtime(&run, log);
+  }
+  for (size_t i = 0; i < run.passed_count; i++) close(run.passed[i]);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) runtime_failed(launch, status);
+  report_pid(launch);
+  return 0;
+}

@@ -1,0 +1,90 @@
+/* The host side of a sandbox's start: namespaces, mounts and cgroups, then the OCI runtime. See launch.c for the plan it reads. */
+#pragma once
+
+#include "base.h"
+
+#define ID_MAP_LINES_MAX 8
+#define ID_MAPS_MAX 4
+#define PASSED_FDS_MAX 16
+#define PLAN_BYTES_MAX (8 * 1024 * 1024)
+
+struct id_range {
+  uint32_t inside, outside, count;
+};
+/* A mapping of user and group ids, named in the plan. The one named `sandbox` is that of the sandbox's user namespace. */
+struct id_map {
+  const char *name;
+  struct id_range uids[ID_MAP_LINES_MAX], gids[ID_MAP_LINES_MAX];
+  size_t uid_lines, gid_lines;
+  int fd; /* a user namespace with this mapping, once it was needed */
+};
+
+struct plan_record {
+  const char *verb;
+  const char **fields;
+};
+struct plan {
+  char *text;
+  struct plan_record *records;
+  size_t count;
+};
+
+struct launch {
+  bool rootless;
+  struct id_map maps[ID_MAPS_MAX];
+  size_t map_count;
+  int netns_fd;
+  const char *newuidmap, *newgidmap;
+  /* Where the private tmpfs with bundle and layers is mounted; seen by nobody outside this mount namespace. */
+  const char *stage;
+};
+
+/* Tells the caller which step failed, with errno and a text, on stdout, and ends with status 125. */
+__attribute__((noreturn, format(printf, 2, 3))) void launch_fail(const char *step, const char *format, ...);
+
+/* launch-plan.c: `verb` and its fields, each ended by NUL, up to the end of the input. */
+struct plan read_plan(int fd);
+uint32_t plan_number(const char *text);
+uint64_t plan_bytes(const char *text);
+/* Takes the records about identity: mode, maps, descriptors of namespaces, programs. */
+bool take_identity(struct launch *launch, const struct plan_record *record);
+
+/* launch-namespace.c */
+struct id_map *map_named(struct launch *launch, const char *name);
+/* Gives the descriptor of a user namespace with that map, making one when there is none yet. */
+int user_namespace(struct launch *launch, struct id_map *map);
+/* Makes the sandbox's user namespace and a network namespace that belongs to it, held by a child until `release` is closed. */
+pid_t hold_namespaces(struct launch *launch, int *release);
+/* Becomes root inside the sandbox's user namespace. */
+void enter_user_namespace(struct launch *launch);
+/* Goes into the network namespace given, or a new one with loopback up. */
+void enter_network(struct launch *launch);
+void die_with_parent(void);
+/* The host's id of an id inside. */
+uid_t outside_uid(struct launch *launch, uint32_t inside);
+gid_t outside_gid(struct launch *launch, uint32_t inside);
+
+/* launch-mount.c */
+void private_mounts(void);
+int clone_tree(const char *path, bool recursive, const char *step);
+/* Options: ro, noexec, rec, file, dev, suid; a map's name or "-". */
+int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map);
+void attach_at(struct launch *launch, int tree, const char *root, const char *target, bool file);
+/* Records of the plan: `mkdir PATH MODE UID GID`, `layer NAME SOURCE OPTIONS MAP`, `overlay LAYERS UPPER WORK TARGET`. */
+void make_owned_folder(struct launch *launch, const char **fields);
+void add_layer(struct launch *launch, const char **fields);
+void mount_overlay(struct launch *launch, const char **fields, const char *target);
+/* The same overlay as a tree that is mounted nowhere yet. */
+int overlay_tree(struct launch *launch, const char **fields);
+void mount_stage(struct launch *launch);
+void mount_image(const char *image, const char *target);
+bool has_option(const char *options, const char *name);
+
+/* launch-tree.c: trees written by agents. Links are never followed, depth does not matter. */
+int remove_tree(const char *path);
+int measure_main(char **paths);
+
+/* launch-run.c, launch-attach.c, launch-skeleton.c */
+int run_sandbox(struct launch *launch, const struct plan *plan);
+int attach_workspace(struct launch *launch, const struct plan *plan);
+void make_skeleton(struct launch *launch, const struct plan *plan);

@@ -1,0 +1,503 @@
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { guestBinary, refusal, Refused, startWorker, temporaryFolder } from "./files-client.ts";
+
+const asRoot = process.getuid?.() === 0;
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
+
+describe("stat and list", () => {
+  test("says what a file is, without following unless asked", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "a");
+    writeFileSync(path, "12345", { mode: 0o640 });
+    chmodSync(path, 0o4640);
+    utimesSync(path, 1_600_000_000.5, 1_600_000_000.5);
+    symlinkSync("a", join(folder.path, "l"));
+    expect(await worker.stat(path)).toMatchObject({ name: path, kind: 1, sizeBytes: 5, mode: 0o4640, modifiedMs: 1_600_000_000_500 });
+    expect(await worker.stat(join(folder.path, "l"))).toMatchObject({ kind: 3, linkTarget: "a" });
+    expect(await worker.stat(join(folder.path, "l"), { follow: true })).toMatchObject({ kind: 1, sizeBytes: 5 });
+    expect(await worker.stat(`${folder.path}/`)).toMatchObject({ kind: 2, name: folder.path });
+  });
+
+  test("a size no host number can hold is cut, not sent", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "far");
+    writeFileSync(path, "");
+    execFileSync("touch", ["-d", "@9000000000", path]);
+    expect((await worker.stat(path)).modifiedMs).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER);
+  });
+
+  test("refuses relative, missing, NUL and too long paths as invalid", async () => {
+    await using worker = startWorker();
+    const field = (bytes: Buffer) => {
+      const head = Buffer.alloc(5);
+      head[0] = 1;
+      head.writeUInt32LE(bytes.length, 1);
+      return Buffer.concat([head, bytes]);
+    };
+    for (const path of ["etc/passwd", "", "/a\0b", `/${"x".repeat(5000)}`]) {
+      expect(await refusal(worker.openRaw("STAT", field(Buffer.from(path))).next()), JSON.stringify(path.slice(0, 20))).toBe("invalid");
+    }
+    expect(await refusal(worker.openRaw("STAT", Buffer.from([1, 255, 255, 0, 0, 47])).next())).toBe("invalid");
+    expect(await refusal(worker.openRaw("STAT", Buffer.alloc(0)).next())).toBe("invalid");
+    expect((await worker.stat("/")).kind).toBe(2);
+  });
+
+  test("error messages name the operation and the path, cut when long", async () => {
+    await using worker = startWorker();
+    const short = await worker.stat("/nowhere\nat all").catch((error: Refused) => error);
+    expect(short).toMatchObject({ code: "not_found", errno: 2, message: expect.stringContaining("stat /nowhere?at all: ") });
+    const long = await worker.stat(`/${"x/".repeat(2000)}end`).catch((error: Refused) => error);
+    expect(long).toMatchObject({ code: "not_found", message: expect.stringMatching(/^stat \.\.\.x.*\/end: /) });
+    expect((long as Refused).message.length).toBeLessThan(800);
+  });
+
+  test("lists to a depth, never through links, bounded", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    mkdirSync(join(folder.path, "d/e/f"), { recursive: true });
+    writeFileSync(join(folder.path, "d/file"), "x");
+    symlinkSync("/", join(folder.path, "root"));
+    execFileSync("mkfifo", [join(folder.path, "fifo")]);
+    const names = async (depth: number) => (await worker.list(folder.path, { depth })).entries.map(({ name, kind }) => `${name}:${kind}`);
+    expect(await names(1)).toEqual(["d:2", "fifo:4", "root:3"]);
+    expect(await names(2)).toEqual(["d:2", "d/e:2", "d/file:1", "fifo:4", "root:3"]);
+    expect(await names(99)).toEqual(["d:2", "d/e:2", "d/e/f:2", "d/file:1", "fifo:4", "root:3"]);
+    expect(await worker.list(folder.path, { depth: 9, entriesMax: 6 })).toMatchObject({ truncated: false });
+    const cut = await worker.list(folder.path, { depth: 9, entriesMax: 5 });
+    expect(cut.entries).toHaveLength(5);
+    expect(cut.truncated).toBe(true);
+    expect(await refusal(worker.list(join(folder.path, "d/file")))).toBe("not_directory");
+    expect(await refusal(worker.list(join(folder.path, "nothing")))).toBe("not_found");
+  });
+
+  test("names are bytes", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    writeFileSync(Buffer.concat([Buffer.from(`${folder.path}/`), Buffer.from([0xff, 0xfe, 0x41])]), "x");
+    const { entries } = await worker.list(folder.path);
+    expect(entries.map(({ name }) => name)).toEqual(["\ufffd\ufffdA"]);
+  });
+});
+
+describe("make, move, remove", () => {
+  test("makes folders with parents and exact modes", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const deep = join(folder.path, "a/b/c");
+    expect(await refusal(worker.mkdir(deep))).toBe("not_found");
+    await worker.mkdir(deep, { parents: true, mode: 0o2775 });
+    expect(statSync(deep).mode & 0o7777).toBe(0o2775);
+    expect(statSync(join(folder.path, "a")).mode & 0o777).toBe(0o755);
+    await worker.mkdir(deep, { parents: true });
+    expect(await refusal(worker.mkdir(deep))).toBe("exists");
+    writeFileSync(join(folder.path, "file"), "");
+    expect(await refusal(worker.mkdir(join(folder.path, "file/x"), { parents: true }))).toBe("not_directory");
+    expect(await refusal(worker.mkdir(join(folder.path, "file"), { parents: true }))).toBe("exists");
+  });
+
+  test("moves, and replaces only when asked", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const at = (name: string) => join(folder.path, name);
+    writeFileSync(at("a"), "a");
+    writeFileSync(at("b"), "b");
+    expect(await refusal(worker.move(at("a"), at("b")))).toBe("exists");
+    expect(readFileSync(at("b"), "utf8")).toBe("b");
+    await worker.move(at("a"), at("b"), { replace: true });
+    expect(readFileSync(at("b"), "utf8")).toBe("a");
+    expect(await refusal(worker.move(at("a"), at("c")))).toBe("not_found");
+    mkdirSync(at("d/e"), { recursive: true });
+    expect(await refusal(worker.move(at("d"), at("d/e/f")))).toBe("invalid");
+    expect(await refusal(worker.move(at("b"), at("d"), { replace: true }))).toBe("is_directory");
+    symlinkSync("nowhere", at("l"));
+    await worker.move(at("l"), at("m"));
+    expect(readlinkSync(at("m"))).toBe("nowhere");
+  });
+
+  test("removes without following links", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const at = (name: string) => join(folder.path, name);
+    mkdirSync(at("keep/deep"), { recursive: true });
+    writeFileSync(at("keep/file"), "kept");
+    mkdirSync(at("go/sub"), { recursive: true });
+    symlinkSync(at("keep"), at("go/sub/link"));
+    symlinkSync(at("keep"), at("link"));
+    expect(await refusal(worker.remove(at("go")))).toBe("not_empty");
+    await worker.remove(at("go"), { recursive: true });
+    await worker.remove(`${at("link")}/`, { recursive: true });
+    expect(readdirSync(folder.path)).toEqual(["keep"]);
+    expect(readFileSync(at("keep/file"), "utf8")).toBe("kept");
+    expect(await refusal(worker.remove(at("go")))).toBe("not_found");
+    expect(await refusal(worker.remove("/"))).toBe("invalid");
+    expect(await refusal(worker.remove(`${folder.path}/..`, { recursive: true }))).toBe("invalid");
+  });
+
+  test("removes a tree 10,000 levels deep, and one with many entries", { timeout: 60_000 }, async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const deep = `process.chdir(${JSON.stringify(folder.path)});require("fs").mkdirSync("deep");process.chdir("deep");
+      for(let i=0;i<10000;i++){require("fs").mkdirSync("d");require("fs").writeFileSync("f","");process.chdir("d")}`;
+    execFileSync(process.execPath, ["-e", deep]);
+    const { truncated } = await worker.list(join(folder.path, "deep"), { depth: 100_000, entriesMax: 100_000 });
+    expect(truncated).toBe(true);
+    await worker.remove(join(folder.path, "deep"), { recursive: true });
+    mkdirSync(join(folder.path, "wide"));
+    for (let i = 0; i < 5000; i++) mkdirSync(join(folder.path, "wide", `entry-${i}`));
+    for (let i = 0; i < 5000; i += 2) writeFileSync(join(folder.path, "wide", `entry-${i}`, "x"), "");
+    await worker.remove(join(folder.path, "wide"), { recursive: true });
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
+  test.runIf(asRoot)("an unreadable subfolder is named; an empty one goes", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker({ uid: 4242 });
+    const at = (name: string) => join(folder.path, name);
+    mkdirSync(at("t/empty"), { recursive: true });
+    mkdirSync(at("t/locked"));
+    writeFileSync(at("t/locked/x"), "");
+    for (const name of ["t", "t/empty", "t/locked"]) chownSync(at(name), 4242, 4242);
+    chmodSync(at("t/empty"), 0);
+    chmodSync(at("t/locked"), 0);
+    const error = await worker.remove(at("t"), { recursive: true }).catch((caught: Refused) => caught);
+    expect(error).toMatchObject({ code: "denied", message: expect.stringContaining("t/locked") });
+    expect(readdirSync(at("t"))).toEqual(["locked"]);
+  });
+
+  test.runIf(asRoot && existsSync("/dev/shm"))("moves between file systems, whole or not at all", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const other = execFileSync("mktemp", ["-d", "/dev/shm/caisson-test-XXXXXX"], { encoding: "utf8" }).trim();
+    try {
+      const at = (name: string) => join(folder.path, name);
+      mkdirSync(at("t/ro/deep"), { recursive: true });
+      writeFileSync(at("t/ro/one"), "one", { mode: 0o600 });
+      linkSync(at("t/ro/one"), at("t/ro/two"));
+      writeFileSync(at("t/ro/large"), randomBytes(3_000_000));
+      symlinkSync("../one", at("t/ro/deep/link"));
+      execFileSync("mkfifo", [at("t/fifo")]);
+      chownSync(at("t/ro/one"), 1234, 1235);
+      chmodSync(at("t/ro"), 0o550);
+      utimesSync(at("t/ro"), 1_500_000_000, 1_500_000_000);
+      const large = readFileSync(at("t/ro/large"));
+      await worker.move(at("t"), `${other}/t`);
+      expect(existsSync(at("t"))).toBe(false);
+      expect(readdirSync(other)).toEqual(["t"]);
+      expect(lstatSync(`${other}/t/ro/one`)).toMatchObject({ uid: 1234, gid: 1235, nlink: 2 });
+      expect(statSync(`${other}/t/ro`)).toMatchObject({ mtimeMs: 1_500_000_000_000 });
+      expect(statSync(`${other}/t/ro`).mode & 0o777).toBe(0o550);
+      expect(readlinkSync(`${other}/t/ro/deep/link`)).toBe("../one");
+      expect(lstatSync(`${other}/t/fifo`).isFIFO()).toBe(true);
+      expect(readFileSync(`${other}/t/ro/large`).equals(large)).toBe(true);
+      writeFileSync(at("f"), "new");
+      expect(await refusal(worker.move(at("f"), `${other}/t`))).toBe("exists");
+      expect(await refusal(worker.move(at("f"), `${other}/t`, { replace: true }))).toBe("is_directory");
+      expect(readdirSync(other)).toEqual(["t"]);
+      await worker.move(at("f"), `${other}/f`);
+      expect(readFileSync(`${other}/f`, "utf8")).toBe("new");
+    } finally {
+      execFileSync("rm", ["-rf", other]);
+    }
+  });
+});
+
+describe("read", () => {
+  test("from an offset, to a length, past the end", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "a");
+    writeFileSync(path, "0123456789");
+    expect(text(await worker.read(path))).toBe("0123456789");
+    expect(text(await worker.read(path, { offset: 3 }))).toBe("3456789");
+    expect(text(await worker.read(path, { offset: 3, length: 4 }))).toBe("3456");
+    expect(text(await worker.read(path, { offset: 30 }))).toBe("");
+    expect(text(await worker.read("/proc/self/status"))).toContain("Pid:");
+  });
+
+  test("a file is sent within the window, and goes on with credit", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "large");
+    const content = randomBytes(3_000_001);
+    writeFileSync(path, content);
+    const exchange = worker.open("READ", { path });
+    await exchange.next();
+    const chunks: Buffer[] = [];
+    const take = async (bytes: number) => {
+      let left = bytes;
+      while (left > 0) {
+        const { payload } = await exchange.next();
+        chunks.push(payload);
+        left -= payload.length;
+      }
+      expect(left).toBe(0);
+    };
+    await take(1_048_576);
+    // Everything the window allows is here; the worker answers nothing more until there is credit.
+    expect(exchange.waiting).toBe(0);
+    exchange.credit(100);
+    await take(100);
+    expect(exchange.waiting).toBe(0);
+    exchange.credit(4_000_000_000);
+    await take(content.length - 1_048_676);
+    expect((await exchange.next()).type).toBe("END");
+    expect(Buffer.concat(chunks).equals(content)).toBe(true);
+  });
+
+  test("neither FIFOs, devices, sockets nor folders; none blocks", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const at = (name: string) => join(folder.path, name);
+    execFileSync("mkfifo", [at("fifo")]);
+    symlinkSync("fifo", at("link"));
+    const server = createServer().listen(at("socket"));
+    for (const name of ["fifo", "link", "socket"]) expect(await refusal(worker.read(at(name)))).toBe("unsupported");
+    expect(await refusal(worker.read("/dev/zero"))).toBe("unsupported");
+    expect(await refusal(worker.read(folder.path))).toBe("is_directory");
+    expect(await refusal(worker.write(at("fifo"), Buffer.from("x")))).toBe("unsupported");
+    expect(await refusal(worker.write(at("fifo"), Buffer.from("x"), { how: 1 }))).toBe("unsupported");
+    await new Promise((resolve) => server.close(resolve));
+    // A writer that waits in its open is not woken up by somebody looking.
+    const writer = spawn("sh", ["-c", `echo done > "${at("fifo")}"`]);
+    expect(await refusal(worker.read(at("fifo")))).toBe("unsupported");
+    expect(execFileSync("cat", [at("fifo")], { encoding: "utf8" })).toBe("done\n");
+    await new Promise((resolve) => writer.on("close", resolve));
+  });
+
+  test("a cancelled read is closed and the worker goes on", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "large");
+    writeFileSync(path, "");
+    truncateSync(path, 1e12);
+    const exchange = worker.open("READ", { path });
+    await exchange.next();
+    exchange.cancel();
+    const rest = async () => {
+      for (;;) await exchange.next();
+    };
+    expect(await refusal(rest())).toBe("gone");
+    expect((await worker.stat(path)).sizeBytes).toBe(1e12);
+  });
+
+  test("a second request during a transfer is told to come later", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const writing = worker.open("WRITE", { path: join(folder.path, "a") });
+    expect(await refusal(worker.open("STAT", { path: "/" }).next())).toBe("busy");
+    writing.data(Buffer.from("a"));
+    writing.end();
+    expect((await writing.next()).type).toBe("OK");
+    const ahead = [1, 2, 3].map(() => worker.stat("/"));
+    expect((await Promise.all(ahead)).map(({ kind }) => kind)).toEqual([2, 2, 2]);
+  });
+});
+
+describe("write", () => {
+  test("makes, replaces, appends, and creates only where nothing is", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "a");
+    expect(await worker.write(path, Buffer.from("first"))).toBe(5);
+    expect(statSync(path).mode & 0o7777).toBe(0o644);
+    chmodSync(path, 0o751);
+    const before = statSync(path).ino;
+    await worker.write(path, Buffer.from("second"));
+    expect(statSync(path).mode & 0o7777).toBe(0o751);
+    expect(statSync(path).ino).not.toBe(before);
+    await worker.write(path, Buffer.from("third"), { mode: 0o600 });
+    expect(statSync(path).mode & 0o7777).toBe(0o600);
+    await worker.write(path, Buffer.from("+"), { how: 1 });
+    expect(readFileSync(path, "utf8")).toBe("third+");
+    expect(await refusal(worker.write(path, Buffer.from("x"), { how: 2 }))).toBe("exists");
+    await worker.write(join(folder.path, "b"), Buffer.from("x"), { how: 2 });
+    await worker.write(join(folder.path, "c"), Buffer.from("y"), { how: 1 });
+    await worker.write(join(folder.path, "empty"), Buffer.alloc(0));
+    expect(await refusal(worker.write(join(folder.path, "n/o/p"), Buffer.from("x")))).toBe("not_found");
+    await worker.write(join(folder.path, "n/o/p"), Buffer.from("x"), { parents: true });
+    expect(await refusal(worker.write(folder.path, Buffer.from("x")))).toBe("is_directory");
+    expect(await refusal(worker.write(path, Buffer.from("x"), { how: 7 }))).toBe("invalid");
+    expect(readdirSync(folder.path).sort()).toEqual(["a", "b", "c", "empty", "n"]);
+  });
+
+  test("replaces what a link points to, also when it is not there yet", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const at = (name: string) => join(folder.path, name);
+    mkdirSync(at("d"));
+    writeFileSync(at("d/real"), "old");
+    symlinkSync("d/real", at("one"));
+    symlinkSync(at("one"), at("two"));
+    await worker.write(at("two"), Buffer.from("new"));
+    expect(readFileSync(at("d/real"), "utf8")).toBe("new");
+    expect(lstatSync(at("two")).isSymbolicLink()).toBe(true);
+    symlinkSync("d/later", at("dangling"));
+    await worker.write(at("dangling"), Buffer.from("made"));
+    expect(readFileSync(at("d/later"), "utf8")).toBe("made");
+    expect(await refusal(worker.write(at("dangling"), Buffer.from("x"), { how: 2 }))).toBe("exists");
+    symlinkSync("loop", at("loop"));
+    expect(await refusal(worker.write(at("loop"), Buffer.from("x")))).toBe("invalid");
+    expect(readdirSync(at("d")).sort()).toEqual(["later", "real"]);
+  });
+
+  test("a large file arrives whole, with credit for what was taken", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const content = randomBytes(10_000_003);
+    const path = join(folder.path, "large");
+    expect(await worker.write(path, content)).toBe(content.length);
+    expect(readFileSync(path).equals(content)).toBe(true);
+    await worker.write(path, content, { how: 1 });
+    expect(readFileSync(path).equals(Buffer.concat([content, content]))).toBe(true);
+    expect((await worker.read(path)).length).toBe(20_000_006);
+  });
+
+  for (const how of [0, 1, 2]) {
+    test(`a broken stream leaves the old content and nothing else (how ${how})`, async () => {
+      using folder = temporaryFolder();
+      const path = join(folder.path, "a");
+      if (how !== 2) writeFileSync(path, "old");
+      const unchanged = () => {
+        expect(readdirSync(folder.path)).toEqual(how === 2 ? [] : ["a"]);
+        if (how !== 2) expect(readFileSync(path, "utf8")).toBe("old");
+      };
+      {
+        await using worker = startWorker();
+        const exchange = worker.open("WRITE", { path, how });
+        exchange.data(randomBytes(200_000));
+        exchange.cancel();
+        expect(await refusal(exchange.next())).toBe("gone");
+        unchanged();
+        expect((await worker.stat(folder.path)).kind).toBe(2);
+      }
+      for (const end of ["eof", "SIGTERM", "SIGKILL"] as const) {
+        const worker = startWorker();
+        const exchange = worker.open("WRITE", { path, how });
+        // Credit comes back once the bytes were taken: after that the worker is in the middle of it.
+        for (let i = 0; i < 4; i++) exchange.data(randomBytes(262_144));
+        await expect.poll(() => openFiles(worker.process.pid as number)).toMatch(/caisson-test-files/);
+        if (end === "eof") worker.process.stdin?.end();
+        else worker.process.kill(end);
+        await worker.ended;
+        unchanged();
+      }
+    });
+  }
+
+  test.runIf(asRoot)("what the mode protects is not replaced behind its back; owner stays when root writes", async () => {
+    using folder = temporaryFolder();
+    await using user = startWorker({ uid: 4242 });
+    await using root = startWorker();
+    const path = join(folder.path, "a");
+    writeFileSync(path, "mine");
+    chownSync(path, 4242, 4243);
+    chmodSync(path, 0o444);
+    expect(await refusal(user.write(path, Buffer.from("x")))).toBe("denied");
+    await root.write(path, Buffer.from("x"));
+    expect(statSync(path)).toMatchObject({ uid: 4242, gid: 4243 });
+    chmodSync(folder.path, 0o755);
+    expect(await refusal(user.write(join(folder.path, "new"), Buffer.from("x")))).toBe("denied");
+    expect(await refusal(user.read("/etc/shadow"))).toBe("denied");
+  });
+
+  test.runIf(asRoot)("a full file system is no_space and leaves the old content", async () => {
+    using folder = temporaryFolder();
+    const mount = join(folder.path, "small");
+    mkdirSync(mount);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", mount]);
+    try {
+      await using worker = startWorker();
+      const path = join(mount, "a");
+      writeFileSync(path, "old");
+      expect(await refusal(worker.write(path, Buffer.alloc(2_000_000)))).toBe("no_space");
+      expect(await refusal(worker.write(path, Buffer.alloc(700_000), { how: 1 }).then(() => worker.write(path, Buffer.alloc(700_000), { how: 1 })))).toBe("no_space");
+      expect(statSync(path).size).toBe(700_003);
+      expect(readdirSync(mount)).toEqual(["a"]);
+    } finally {
+      execFileSync("umount", ["-l", mount]);
+    }
+  });
+});
+
+describe("the worker itself", () => {
+  test("ends at end of file, and with a failure at a malformed frame", async () => {
+    const worker = startWorker();
+    worker.process.stdin?.end();
+    expect(await worker.ended).toMatchObject({ code: 0 });
+    for (const bytes of [
+      [0xff, 0xff, 0xff, 0xff, 0x20, 0, 0, 0, 1, 0, 0, 0],
+      [0, 0, 0, 0, 0x20, 1, 0, 0, 1, 0, 0, 0],
+      [0, 0, 0, 0, 0x7f, 0, 0, 0, 1, 0, 0, 0],
+      [0, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0],
+    ]) {
+      const other = startWorker();
+      other.raw(Buffer.from(bytes));
+      expect(await other.ended).toMatchObject({ code: 1, signal: null });
+    }
+  });
+
+  test("frames left over from a closed stream are ignored", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const exchange = worker.open("WRITE", { path: join(folder.path, "no/such/folder") });
+    for (let i = 0; i < 10; i++) exchange.data(randomBytes(1000));
+    exchange.end();
+    exchange.cancel();
+    expect(await refusal(exchange.next())).toBe("not_found");
+    expect((await worker.stat("/")).kind).toBe(2);
+  });
+
+  test("a file that grows or shrinks while it is read ends where it ends", async () => {
+    using folder = temporaryFolder();
+    await using worker = startWorker();
+    const path = join(folder.path, "log");
+    writeFileSync(path, Buffer.alloc(1_048_576));
+    const exchange = worker.open("READ", { path });
+    await exchange.next();
+    appendFileSync(path, "more");
+    exchange.credit(1_000_000);
+    let bytes = 0;
+    for (;;) {
+      const frame = await exchange.next();
+      if (frame.type === "END") break;
+      bytes += frame.payload.length;
+    }
+    expect(bytes === 1_048_576 || bytes === 1_048_580).toBe(true);
+    expect(guestBinary).toContain("caisson-guest");
+  });
+});
+
+function openFiles(pid: number): string {
+  return readdirSync(`/proc/${pid}/fd`)
+    .map((fd) => {
+      try {
+        return readlinkSync(`/proc/${pid}/fd/${fd}`);
+      } catch {
+        return "";
+      }
+    })
+    .join("\n");
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { parseArguments } from "./arguments.ts";
+import type { CommandSpec } from "./command.ts";
+import { commands } from "./commands.ts";
+
+const find = (name: string) => commands.find((command) => command.path.join(" ") === name) as CommandSpec;
+const exec = find("exec");
+
+describe("parsing a command line", () => {
+  test("options end where the command begins", () => {
+    const given = parseArguments(exec, ["--memory", "1g", "ls", "--memory", "-la"]);
+    expect(given.text("memory")).toBe("1g");
+    expect(given.words).toEqual(["ls", "--memory", "-la"]);
+  });
+  test("-- ends options, and what follows is the command's own", () => {
+    expect(parseArguments(exec, ["--", "--json"]).words).toEqual(["--json"]);
+  });
+  test("values may be joined by = or follow a short option", () => {
+    const given = parseArguments(exec, ["--env=A=1=2", "-eB=2", "-e", "C=3", "--", "x"]);
+    expect(given.texts("env")).toEqual(["A=1=2", "B=2", "C=3"]);
+  });
+  test("a slip of the fingers is named, with what was meant", () => {
+    expect(() => parseArguments(exec, ["--memroy", "1g", "x"])).toThrow(
+      expect.objectContaining({ code: "invalid", hint: "Did you mean --memory?" }),
+    );
+  });
+  test.each([
+    [[], "no command was given"],
+    [["--"], "no command was given"],
+    [["--", ""], "the command is empty"],
+    [["--memory"], "needs a value"],
+    [["--memory", "1g", "--memory", "2g", "x"], "given twice"],
+    [["--tty=yes", "x"], "takes no value"],
+    [["-x", "y"], "unknown option -x"],
+  ])("%j is refused", (argv, message) => {
+    expect(() => parseArguments(exec, argv)).toThrow(message);
+  });
+  test("missing and superfluous arguments are named", () => {
+    expect(() => parseArguments(find("cp"), ["a"])).toThrow("TARGET is missing");
+    expect(() => parseArguments(find("cp"), ["a", "b", "c"])).toThrow('unexpected argument "c"');
+  });
+  test("--help needs no arguments", () => {
+    expect(parseArguments(find("cp"), ["--help"]).switched("help")).toBe(true);
+  });
+  test("asking for an option that the command does not declare is a defect", () => {
+    expect(() => parseArguments(find("config"), []).text("memory")).toThrow("has no option");
+  });
+});
+
+describe("the command table", () => {
+  test("names and short options are unique in each command", () => {
+    for (const command of commands) {
+      const names = command.options.map((option) => option.name);
+      const shorts = command.options.flatMap((option) => option.short ?? []);
+      expect(new Set(names).size, command.path.join(" ")).toBe(names.length);
+      expect(new Set(shorts).size, command.path.join(" ")).toBe(shorts.length);
+      expect(command.examples.length, command.path.join(" ")).toBeGreaterThan(0);
+    }
+  });
+  test("every command can be loaded", async () => {
+    for (const command of commands) expect((await command.load()).run, command.path.join(" ")).toBeTypeOf("function");
+  });
+});

@@ -1,0 +1,43 @@
+import type { CliContext } from "./context.ts";
+
+/** One option of a command, declared once: parsing, help and completion derive from it. */
+export interface OptionSpec {
+  name: string;
+  short?: string;
+  /** What the value is called in help; absent for a switch. */
+  value?: string;
+  repeat?: boolean;
+  summary: string;
+  /** What completion offers for the value. */
+  choices?: readonly string[];
+}
+
+export interface ArgumentSpec {
+  name: string;
+  summary: string;
+  optional?: boolean;
+  repeat?: boolean;
+}
+
+export interface CommandSpec {
+  /** `["sandbox", "ls"]` for `caisson sandbox ls`. */
+  path: readonly string[];
+  summary: string;
+  /** Said below the usage line. */
+  details?: string;
+  options: readonly OptionSpec[];
+  arguments: readonly ArgumentSpec[];
+  /** The first argument that is not an option, and all after it, are a command's own words. */
+  takesCommand?: boolean;
+  examples: readonly (readonly [line: string, meaning: string])[];
+  /** Loaded only when the command is run, so that `exec` pays for nothing else. */
+  load: () => Promise<{ run: (context: CliContext, given: Given) => Promise<number> }>;
+}
+
+/** What was given on the command line, checked against the command's spec. */
+export interface Given {
+  switched(name: string): boolean;
+  text(name: string): string | undefined;
+  texts(name: string): readonly string[];
+  readonly words: readonly string[];
+}

@@ -1,0 +1,227 @@
+import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+
+const runtimeOption: OptionSpec = {
+  name: "runtime",
+  value: "NAME",
+  summary: "Where the sandbox lives: auto (default), oci, docker, host",
+  choices: ["auto", "oci", "docker", "host"],
+};
+const ociRuntimeOption: OptionSpec = {
+  name: "oci-runtime",
+  value: "NAME",
+  summary: "Which OCI runtime: runc, crun, youki, runsc, or a path",
+  choices: ["runc", "crun", "youki", "runsc"],
+};
+const jsonOption: OptionSpec = { name: "json", summary: "Print JSON" };
+
+/** What a new sandbox is made of; the same wherever one is made. */
+export const specOptions: readonly OptionSpec[] = [
+  runtimeOption,
+  ociRuntimeOption,
+  { name: "image", value: "REF", summary: "Start from a rootfs folder, an OCI layout, a docker-archive or an image reference" },
+  { name: "snapshot", value: "ID", summary: "Start from a snapshot" },
+  {
+    name: "workspace",
+    short: "w",
+    value: "DIR[:MODE]",
+    summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
+  },
+  { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
+  { name: "env", short: "e", value: "K=V", repeat: true, summary: "A variable inside; K alone takes the value from outside" },
+  { name: "allow-root", summary: "Let commands be root inside: --user root, and sudo" },
+  { name: "memory", short: "m", value: "SIZE", summary: "Memory for all processes together, such as 512m (default 4g)" },
+  { name: "cpus", value: "N", summary: "Processors, such as 1.5 (default 2)" },
+  { name: "pids", value: "N", summary: "Processes and threads (default 1000)" },
+  { name: "disk", value: "SIZE", summary: "What may be written to disk" },
+  { name: "output-max", value: "SIZE", summary: "End a command that writes more than this" },
+  { name: "network", value: "POLICY", summary: "none (the only one yet)", choices: ["none"] },
+];
+
+const processOptions: readonly OptionSpec[] = [
+  { name: "sandbox", short: "s", value: "ID", summary: "Use this sandbox instead of a new one" },
+  { name: "cwd", value: "PATH", summary: "The folder to start in, inside (default /workspace)" },
+  { name: "user", short: "u", value: "USER", summary: "user (default), root (with --allow-root) or a uid" },
+  { name: "keep", summary: "Keep the sandbox afterwards; its id is printed on stderr" },
+];
+
+const sandboxArgument: ArgumentSpec = { name: "ID", summary: "a sandbox's id, see `caisson sandbox ls`" };
+
+export const commands: readonly CommandSpec[] = [
+  {
+    path: ["exec"],
+    summary: "Run a command in a sandbox",
+    details: [
+      "The current folder is at /workspace, copy-on-write: what the command changes there is not changed outside.",
+      "Exit code: the command's own; 128+N when signal N ended it, 124 after --timeout, 137 out of memory,",
+      "153 past --output-max, 125 when Caisson itself failed or the command could not be started.",
+    ].join("\n"),
+    options: [
+      ...processOptions,
+      { name: "tty", short: "t", summary: "Give the command a terminal" },
+      { name: "timeout", value: "TIME", summary: "End the command after this long, such as 30s or 5m (at most 30m unless set)" },
+      { name: "json", summary: "Print events as JSON lines instead of the output" },
+      ...specOptions,
+    ],
+    arguments: [{ name: "COMMAND", summary: "the program and its arguments", repeat: true }],
+    takesCommand: true,
+    examples: [
+      ["caisson exec -- python3 script.py", "run a script of this folder; it can change nothing outside"],
+      ["caisson exec --workspace .:rw -- make", "let it change this folder"],
+      ["caisson exec --memory 512m --timeout 30s -- node untrusted.js", "with limits"],
+      ["tar c . | caisson exec --no-workspace -- tar t", "standard input and output are streams"],
+    ],
+    load: () => import("./exec.ts"),
+  },
+  {
+    path: ["shell"],
+    summary: "An interactive shell in a sandbox",
+    options: [...processOptions, ...specOptions],
+    arguments: [],
+    examples: [
+      ["caisson shell", "a throw-away shell on this folder"],
+      ["caisson shell --sandbox sb_k3v7q2m5x4ab", "in a sandbox that was kept"],
+    ],
+    load: () => import("./shell.ts"),
+  },
+  {
+    path: ["sandbox", "create"],
+    summary: "Make a sandbox that stays, and print its id",
+    options: [jsonOption, ...specOptions, { name: "label", value: "K=V", repeat: true, summary: "A label, shown by ls" }],
+    arguments: [],
+    examples: [["id=$(caisson sandbox create)", "then: caisson exec --sandbox $id -- COMMAND"]],
+    load: () => import("./sandbox-create.ts"),
+  },
+  {
+    path: ["sandbox", "ls"],
+    summary: "List sandboxes",
+    options: [jsonOption],
+    arguments: [],
+    examples: [["caisson sandbox ls --json", "one JSON array"]],
+    load: () => import("./sandbox-list.ts"),
+  },
+  {
+    path: ["sandbox", "stats"],
+    summary: "What a sandbox uses, by the host's own accounting",
+    options: [jsonOption],
+    arguments: [{ ...sandboxArgument, repeat: true }],
+    examples: [["caisson sandbox stats sb_k3v7q2m5x4ab", ""]],
+    load: () => import("./sandbox-stats.ts"),
+  },
+  {
+    path: ["sandbox", "pause"],
+    summary: "Freeze every process of a sandbox",
+    options: [],
+    arguments: [{ ...sandboxArgument, repeat: true }],
+    examples: [["caisson sandbox pause sb_k3v7q2m5x4ab", ""]],
+    load: async () => (await import("./sandbox-life.ts")).pause,
+  },
+  {
+    path: ["sandbox", "resume"],
+    summary: "Let a paused sandbox go on",
+    options: [],
+    arguments: [{ ...sandboxArgument, repeat: true }],
+    examples: [["caisson sandbox resume sb_k3v7q2m5x4ab", ""]],
+    load: async () => (await import("./sandbox-life.ts")).resume,
+  },
+  {
+    path: ["sandbox", "rm"],
+    summary: "End and remove sandboxes",
+    options: [{ name: "all", summary: "All of them" }],
+    arguments: [{ ...sandboxArgument, optional: true, repeat: true }],
+    examples: [["caisson sandbox rm --all", ""]],
+    load: async () => (await import("./sandbox-life.ts")).remove,
+  },
+  {
+    path: ["sandbox", "snapshot"],
+    summary: "Keep a sandbox's files under an id of their own",
+    options: [jsonOption, { name: "name", value: "TEXT", summary: "A name, shown by `caisson snapshot ls`" }],
+    arguments: [sandboxArgument],
+    examples: [["caisson exec --snapshot $(caisson sandbox snapshot sb_k3v7q2m5x4ab) -- ls", "start from it"]],
+    load: async () => (await import("./sandbox-life.ts")).snapshot,
+  },
+  {
+    path: ["sandbox", "fork"],
+    summary: "A new sandbox that starts from another's files",
+    options: [jsonOption],
+    arguments: [sandboxArgument],
+    examples: [["caisson sandbox fork sb_k3v7q2m5x4ab", "prints the new one's id"]],
+    load: async () => (await import("./sandbox-life.ts")).fork,
+  },
+  {
+    path: ["snapshot", "ls"],
+    summary: "List snapshots",
+    options: [jsonOption],
+    arguments: [],
+    examples: [["caisson snapshot ls", ""]],
+    load: async () => (await import("./snapshot.ts")).list,
+  },
+  {
+    path: ["snapshot", "rm"],
+    summary: "Remove snapshots",
+    options: [],
+    arguments: [{ name: "ID", summary: "a snapshot's id, see `caisson snapshot ls`", repeat: true }],
+    examples: [["caisson snapshot rm sn_k3v7q2m5x4ab", ""]],
+    load: async () => (await import("./snapshot.ts")).remove,
+  },
+  {
+    path: ["cp"],
+    summary: "Copy files into and out of a sandbox",
+    details:
+      "One side is ID:/path, the other a path outside or - for a tar archive on standard input or output.\nLinks that lead out of a copied folder are left out, and named on stderr.",
+    options: [{ name: "user", short: "u", value: "USER", summary: "Read and write inside as this user" }],
+    arguments: [
+      { name: "SOURCE", summary: "what to copy" },
+      { name: "TARGET", summary: "where to" },
+    ],
+    examples: [
+      ["caisson cp data.csv sb_k3v7q2m5x4ab:/workspace/", ""],
+      ["caisson cp sb_k3v7q2m5x4ab:/workspace/out ./out", "a folder"],
+      ["caisson cp sb_k3v7q2m5x4ab:/workspace - | tar t", ""],
+    ],
+    load: () => import("./cp.ts"),
+  },
+  {
+    path: ["doctor"],
+    summary: "What works on this machine, what does not, and the fix",
+    details: "Exit code: 0 when a sandbox can be isolated here; with --attack, when every claim held.",
+    options: [
+      jsonOption,
+      { ...runtimeOption, summary: "Look at this runtime only", choices: ["oci", "docker", "host"] },
+      ociRuntimeOption,
+      { name: "image", value: "REF", summary: "With --attack: the image to attack from" },
+      { name: "attack", summary: "Run the attack suite on the runtime that would be used" },
+      { name: "for", value: "NEEDS", summary: "Which runtime fits: a list of sensitive, offline, preview, image, language=NAME" },
+    ],
+    arguments: [],
+    examples: [
+      ["caisson doctor", ""],
+      ["caisson doctor --attack --runtime docker --json", "a report with observed, declared and unverifiable claims"],
+      ["caisson doctor --for sensitive,offline", ""],
+    ],
+    load: () => import("./doctor.ts"),
+  },
+  {
+    path: ["demo"],
+    summary: "A tour: what a sandbox can do, what it cannot reach, and what it costs",
+    options: [runtimeOption, ociRuntimeOption],
+    arguments: [],
+    examples: [["caisson demo", ""]],
+    load: () => import("./demo.ts"),
+  },
+  {
+    path: ["config"],
+    summary: "The settings in force, and where they come from",
+    options: [jsonOption],
+    arguments: [],
+    examples: [["CAISSON_RUNTIME=docker caisson config", ""]],
+    load: () => import("./config-show.ts"),
+  },
+  {
+    path: ["completion"],
+    summary: "A completion script for your shell",
+    options: [],
+    arguments: [{ name: "SHELL", summary: "bash, zsh or fish" }],
+    examples: [["source <(caisson completion bash)", ""]],
+    load: async () => (await import("./completion.ts")).completionOf(commands),
+  },
+];

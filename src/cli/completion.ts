@@ -1,0 +1,110 @@
+import { CaissonError } from "../contract/error.ts";
+import { helpOption } from "./arguments.ts";
+import type { CommandSpec, OptionSpec } from "./command.ts";
+
+/** The command, given the table that it is itself part of. */
+export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {
+  return {
+    async run(context, given) {
+      await context.stdout.write(completionScript(given.words[0] as string, table));
+      return 0;
+    },
+  };
+}
+
+/** Throws `invalid` for a shell we do not know. Everything offered comes from the command table. */
+export function completionScript(shell: string, table: readonly CommandSpec[]): string {
+  switch (shell) {
+    case "bash":
+      return bash(table);
+    case "zsh":
+      // zsh runs bash's completion functions, once told to.
+      return `#compdef caisson\nautoload -U +X bashcompinit && bashcompinit\n${bash(table)}`;
+    case "fish":
+      return fish(table);
+    default:
+      throw new CaissonError("invalid", `there is no completion for ${JSON.stringify(shell)}`, { hint: "Choose bash, zsh or fish." });
+  }
+}
+
+const optionsOf = (command: CommandSpec): readonly OptionSpec[] => [...command.options, helpOption];
+const firstWords = (table: readonly CommandSpec[]): string[] => [...new Set(table.map((command) => command.path[0] as string))];
+const secondWords = (table: readonly CommandSpec[], first: string): string[] =>
+  table.filter((command) => command.path[0] === first && command.path.length === 2).map((command) => command.path[1] as string);
+
+function bash(table: readonly CommandSpec[]): string {
+  const groups = firstWords(table).filter((first) => secondWords(table, first).length > 0);
+  const options = table.map(
+    (command) =>
+      `    "${command.path.join(" ")}") options="${optionsOf(command)
+        .map((option) => `--${option.name}`)
+        .join(" ")}" ;;`,
+  );
+  const values = table.flatMap((command) =>
+    optionsOf(command)
+      .filter((option) => option.choices !== undefined)
+      .map((option) => `    "${command.path.join(" ")} --${option.name}") values="${option.choices?.join(" ")}" ;;`),
+  );
+  return `# Completion for caisson. Load it with: source <(caisson completion bash)
+_caisson() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" options="" values="" index
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "${firstWords(table).join(" ")}" -- "$word"))
+    return
+  fi
+  case "$command" in
+${groups.map((group) => `    ${group})\n      if [ "$COMP_CWORD" -eq 2 ]; then COMPREPLY=($(compgen -W "${secondWords(table, group).join(" ")}" -- "$word")); return; fi\n      command="$command \${COMP_WORDS[2]}" ;;`).join("\n")}
+    completion)
+      COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
+      return ;;
+  esac
+  for ((index = 2; index < COMP_CWORD; index++)); do
+    if [ "\${COMP_WORDS[index]}" = "--" ]; then
+      COMPREPLY=($(compgen -c -- "$word"))
+      return
+    fi
+  done
+  case "$command $before" in
+${values.join("\n")}
+  esac
+  if [ -n "$values" ]; then
+    COMPREPLY=($(compgen -W "$values" -- "$word"))
+    return
+  fi
+  case "$command" in
+${options.join("\n")}
+  esac
+  case "$word" in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}
+complete -F _caisson caisson
+`;
+}
+
+function fish(table: readonly CommandSpec[]): string {
+  const quote = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const lines = ["# Completion for caisson. Load it with: caisson completion fish | source"];
+  const firsts = firstWords(table);
+  for (const first of firsts) {
+    const seconds = secondWords(table, first);
+    const summary = table.find((command) => command.path.length === 1 && command.path[0] === first)?.summary ?? `${seconds.join(", ")}`;
+    lines.push(`complete -c caisson -n "not __fish_seen_subcommand_from ${firsts.join(" ")}" -f -a ${first} -d ${quote(summary)}`);
+    for (const command of table.filter((each) => each.path[0] === first && each.path.length === 2)) {
+      const seen = `__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${seconds.join(" ")}`;
+      lines.push(`complete -c caisson -n "${seen}" -f -a ${command.path[1]} -d ${quote(command.summary)}`);
+    }
+  }
+  for (const command of table) {
+    const seen = command.path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
+    for (const option of optionsOf(command)) {
+      const short = option.short === undefined ? "" : ` -s ${option.short}`;
+      const value = option.value === undefined ? "" : option.choices === undefined ? " -r" : ` -x -a ${quote(option.choices.join(" "))}`;
+      lines.push(`complete -c caisson -n "${seen}" -l ${option.name}${short}${value} -d ${quote(option.summary)}`);
+    }
+  }
+  lines.push(`complete -c caisson -n "__fish_seen_subcommand_from completion" -f -a 'bash zsh fish'`, "");
+  return lines.join("\n");
+}

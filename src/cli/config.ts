@@ -1,0 +1,65 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import { RuntimeName } from "../contract/ids.ts";
+import { LimitsRequest } from "../contract/sandbox.ts";
+
+/** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
+export const Config = z.strictObject({
+  runtime: RuntimeName.default("auto"),
+  /** Tried when `auto` finds nothing on this machine. */
+  fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never ends on the host").optional(),
+  ociRuntime: z.string().min(1).optional(),
+  image: z.string().min(1).optional(),
+  limits: LimitsRequest.default({}),
+});
+export type Config = z.infer<typeof Config>;
+
+/** A setting's variable in the environment. */
+export const configVariables = {
+  runtime: "CAISSON_RUNTIME",
+  fallbackRuntime: "CAISSON_FALLBACK_RUNTIME",
+  ociRuntime: "CAISSON_OCI_RUNTIME",
+  image: "CAISSON_IMAGE",
+} as const satisfies Partial<Record<keyof Config, string>>;
+
+const CONFIG_BYTES_MAX = 1024 * 1024;
+
+/** Throws `invalid`, naming the file or variable that is wrong. */
+export async function loadConfig(options: {
+  stateDir: string;
+  configDir: string;
+  variable: (name: string) => string | undefined;
+}): Promise<{ config: Config; file: string | null }> {
+  const read =
+    (await readConfigFile(join(options.stateDir, "config.json"))) ?? (await readConfigFile(join(options.configDir, "config.json")));
+  const raw = { ...read?.content };
+  for (const [setting, name] of Object.entries(configVariables)) {
+    const value = options.variable(name);
+    if (value !== undefined && value !== "") raw[setting] = value;
+  }
+  const parsed = Config.safeParse(raw);
+  if (parsed.success) return { config: parsed.data, file: read?.file ?? null };
+  throw new CaissonError("invalid", `the configuration is not valid: ${z.prettifyError(parsed.error).replaceAll("\n", " ")}`, {
+    hint: read === null ? "Look at the CAISSON_… variables." : `Look at ${read.file} and the CAISSON_… variables.`,
+  });
+}
+
+async function readConfigFile(file: string): Promise<{ file: string; content: Record<string, unknown> } | null> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw new CaissonError("invalid", `the configuration ${file} cannot be read`, { cause: error });
+  }
+  try {
+    const content: unknown = text.length > CONFIG_BYTES_MAX ? null : JSON.parse(text);
+    if (typeof content === "object" && content !== null && !Array.isArray(content))
+      return { file, content: content as Record<string, unknown> };
+  } catch {
+    // Falls through: not JSON is the same mistake as JSON that is no object.
+  }
+  throw new CaissonError("invalid", `the configuration ${file} is not a JSON object`, { hint: `Mend or remove ${file}.` });
+}

@@ -1,0 +1,30 @@
+import type { SandboxEvent } from "../contract/event.ts";
+import type { Resolver } from "../sandbox/resolver.ts";
+import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { Config } from "./config.ts";
+import type { Output } from "./output.ts";
+import type { Interruption } from "./signals.ts";
+
+/** What a command is given. Only main.ts knows where it comes from. */
+export interface CliContext {
+  readonly version: string;
+  readonly cwd: string;
+  /** Where things lie that the user's environment names. */
+  readonly home: string;
+  readonly path: string;
+  readonly stateDir: string;
+  readonly guestPath: string;
+  readonly config: Config;
+  /** The file that was read, if there is one. */
+  readonly configFile: string | null;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly interruption: Interruption;
+  /** A variable of the user's environment, for `--env NAME`. */
+  variable(name: string): string | undefined;
+  readonly runtimes: RuntimeSet;
+  readonly resolver: Resolver;
+  /** Told of every event of every sandbox that this process holds. */
+  onEvent(listener: (event: SandboxEvent) => void): void;
+}

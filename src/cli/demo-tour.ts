@@ -1,0 +1,99 @@
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+
+export interface DemoFolder {
+  root: string;
+  workspace: string;
+  /** A file beside the workspace that any user of the host can read. */
+  secret: string;
+  unchanged(): Promise<boolean>;
+}
+
+export interface DemoResult {
+  stdout: string;
+  stderr: string;
+  exitCode: number | null;
+  /** `exited 0`, `timed out`, `killed for memory` … */
+  ended: string;
+}
+
+/** One stop: what is claimed, the command that shows it, and whether the claim held. */
+interface Stop {
+  claim: string;
+  shown: string;
+  argv: readonly string[];
+  timeoutMs?: number;
+  holds: (result: DemoResult) => boolean | Promise<boolean>;
+}
+
+const OUTPUT_SHOWN_MAX = 64 * 1024;
+
+export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): Stop[] {
+  const { sandbox, folder } = options;
+  const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
+  const stops: Stop[] = [
+    {
+      claim: "it is an ordinary user, whoever you are",
+      ...shell("id"),
+      holds: ({ stdout, exitCode }) => exitCode === 0 && !stdout.includes("uid=0("),
+    },
+    { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
+    {
+      claim: "neither is root's home, nor yours",
+      ...shell("ls -A /root 2>/dev/null; ls -A /home"),
+      holds: ({ stdout }) => stdout.split("\n").filter((line) => line !== "" && line !== "user").length === 0,
+    },
+    { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },
+    {
+      claim: "it sees its own processes only",
+      ...shell("ls /proc | grep -c '^[0-9]'"),
+      holds: ({ stdout }) => Number(stdout) > 0 && Number(stdout) < 10,
+    },
+    {
+      claim: "it has no network but its own loopback",
+      ...shell("cat /proc/net/dev | tail -n +3"),
+      holds: ({ stdout }) => stdout.split("\n").filter((line) => line.trim() !== "" && !line.trim().startsWith("lo:")).length === 0,
+    },
+    {
+      claim: "it works on your files, and yours stay as they are",
+      ...shell("cat notes.txt; echo changed > notes.txt; touch new; ls"),
+      holds: async ({ stdout }) => stdout.includes("written outside") && (await folder.unchanged()),
+    },
+    {
+      claim: "what runs too long is ended, and says so",
+      ...shell("sleep 60"),
+      timeoutMs: 300,
+      holds: ({ ended }) => ended === "timed out",
+    },
+  ];
+  if (sandbox.info.limits.memoryBytes !== null) {
+    stops.push({
+      claim: "what takes too much memory is ended, and nothing else",
+      ...shell("tail /dev/zero"),
+      timeoutMs: 20_000,
+      holds: async ({ ended, exitCode }) =>
+        (ended.includes("memory") || exitCode === 137) && (await runQuietly(sandbox, ["/bin/true"])).exitCode === 0,
+    });
+  }
+  return stops;
+}
+
+/** Runs a command to its end and keeps the beginning of what it wrote. */
+export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
+  const process = await sandbox.spawn({ argv, timeoutMs, outputBytesMax: OUTPUT_SHOWN_MAX });
+  const parts: Record<"stdout" | "stderr", Uint8Array[]> = { stdout: [], stderr: [] };
+  for await (const chunk of process.output) parts[chunk.stream].push(chunk.data);
+  const ended = await process.ended;
+  return {
+    stdout: Buffer.concat(parts.stdout).toString("utf8"),
+    stderr: Buffer.concat(parts.stderr).toString("utf8"),
+    exitCode: ended.kind === "exited" ? ended.exitCode : null,
+    ended:
+      ended.kind === "exited"
+        ? `exited ${ended.exitCode}`
+        : ended.kind === "timedOut"
+          ? "timed out"
+          : ended.kind === "killed"
+            ? `killed for ${ended.why}`
+            : ended.kind,
+  };
+}

@@ -1,0 +1,138 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CaissonError } from "../contract/error.ts";
+import { SandboxSpec } from "../contract/sandbox.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { type DemoFolder, runQuietly, tour } from "./demo-tour.ts";
+import { showRuntime } from "./doctor.ts";
+import { showDuration } from "./quantity.ts";
+import { createStyle, type Style } from "./style.ts";
+
+/** How often the round trip is measured; enough for a median that means something. */
+const ROUNDS = 30;
+const MIB = 1024 * 1024;
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  const style = createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
+  const print = (line = "") => context.stdout.write(`${line}\n`);
+  await print(style.bold("1  What this machine can do"));
+  const runtime = await chooseRuntime(context, given, { style, print });
+  const folder = await makeFolder();
+  try {
+    await print(style.bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
+    const began = performance.now();
+    const sandbox = await runtime.create(await specOf(runtime, folder), { signal: context.interruption.signal });
+    try {
+      const first = await runQuietly(sandbox, ["echo", "hello"]);
+      await print(`   created, first output after ${style.bold(showDuration(performance.now() - began))}: ${first.stdout.trim()}`);
+      await print();
+      await print(style.bold("3  What happens inside stays inside"));
+      const failures = await walk({ context, sandbox, folder, style, print });
+      await print(style.bold("4  What it costs"));
+      await print(`   a command in a live sandbox: ${style.bold(showDuration(await medianRoundTrip(sandbox)))} (median of ${ROUNDS})`);
+      const destroying = performance.now();
+      await sandbox.destroy();
+      await print(`   removing the sandbox: ${style.bold(showDuration(performance.now() - destroying))}`);
+      await print();
+      await print(failures === 0 ? style.good("Everything held.") : style.bad(`${failures} of the claims above did not hold.`));
+      return failures === 0 ? 0 : 1;
+    } finally {
+      await sandbox.destroy();
+    }
+  } finally {
+    await rm(folder.root, { recursive: true, force: true });
+  }
+}
+
+/** Throws `unavailable` with every fix when nothing here can isolate. */
+async function chooseRuntime(
+  context: CliContext,
+  given: Given,
+  out: { style: Style; print: (line?: string) => Promise<void> },
+): Promise<Runtime> {
+  const asked = given.text("runtime") ?? context.config.runtime;
+  const names = asked === "auto" ? context.runtimes.names.filter((name) => name !== "host") : [asked];
+  for (const name of names) {
+    const probe = await context.resolver.probe(name);
+    const runtime = { name, ...probe, capabilities: null, findings: probe.findings.filter((finding) => finding.level !== "ok") };
+    for (const line of showRuntime(runtime, { chosen: false, style: out.style })) await out.print(`   ${line}`);
+    if (asked !== "auto" && !probe.usable)
+      throw new CaissonError("unavailable", `the runtime ${name} cannot be used here`, { hint: "See: caisson doctor" });
+  }
+  await out.print();
+  return context.resolver.resolve(asked);
+}
+
+async function makeFolder(): Promise<DemoFolder> {
+  const root = await mkdtemp(join(tmpdir(), "caisson-demo-"));
+  const workspace = join(root, "project");
+  const secret = join(root, "secret.txt");
+  await mkdir(workspace);
+  await writeFile(join(workspace, "notes.txt"), "written outside\n");
+  await writeFile(secret, "the host's secret\n", { mode: 0o644 });
+  return {
+    root,
+    workspace,
+    secret,
+    async unchanged() {
+      const names = await readdir(workspace);
+      return names.join() === "notes.txt" && (await readFile(join(workspace, "notes.txt"), "utf8")) === "written outside\n";
+    },
+  };
+}
+
+/** Asks for a memory limit only where one can be enforced: a demo should not fail on a machine without cgroups. */
+async function specOf(runtime: Runtime, folder: DemoFolder): Promise<SandboxSpec> {
+  const capabilities = await runtime.capabilities();
+  const access = capabilities.workspaceAccess.includes("overlay") ? "overlay" : "ro";
+  return SandboxSpec.parse({
+    workspace: { kind: "folder", path: folder.workspace, access },
+    limits: capabilities.limits.memoryBytes ? { memoryBytes: 256 * MIB } : {},
+  });
+}
+
+async function walk(options: {
+  context: CliContext;
+  sandbox: OwnedSandbox;
+  folder: DemoFolder;
+  style: Style;
+  print: (line?: string) => Promise<void>;
+}): Promise<number> {
+  const { sandbox, folder, style, print } = options;
+  let failures = 0;
+  for (const stop of tour({ sandbox, folder })) {
+    if (options.context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
+    const began = performance.now();
+    const result = await runQuietly(sandbox, stop.argv, stop.timeoutMs);
+    const held = await stop.holds(result);
+    if (!held) failures++;
+    await print(`   ${held ? style.good("✓") : style.bad("✗")} ${stop.claim}  ${style.dim(showDuration(performance.now() - began))}`);
+    await print(style.dim(`       $ ${stop.shown}`));
+    for (const line of excerpt(result.stdout + result.stderr)) await print(style.dim(`       ${line}`));
+    if (!result.ended.startsWith("exited")) await print(style.dim(`       → ${result.ended}`));
+  }
+  await print();
+  return failures;
+}
+
+/** The first lines, short enough for a terminal; control characters of a sandbox never reach it. */
+function excerpt(text: string): string[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: taking control characters out is the point.
+  const shown = lines.slice(0, 3).map((line) => line.replaceAll(/[\x00-\x1f\x7f-\x9f]/g, " ").slice(0, 110));
+  return lines.length > 3 ? [...shown, `… ${lines.length - 3} more lines`] : shown;
+}
+
+async function medianRoundTrip(sandbox: OwnedSandbox): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const began = performance.now();
+    await runQuietly(sandbox, ["/bin/true"]);
+    times.push(performance.now() - began);
+  }
+  return times.sort((left, right) => left - right)[Math.floor(ROUNDS / 2)] as number;
+}

@@ -1,0 +1,96 @@
+import { CaissonError } from "../contract/error.ts";
+import { chooseRuntime, type TaskNeeds } from "../sandbox/choose-runtime.ts";
+import { type DoctorReport, examine, hasProgram, type RuntimeReport } from "../sandbox/doctor.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { showDuration } from "./quantity.ts";
+import { createStyle, type Style } from "./style.ts";
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  if (given.switched("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
+  const needs = given.text("for");
+  const runtime = given.text("runtime");
+  const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];
+  const report = await examine({ ...context, ...(only === undefined ? {} : { only }) });
+  if (needs !== undefined) return recommend(context, given, { report, needs: parseNeeds(needs) });
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify(report)}\n`);
+  else
+    await context.stdout.write(
+      showReport(report, createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined })),
+    );
+  return (only === undefined ? report.chosen !== null : report.runtimes.every((each) => each.usable)) ? 0 : 1;
+}
+
+/** The whole report as text. */
+export function showReport(report: DoctorReport, style: Style): string {
+  const { machine } = report;
+  const lines = [
+    `${style.bold("caisson")} ${report.version} on Linux ${machine.kernel} (${machine.architecture}), as ${machine.user === "root" ? "root" : "an ordinary user"}, cgroups ${machine.cgroups}`,
+    "",
+    ...report.runtimes.flatMap((runtime) => [...showRuntime(runtime, { chosen: report.chosen === runtime.name, style }), ""]),
+    style.bold("visible inside by the host template"),
+    ...report.visible.map((entry) => `  ${entry.what.padEnd(9)} ${entry.path}  ${style.dim(entry.why)}`),
+    "",
+    report.chosen === null
+      ? style.bad("No runtime here can isolate a sandbox; each problem above has its fix.")
+      : style.good(`auto uses ${report.chosen}.`),
+    "",
+  ];
+  return lines.join("\n");
+}
+
+/** One runtime: whether it works, why not, the fix, and what it can enforce. */
+export function showRuntime(report: RuntimeReport, options: { chosen: boolean; style: Style }): string[] {
+  const { style } = options;
+  const state = report.usable ? style.good("usable") : style.bad("not usable");
+  const start = report.startMs === null ? "" : `, first output after ${showDuration(report.startMs)}`;
+  const lines = [`${style.bold(report.name)}  ${state}${start}${options.chosen ? "  ← auto" : ""}`];
+  for (const finding of report.findings) {
+    const mark = finding.level === "problem" ? style.bad("✗") : finding.level === "note" ? "·" : style.good("✓");
+    lines.push(`  ${mark} ${finding.text}`);
+    if (finding.fix !== undefined) lines.push(`      fix: ${finding.fix}`);
+  }
+  const { capabilities } = report;
+  if (capabilities === null) return lines;
+  const wall = ["none", "shared kernel", "user-space kernel", "own kernel"][capabilities.isolation] ?? "unknown";
+  const enforced = Object.entries(capabilities.limits).map(([name, held]) => `${held ? "" : "no "}${limitNames[name] ?? name}`);
+  lines.push(`    isolation: ${wall}; limits: ${enforced.join(", ")}; templates: ${capabilities.templates.join(", ")}`);
+  const extras = Object.entries({ pause: capabilities.pause, snapshot: capabilities.snapshot, root: capabilities.rootUser });
+  lines.push(
+    `    workspace: ${capabilities.workspaceAccess.join(", ")}; ${extras.map(([name, able]) => `${able ? "" : "no "}${name}`).join(", ")}`,
+  );
+  for (const [what, reason] of Object.entries(capabilities.reasons)) lines.push(style.dim(`    ${what}: ${reason}`));
+  return lines;
+}
+
+const limitNames: Readonly<Record<string, string>> = { cpus: "cpu", memoryBytes: "memory", pids: "processes", diskBytes: "disk" };
+
+/** `sensitive,offline,language=python`. Throws `invalid`. */
+export function parseNeeds(text: string): TaskNeeds {
+  const needs: TaskNeeds = {};
+  for (const word of text.split(",").map((each) => each.trim())) {
+    const language = /^language=([\w+#-]+)$/.exec(word)?.[1];
+    if (language !== undefined) needs.language = language;
+    else if (word === "sensitive" || word === "offline" || word === "preview" || word === "image") needs[word] = true;
+    else {
+      throw new CaissonError("invalid", `doctor: ${JSON.stringify(word)} is no need of a task`, {
+        hint: "Choose of: sensitive, offline, preview, image, language=NAME; separated by commas.",
+      });
+    }
+  }
+  return needs;
+}
+
+async function recommend(context: CliContext, given: Given, task: { report: DoctorReport; needs: TaskNeeds }): Promise<number> {
+  const available = task.report.runtimes.flatMap(({ name, usable, capabilities, startMs }) =>
+    usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
+  );
+  const choice = chooseRuntime(task.needs, { available, hasProgram: (program) => hasProgram(context.path, program) });
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify(choice)}\n`);
+  else if (choice === null) await context.stdout.write("No runtime here suits this task; `caisson doctor` shows what could be mended.\n");
+  else
+    await context.stdout.write(
+      [`--runtime ${choice.runtime}, template ${choice.template}`, ...choice.reasons.map((reason) => `  ${reason}`), ""].join("\n"),
+    );
+  return choice === null ? 1 : 0;
+}

@@ -1,0 +1,151 @@
+import type { SandboxEvent } from "../contract/event.ts";
+import type { Ended } from "../contract/outcome.ts";
+import type { OutputChunk } from "../sandbox/sandbox.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
+import { showBytes, showDuration } from "./quantity.ts";
+import { startSession } from "./sandbox-session.ts";
+import { exitCodeOf } from "./signals.ts";
+import { pairs, timeoutFrom } from "./spec-options.ts";
+
+/** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
+const OUTPUT_LIMIT_EXIT_CODE = 153;
+/** Like a program's whose reader went away: 128 and SIGPIPE. */
+const BROKEN_PIPE_EXIT_CODE = 141;
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  return runCommand(context, given, {
+    argv: given.words,
+    tty: given.switched("tty"),
+    json: given.switched("json"),
+    timeoutMs: timeoutFrom(given),
+  });
+}
+
+export interface CommandRequest {
+  argv: readonly string[];
+  tty: boolean;
+  json: boolean;
+  timeoutMs: number | undefined;
+}
+
+/** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
+export async function runCommand(context: CliContext, given: Given, request: CommandRequest): Promise<number> {
+  const print = (event: SandboxEvent) => context.stdout.write(`${JSON.stringify(event)}\n`);
+  if (request.json) {
+    context.onEvent((event) => {
+      // Output and end are printed below, as they are taken: a slow reader of ours slows the command down.
+      if (event.type !== "command.output" && event.type !== "command.ended") void print(event);
+    });
+  }
+  const cwd = given.text("cwd");
+  const user = given.text("user");
+  const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
+  const session = await startSession(context, given);
+  try {
+    const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
+    const process = await session.sandbox.spawn({
+      argv: request.argv,
+      env,
+      stdin: "pipe",
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(user === undefined ? {} : { user }),
+      ...(request.tty ? { pty: terminalSize(context) } : {}),
+      ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
+      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./quantity.ts")).parseBytes("output-max", outputMax) }),
+    });
+    const of = { sandbox: session.sandbox.id, ref: process.ref };
+    const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
+    const outcome = await connectStdio({ context, process, tty: request.tty, ...(request.json ? { show } : {}) });
+    if (request.json && outcome.kind === "ended")
+      await print({ type: "command.ended", version: 1, at: now(), data: { ...of, ended: outcome.ended } });
+    const limits = session.sandbox.info.limits;
+    return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
+  } finally {
+    await session.end();
+  }
+}
+
+function terminalSize(context: CliContext): { cols: number; rows: number } {
+  const { stdout } = context;
+  return stdout.isTerminal ? stdout.size() : { cols: 80, rows: 24 };
+}
+
+async function exitCode(
+  context: CliContext,
+  outcome: StdioOutcome,
+  limits: { timeoutMs: number; memoryBytes: number | null },
+): Promise<number> {
+  const say = (text: string) => context.stderr.write(`caisson: ${text}\n`);
+  if (outcome.kind === "interrupted") return exitCodeOf(outcome.signal);
+  if (outcome.kind === "brokenPipe") return BROKEN_PIPE_EXIT_CODE;
+  const { ended } = outcome;
+  const memory = limits.memoryBytes === null ? "" : ` of ${showBytes(limits.memoryBytes)}`;
+  switch (ended.kind) {
+    case "exited":
+      if (ended.memoryKills > 0 && ended.exitCode !== 0)
+        await say(`${times(ended.memoryKills)} was ended for passing the memory limit${memory}`);
+      return ended.exitCode;
+    case "signaled":
+      return exitCodeOf(ended.signal);
+    case "timedOut":
+      await say(`ended: it ran longer than ${showDuration(limits.timeoutMs)}`);
+      return 124;
+    case "killed":
+      return killedExitCode(ended.why, say, memory);
+    case "lost":
+      await say("the sandbox was lost; nobody knows how far the command came");
+      return 125;
+    default:
+      return unreachable(ended);
+  }
+}
+
+async function killedExitCode(
+  why: "memory" | "output" | "cancelled",
+  say: (text: string) => Promise<void>,
+  memory: string,
+): Promise<number> {
+  switch (why) {
+    case "memory":
+      await say(`ended: out of memory, it passed the limit${memory}`);
+      return 137;
+    case "output":
+      await say("ended: it wrote more than --output-max allows");
+      return OUTPUT_LIMIT_EXIT_CODE;
+    case "cancelled":
+      await say("ended: somebody else cancelled it");
+      return 130;
+    default:
+      return unreachable(why);
+  }
+}
+
+function times(count: number): string {
+  return count === 1 ? "a process" : `one of ${count} processes`;
+}
+
+function unreachable(value: never): never {
+  throw new Error(`unexpected ${JSON.stringify(value satisfies never as Ended)}`);
+}
+
+function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
+  const { stream, offset, data } = chunk;
+  return { type: "command.output", version: 1, at: now(), data: { ...of, stream, offset, ...asText(data) } };
+}
+
+function now(): string {
+  return new Date().toISOString();
+}
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Text when it is whole UTF-8, else base64: a character cut in two by a chunk's end is not lost. */
+function asText(data: Uint8Array): { encoding: "utf8" | "base64"; text: string } {
+  try {
+    return { encoding: "utf8", text: strictUtf8.decode(data) };
+  } catch {
+    return { encoding: "base64", text: Buffer.from(data).toString("base64") };
+  }
+}

@@ -1,0 +1,57 @@
+import { helpOption } from "./arguments.ts";
+import type { CommandSpec, OptionSpec } from "./command.ts";
+
+export function overview(commands: readonly CommandSpec[], version: string): string {
+  const rows = commands.map((command) => [command.path.join(" "), command.summary] as const);
+  return [
+    `caisson ${version}: run code that nobody has vouched for in sandboxes you own`,
+    "",
+    "Usage: caisson COMMAND [OPTIONS] …",
+    "",
+    ...columns(rows),
+    "",
+    "Start here: caisson demo",
+    "Help for one command: caisson COMMAND --help",
+    "",
+  ].join("\n");
+}
+
+/** Help for `caisson sandbox`, which is no command itself. */
+export function groupHelp(commands: readonly CommandSpec[], group: string): string {
+  const rows = commands.filter((command) => command.path[0] === group).map((command) => [command.path.join(" "), command.summary] as const);
+  return [`Usage: caisson ${group} COMMAND [OPTIONS] …`, "", ...columns(rows), ""].join("\n");
+}
+
+export function commandHelp(command: CommandSpec): string {
+  const name = `caisson ${command.path.join(" ")}`;
+  const words = command.arguments.map((argument) => {
+    const shown = `${argument.name}${argument.repeat === true ? "…" : ""}`;
+    return argument.optional === true ? `[${shown}]` : shown;
+  });
+  const lines = [
+    `Usage: ${[name, "[OPTIONS]", ...(command.takesCommand === true ? ["--"] : []), ...words].join(" ")}`,
+    "",
+    command.summary,
+  ];
+  if (command.details !== undefined) lines.push("", command.details);
+  if (command.arguments.length > 0)
+    lines.push("", "Arguments:", ...columns(command.arguments.map((each) => [each.name, each.summary] as const)));
+  lines.push("", "Options:", ...columns([...command.options, helpOption].map((option) => [optionUsage(option), option.summary] as const)));
+  lines.push(
+    "",
+    "Examples:",
+    ...command.examples.flatMap(([line, meaning]) => (meaning === "" ? [`  ${line}`] : [`  ${line}`, `      ${meaning}`])),
+    "",
+  );
+  return lines.join("\n");
+}
+
+function optionUsage(option: OptionSpec): string {
+  const short = option.short === undefined ? "    " : `-${option.short}, `;
+  return `${short}--${option.name}${option.value === undefined ? "" : ` ${option.value}`}`;
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}

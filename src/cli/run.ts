@@ -1,0 +1,132 @@
+import { CaissonError, errorCodes } from "../contract/error.ts";
+import { parseArguments } from "./arguments.ts";
+import type { CommandSpec, Given } from "./command.ts";
+import { commands } from "./commands.ts";
+import type { CliContext } from "./context.ts";
+import { nearest } from "./nearest.ts";
+import { exitCodeOf } from "./signals.ts";
+
+/** What is needed before a command is known: enough for help and for errors. */
+export interface CliStart {
+  version: string;
+  argv: readonly string[];
+  stdout: CliContext["stdout"];
+  stderr: CliContext["stderr"];
+  interruption: CliContext["interruption"];
+  /** Made only for a command that runs: reads the configuration, makes the state folder. Throws `invalid`. */
+  context: (choices: RuntimeChoices) => Promise<CliContext>;
+}
+
+/** What of a command line decides how runtimes are made. */
+export interface RuntimeChoices {
+  ociRuntime?: string;
+  /** Whether anybody listens to events; making them costs. */
+  events: boolean;
+}
+
+/** Runs one command line and gives its exit code. Never throws: every failure is printed with its hint. */
+export async function runCli(start: CliStart): Promise<number> {
+  try {
+    return await dispatch(start);
+  } catch (error) {
+    const received = start.interruption.received();
+    const failure = asCaissonError(error);
+    if (received !== null && (failure.code === "cancelled" || failure.code === "lost" || failure.code === "gone"))
+      return exitCodeOf(received);
+    await printError(start, failure);
+    return errorCodes[failure.code].exitCode;
+  }
+}
+
+async function dispatch(start: CliStart): Promise<number> {
+  const [first, second] = start.argv;
+  if (first === undefined || first === "help" || first === "--help" || first === "-h") {
+    const { overview } = await import("./help.ts");
+    await start.stdout.write(overview(commands, start.version));
+    return 0;
+  }
+  if (first === "--version" || first === "-V") {
+    await start.stdout.write(`caisson ${start.version}\n`);
+    return 0;
+  }
+  const group = commands.filter((command) => command.path.length === 2 && command.path[0] === first);
+  if (group.length > 0 && (second === undefined || second === "--help" || second === "-h")) {
+    const { groupHelp } = await import("./help.ts");
+    if (second !== undefined) {
+      await start.stdout.write(groupHelp(commands, first));
+      return 0;
+    }
+  }
+  const command = findCommand(start.argv, group);
+  const given = parseArguments(command, start.argv.slice(command.path.length));
+  if (given.switched("help")) {
+    const { commandHelp } = await import("./help.ts");
+    await start.stdout.write(commandHelp(command));
+    return 0;
+  }
+  const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
+  await using _runtimes = context.runtimes;
+  const sweeping = command.path[0] === "completion" || command.path[0] === "config" ? undefined : sweepInBackground(context);
+  try {
+    return await loaded.run(context, given);
+  } finally {
+    await sweeping;
+  }
+}
+
+function runtimeChoices(command: CommandSpec, given: Given): RuntimeChoices {
+  const events = command.path[0] === "exec" && given.switched("json");
+  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.text("oci-runtime") : undefined;
+  return ociRuntime === undefined ? { events } : { events, ociRuntime };
+}
+
+async function sweepInBackground(context: CliContext): Promise<void> {
+  try {
+    const { sweepOrphans } = await import("./sweep.ts");
+    await sweepOrphans(context);
+  } catch (error) {
+    await context.stderr.write(`caisson: what an earlier command left could not be removed: ${asCaissonError(error).message}\n`);
+  }
+}
+
+function findCommand(argv: readonly string[], group: readonly CommandSpec[]): CommandSpec {
+  const [first = "", second] = argv;
+  if (group.length > 0) {
+    const found = group.find((command) => command.path[1] === second);
+    if (found !== undefined) return found;
+    const names = group.map((command) => command.path[1] as string);
+    const near = second === undefined ? null : nearest(second, names);
+    throw new CaissonError("invalid", second === undefined ? `${first}: no command was given` : `unknown command "${first} ${second}"`, {
+      hint: near === null ? `Choose one of: ${names.join(", ")}.` : `Did you mean "caisson ${first} ${near}"?`,
+    });
+  }
+  const found = commands.find((command) => command.path.length === 1 && command.path[0] === first);
+  if (found !== undefined) return found;
+  const names = [...new Set(commands.map((command) => command.path[0] as string))];
+  const near = nearest(first, names);
+  throw new CaissonError("invalid", `unknown command ${JSON.stringify(first)}`, {
+    hint: near === null ? `Choose one of: ${names.join(", ")}. See: caisson --help` : `Did you mean "caisson ${near}"?`,
+  });
+}
+
+async function printError(start: CliStart, error: CaissonError): Promise<void> {
+  const separator = start.argv.indexOf("--");
+  const ours = separator < 0 ? start.argv : start.argv.slice(0, separator);
+  if (ours.includes("--json")) {
+    await start.stdout.write(`${JSON.stringify({ error: error.toJSON() })}\n`);
+    return;
+  }
+  const hints = error.hint?.split("\n") ?? [];
+  await start.stderr.write([`caisson: ${error.message}`, ...hints.map((hint) => `hint: ${hint}`), ""].join("\n"));
+}
+
+/** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */
+export function asCaissonError(error: unknown): CaissonError {
+  if (error instanceof CaissonError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const where = error instanceof Error ? (error.stack ?? "").split("\n").slice(1, 4).join(" ").replaceAll(/\s+/g, " ") : "";
+  return new CaissonError("internal", `${message}${where === "" ? "" : ` (${where.trim()})`}`, {
+    cause: error,
+    hint: "This is a defect in Caisson; please report it.",
+  });
+}

@@ -1,0 +1,18 @@
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { createSandbox } from "./sandbox-session.ts";
+import { pairs, specFrom } from "./spec-options.ts";
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.texts("label"), "label") });
+  const sandbox = await createSandbox(context, { runtime: given.text("runtime") ?? context.config.runtime, spec });
+  // Interrupted at the last moment: the user never learns the id, so nobody could ever remove it.
+  if (context.interruption.received() !== null) {
+    await sandbox.destroy();
+    return 130;
+  }
+  await sandbox.release();
+  for (const warning of sandbox.info.warnings) await context.stderr.write(`caisson: ${warning}\n`);
+  await context.stdout.write(given.switched("json") ? `${JSON.stringify(sandbox.info)}\n` : `${sandbox.id}\n`);
+  return 0;
+}

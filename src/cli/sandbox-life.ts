@@ -1,0 +1,79 @@
+import { CaissonError } from "../contract/error.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import { createStore } from "../sandbox/store.ts";
+import type { CommandSpec, Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { checkSandboxId, openSandbox, runtimeOf } from "./sandbox-session.ts";
+
+type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
+
+function forEachSandbox(act: (sandbox: OwnedSandbox) => Promise<void>): Loaded {
+  return {
+    async run(context, given) {
+      for (const id of given.words) await act(await openSandbox(context, id));
+      return 0;
+    },
+  };
+}
+
+export const pause: Loaded = forEachSandbox((sandbox) => sandbox.pause());
+export const resume: Loaded = forEachSandbox((sandbox) => sandbox.resume());
+
+export const snapshot: Loaded = {
+  async run(context, given) {
+    const sandbox = await openSandbox(context, given.words[0] as string);
+    const name = given.text("name");
+    const id = await sandbox.snapshot(name === undefined ? {} : { name });
+    await context.stdout.write(given.switched("json") ? `${JSON.stringify({ id, sandbox: sandbox.id, name: name ?? null })}\n` : `${id}\n`);
+    return 0;
+  },
+};
+
+export const fork: Loaded = {
+  async run(context, given) {
+    const sandbox = await openSandbox(context, given.words[0] as string);
+    const forked = await sandbox.fork();
+    await forked.release();
+    await context.stdout.write(given.switched("json") ? `${JSON.stringify(forked.info)}\n` : `${forked.id}\n`);
+    return 0;
+  },
+};
+
+export const remove: Loaded = {
+  async run(context, given) {
+    const ids = await idsToRemove(context, given);
+    for (const id of ids) await removeSandbox(context, id);
+    return 0;
+  },
+};
+
+async function idsToRemove(context: CliContext, given: Given): Promise<readonly string[]> {
+  if (given.switched("all")) {
+    const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
+    return [...records, ...damaged].map((record) => record.id);
+  }
+  if (given.words.length === 0) throw new CaissonError("invalid", "sandbox rm: ID is missing", { hint: "Name sandboxes, or say --all." });
+  return given.words;
+}
+
+async function removeSandbox(context: CliContext, id: string): Promise<void> {
+  const store = createStore({ stateDir: context.stateDir });
+  try {
+    await (await openSandbox(context, id)).destroy();
+  } catch (error) {
+    if (!(error instanceof CaissonError) || !["lost", "internal", "protocol", "timeout", "unavailable"].includes(error.code)) throw error;
+    await removeRemains(context, id, error);
+  }
+  // A sandbox that went away in the meantime is what was asked for.
+  await store.remove(checkSandboxId(id));
+}
+
+/** What cannot be opened any more is nobody's: its record says so, and the runtime's own sweep takes it away. */
+async function removeRemains(context: CliContext, id: string, cause: CaissonError): Promise<void> {
+  const store = createStore({ stateDir: context.stateDir });
+  const record = await store.read(checkSandboxId(id)).catch(() => null);
+  if (record === null) return;
+  await store.write({ ...record, state: "completing", owner: null });
+  const removed = await (await runtimeOf(context, id)).sweep();
+  if (!removed.includes(record.id)) throw cause;
+}

@@ -1,0 +1,28 @@
+import type { SandboxInfo } from "../contract/sandbox.ts";
+import { createStore, infoOf } from "../sandbox/store.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { showDuration } from "./quantity.ts";
+import { sweepOrphans } from "./sweep.ts";
+import { table } from "./table.ts";
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  // What is about to be swept is not worth showing.
+  await sweepOrphans(context);
+  const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
+  const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
+  if (given.switched("json")) {
+    await context.stdout.write(`${JSON.stringify(sandboxes)}\n`);
+  } else if (sandboxes.length > 0) {
+    await context.stdout.write(table([["ID", "RUNTIME", "STATE", "AGE", "KEPT", "WORKSPACE", "LABELS"], ...sandboxes.map(row)]));
+  }
+  for (const record of damaged) await context.stderr.write(`caisson: ${record.dir} is damaged: ${record.reason}\n`);
+  return 0;
+}
+
+function row(info: SandboxInfo): string[] {
+  const labels = Object.entries(info.labels).map(([name, value]) => `${name}=${value}`);
+  const workspace = info.workspace.kind === "empty" ? "–" : `${info.workspace.path}:${info.workspace.access}`;
+  const age = showDuration(Math.max(0, Date.now() - Date.parse(info.createdAt)));
+  return [info.id, info.runtime, info.state, age, info.keep ? "yes" : "no", workspace, labels.join(" ")];
+}

@@ -1,0 +1,26 @@
+import type { SandboxStats } from "../contract/sandbox.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { showBytes, showDuration } from "./quantity.ts";
+import { openSandbox } from "./sandbox-session.ts";
+import { table } from "./table.ts";
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  const all: ({ id: string } & SandboxStats)[] = [];
+  for (const id of given.words) all.push({ id, ...(await (await openSandbox(context, id)).stats()) });
+  if (given.switched("json")) {
+    await context.stdout.write(`${JSON.stringify(all)}\n`);
+    return 0;
+  }
+  const rows = all.map((stats) => [
+    stats.id,
+    stats.cpuMs === null ? "–" : showDuration(stats.cpuMs),
+    showBytes(stats.memoryBytes),
+    String(stats.processes),
+    showBytes(stats.diskBytes),
+    stats.memoryKills === null ? "–" : String(stats.memoryKills),
+    stats.source,
+  ]);
+  await context.stdout.write(table([["ID", "CPU", "MEMORY", "PROCESSES", "DISK", "OUT-OF-MEMORY KILLS", "SOURCE"], ...rows]));
+  return 0;
+}

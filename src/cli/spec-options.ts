@@ -1,0 +1,99 @@
+import { isAbsolute, resolve } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import { EnvName, type LimitsRequest, SandboxSpec, type Template, WorkspaceAccess, type WorkspaceMount } from "../contract/sandbox.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "./quantity.ts";
+
+/** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
+export function specFrom(context: CliContext, given: Given, extra: { keep: boolean; labels?: Record<string, string> }): SandboxSpec {
+  const network = given.text("network") ?? "none";
+  if (network !== "none") {
+    throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced yet`, {
+      hint: "Sandboxes have no network for now: leave --network out, or say --network none.",
+    });
+  }
+  const parsed = SandboxSpec.safeParse({
+    template: templateFrom(context, given),
+    workspace: workspaceFrom(context, given),
+    limits: { ...context.config.limits, ...limitsFrom(given) },
+    env: pairs(context, given.texts("env"), "env"),
+    allowRoot: given.switched("allow-root"),
+    keep: extra.keep,
+    labels: extra.labels ?? {},
+  });
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("invalid", `this sandbox cannot be asked for: ${z.prettifyError(parsed.error).replaceAll(/\s*\n\s*/g, " ")}`);
+}
+
+function templateFrom(context: CliContext, given: Given): Template {
+  const snapshot = given.text("snapshot");
+  const image = given.text("image");
+  if (snapshot !== undefined && image !== undefined) throw new CaissonError("invalid", "--image and --snapshot exclude each other");
+  if (snapshot !== undefined) return { kind: "snapshot", id: snapshot };
+  const reference = image ?? context.config.image;
+  if (reference === undefined || reference === "host") return { kind: "host" };
+  // A path is relative to the user's folder, not to wherever the runtime runs.
+  return { kind: "image", reference: /^\.{0,2}\//.test(reference) ? resolve(context.cwd, reference) : reference };
+}
+
+function workspaceFrom(context: CliContext, given: Given): WorkspaceMount {
+  const asked = given.text("workspace");
+  if (given.switched("no-workspace")) {
+    if (asked !== undefined) throw new CaissonError("invalid", "--workspace and --no-workspace exclude each other");
+    return { kind: "empty" };
+  }
+  const colon = asked === undefined ? -1 : asked.lastIndexOf(":");
+  const mode = asked?.slice(colon + 1) ?? "";
+  const access = colon < 0 ? undefined : WorkspaceAccess.safeParse(mode).data;
+  if (asked !== undefined && colon >= 0 && access === undefined && !mode.includes("/") && mode !== "") {
+    throw new CaissonError("invalid", `--workspace ${asked}: ${JSON.stringify(mode)} is not a mode`, {
+      hint: "The mode is overlay, rw or ro.",
+    });
+  }
+  const folder = asked === undefined ? context.cwd : access === undefined ? asked : asked.slice(0, colon);
+  if (folder === "" || folder.includes("\0")) throw new CaissonError("invalid", "--workspace names no folder");
+  return { kind: "folder", path: isAbsolute(folder) ? folder : resolve(context.cwd, folder), access: access ?? "overlay" };
+}
+
+function limitsFrom(given: Given): LimitsRequest {
+  const limits: LimitsRequest = {};
+  const memory = given.text("memory");
+  if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
+  const cpus = given.text("cpus");
+  if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
+  const pids = given.text("pids");
+  if (pids !== undefined) limits.pids = parseCount("pids", pids);
+  const disk = given.text("disk");
+  if (disk !== undefined) limits.diskBytes = parseBytes("disk", disk);
+  const output = given.text("output-max");
+  if (output !== undefined) limits.outputBytes = parseBytes("output-max", output);
+  return limits;
+}
+
+/** `K=V`; for variables, `K` alone is the value outside. Throws `invalid`. */
+export function pairs(context: CliContext, texts: readonly string[], option: "env" | "label"): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const text of texts) {
+    const equals = text.indexOf("=");
+    const name = equals < 0 ? text : text.slice(0, equals);
+    const value = equals < 0 && option === "env" ? context.variable(name) : text.slice(equals + 1);
+    if (option === "env" && !EnvName.safeParse(name).success) {
+      throw new CaissonError("invalid", `--env ${JSON.stringify(text)} is not K=V`, {
+        hint: "A variable's name is letters, digits and _.",
+      });
+    }
+    if (name === "" || (equals < 0 && option === "label"))
+      throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not K=V`);
+    // A variable that is not set outside is not set inside either.
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+}
+
+/** Throws `invalid`. */
+export function timeoutFrom(given: Given): number | undefined {
+  const timeout = given.text("timeout");
+  return timeout === undefined ? undefined : parseDuration("timeout", timeout);
+}

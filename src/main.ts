@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { isatty } from "node:tty";
+import type { CliContext } from "./cli/context.ts";
+import { createOutput } from "./cli/output.ts";
+import { type RuntimeChoices, runCli } from "./cli/run.ts";
+import { watchSignals } from "./cli/signals.ts";
+import type { SandboxEvent } from "./contract/event.ts";
+
+/** The only place that reads the environment and chooses implementations. */
+const root = join(import.meta.dirname, "..");
+// The launcher's own; a program that we start must not fill our cache.
+delete process.env.NODE_COMPILE_CACHE;
+
+const variable = (name: string): string | undefined => process.env[name];
+const stdout = createOutput({ fd: 1, isTerminal: isatty(1) });
+const stderr = createOutput({ fd: 2, isTerminal: isatty(2) });
+const interruption = watchSignals();
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+
+async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
+  const home = variable("HOME") ?? homedir();
+  const path = variable("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const stateDir = variable("CAISSON_HOME") ?? join(variable("XDG_STATE_HOME") ?? join(home, ".local", "state"), "caisson");
+  const configDir = join(variable("XDG_CONFIG_HOME") ?? join(home, ".config"), "caisson");
+  const guestPath = join(root, "guest", "build", "caisson-guest");
+  const [{ loadConfig }, { createRuntimeSet }, { createResolver }] = await Promise.all([
+    import("./cli/config.ts"),
+    import("./sandbox/runtime-set.ts"),
+    import("./sandbox/resolver.ts"),
+    mkdir(stateDir, { recursive: true, mode: 0o700 }),
+  ]);
+  const { config, file: configFile } = await loadConfig({ stateDir, configDir, variable });
+  const listeners: ((event: SandboxEvent) => void)[] = [];
+  const tell = (event: SandboxEvent) => {
+    for (const listener of listeners) listener(event);
+  };
+  const ociRuntime = choices.ociRuntime ?? config.ociRuntime;
+  const runtimes = createRuntimeSet({
+    context: { stateDir, guestPath, ...(choices.events ? { onEvent: tell } : {}) },
+    factories: {
+      oci: async (context) => {
+        const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");
+        return createOciRuntime(context, { home, path, ...(ociRuntime === undefined ? {} : { ociRuntime }) });
+      },
+      docker: async (context) => {
+        const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
+        const host = variable("DOCKER_HOST");
+        return createDockerRuntime(context, host === undefined ? {} : { host });
+      },
+      host: async (context) => (await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context),
+    },
+  });
+  const { fallbackRuntime } = config;
+  const resolver = createResolver({ runtimes, stateDir, guestPath, path, ...(fallbackRuntime === undefined ? {} : { fallbackRuntime }) });
+  return {
+    version,
+    cwd: process.cwd(),
+    home,
+    path,
+    stateDir,
+    guestPath,
+    config,
+    configFile,
+    stdin: process.stdin,
+    stdout,
+    stderr,
+    interruption,
+    variable,
+    runtimes,
+    resolver,
+    onEvent: (listener) => void listeners.push(listener),
+  };
+}
+
+const exitCode = await runCli({ version, argv: process.argv.slice(2), stdout, stderr, interruption, context: makeContext });
+const received = interruption.received();
+if (received !== null && (stdout.pending() || stderr.pending())) {
+  // A thread is stuck in a write that nobody reads, and an orderly exit would wait for it for ever.
+  process.removeAllListeners(received);
+  process.kill(process.pid, received);
+} else {
+  process.exit(exitCode);
+}

@@ -1,0 +1,104 @@
+/*
+ * The probe of the attack suite: a static program that is put into a sandbox and tries what nobody inside should be able to do.
+ * Every attempt is written so that its success can be seen but does no harm: calls are made with arguments that fail for another reason
+ * than permission, files are opened but never written, counts and times are bounded.
+ */
+#include "probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+  int value;
+  const char *name;
+} errnos[] = {
+    {EPERM, "EPERM"},           {ENOENT, "ENOENT"},           {ESRCH, "ESRCH"},
+    {EINTR, "EINTR"},           {EIO, "EIO"},                 {ENXIO, "ENXIO"},
+    {E2BIG, "E2BIG"},           {ENOEXEC, "ENOEXEC"},         {EBADF, "EBADF"},
+    {EAGAIN, "EAGAIN"},         {ENOMEM, "ENOMEM"},           {EACCES, "EACCES"},
+    {EFAULT, "EFAULT"},         {EBUSY, "EBUSY"},             {EEXIST, "EEXIST"},
+    {ENODEV, "ENODEV"},         {ENOTDIR, "ENOTDIR"},         {EISDIR, "EISDIR"},
+    {EINVAL, "EINVAL"},         {ENFILE, "ENFILE"},           {EMFILE, "EMFILE"},
+    {ENOTTY, "ENOTTY"},         {ENOSPC, "ENOSPC"},           {EROFS, "EROFS"},
+    {ENOSYS, "ENOSYS"},         {ENOKEY, "ENOKEY"},           {EPROTONOSUPPORT, "EPROTONOSUPPORT"},
+    {EAFNOSUPPORT, "EAFNOSUPPORT"},         {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"}, {ENETUNREACH, "ENETUNREACH"},
+    {EHOSTUNREACH, "EHOSTUNREACH"},         {ECONNREFUSED, "ECONNREFUSED"}, {ETIMEDOUT, "ETIMEDOUT"},
+    {EADDRNOTAVAIL, "EADDRNOTAVAIL"},       {EOPNOTSUPP, "EOPNOTSUPP"},   {ESTALE, "ESTALE"},
+    {ENETDOWN, "ENETDOWN"},     {EDQUOT, "EDQUOT"},           {EUSERS, "EUSERS"},
+};
+
+const char *probe_errno_name(int error)
+{
+  static char other[24];
+  for (size_t i = 0; i < sizeof errnos / sizeof errnos[0]; i++)
+    if (errnos[i].value == error)
+      return errnos[i].name;
+  snprintf(other, sizeof other, "errno%d", error);
+  return other;
+}
+
+void probe_report(const char *name, long result, int error)
+{
+  printf("%s %s\n", name, result >= 0 ? "ok" : probe_errno_name(error));
+  fflush(stdout);
+}
+
+/* Opens for writing, in the gentlest way, and writes nothing. */
+static int open_for_writing(int count, char **paths)
+{
+  for (int i = 0; i < count; i++) {
+    int fd = open(paths[i], O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    probe_report(paths[i], fd, errno);
+    if (fd >= 0)
+      close(fd);
+  }
+  return 0;
+}
+
+/* Says how many bytes of the first 64 could be read; a masked file gives none. */
+static int read_some(int count, char **paths)
+{
+  for (int i = 0; i < count; i++) {
+    char bytes[64];
+    int fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
+    if (got >= 0)
+      printf("%s read %zd\n", paths[i], got);
+    else
+      probe_report(paths[i], -1, errno);
+    if (fd >= 0)
+      close(fd);
+  }
+  return 0;
+}
+
+static int print_ids(void)
+{
+  printf("ruid %d\neuid %d\n", (int)getuid(), (int)geteuid());
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  const char *mode = argc > 1 ? argv[1] : "";
+  if (!strcmp(mode, "syscalls"))
+    return probe_syscalls();
+  if (!strcmp(mode, "ids"))
+    return print_ids();
+  if (!strcmp(mode, "write"))
+    return open_for_writing(argc - 2, argv + 2);
+  if (!strcmp(mode, "read"))
+    return read_some(argc - 2, argv + 2);
+  if (!strcmp(mode, "network"))
+    return probe_network(argc - 2, argv + 2);
+  if (!strcmp(mode, "exhaust") && argc == 5)
+    return probe_exhaust(argv[2], atol(argv[3]), atol(argv[4]));
+  fprintf(stderr, "usage: caisson-probe syscalls | ids | write PATH… | read PATH… | network (tcp|udp|icmp) ADDRESS PORT… | "
+                  "exhaust (forks|memory|memfd|descriptors|sockets|ptys|watches) COUNT MS\n");
+  return 2;
+}

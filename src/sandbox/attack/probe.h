@@ -1,0 +1,12 @@
+#ifndef CAISSON_PROBE_H
+#define CAISSON_PROBE_H
+
+/* Prints `name result` where result is `ok`, an errno's name, or `SIGNAME` of the signal that ended the attempt. */
+void probe_report(const char *name, long result, int error);
+const char *probe_errno_name(int error);
+
+int probe_syscalls(void);
+int probe_network(int argc, char **argv);
+int probe_exhaust(const char *what, long count, long ms);
+
+#endif

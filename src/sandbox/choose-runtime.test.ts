@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import type { Capabilities } from "../contract/sandbox.ts";
+import { chooseRuntime } from "./choose-runtime.ts";
+
+const capabilities = (changes: Partial<Capabilities> = {}): Capabilities => ({
+  isolation: 1,
+  sharesHostFilesystem: true,
+  templates: ["host", "image"],
+  workspaceAccess: ["overlay"],
+  limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
+  network: ["none"],
+  rootUser: true,
+  pause: true,
+  snapshot: true,
+  paths: true,
+  reattach: true,
+  reasons: {},
+  ...changes,
+});
+const oci = { name: "oci", capabilities: capabilities(), startMs: 30 };
+const docker = { name: "docker", capabilities: capabilities({ templates: ["image"] }), startMs: 300 };
+const remote = { name: "remote", capabilities: capabilities({ isolation: 3, sharesHostFilesystem: false }), startMs: 500 };
+const host = { name: "host", capabilities: capabilities({ isolation: 0 }), startMs: 1 };
+const everything = { available: [host, remote, docker, oci], hasProgram: (program: string) => program === "python3" };
+
+describe("choosing a runtime for a task", () => {
+  test("the strongest wall wins when nothing else is asked", () => {
+    expect(chooseRuntime({}, everything)?.runtime).toBe("remote");
+  });
+  test("sensitive data and offline work stay on this machine", () => {
+    expect(chooseRuntime({ sensitive: true }, everything)?.runtime).toBe("oci");
+    expect(chooseRuntime({ offline: true }, everything)?.runtime).toBe("oci");
+  });
+  test("among equal walls the faster start wins", () => {
+    const slowOci = { ...oci, startMs: 900 };
+    const dockerWithHost = { ...docker, capabilities: capabilities() };
+    expect(chooseRuntime({}, { ...everything, available: [slowOci, dockerWithHost] })?.runtime).toBe("docker");
+  });
+  test("a language that the machine lacks asks for an image, and for a runtime that takes one", () => {
+    expect(chooseRuntime({ language: "python" }, { ...everything, available: [oci] })).toMatchObject({ runtime: "oci", template: "host" });
+    const onlyHostTemplate = { ...oci, capabilities: capabilities({ templates: ["host"] }) };
+    const choice = chooseRuntime({ language: "ruby", offline: true }, { ...everything, available: [onlyHostTemplate, docker] });
+    expect(choice).toMatchObject({ runtime: "docker", template: "image" });
+    expect(choice?.reasons.join(" ")).toContain("oci cannot start from an image");
+  });
+  test("never the host, even when it is all there is", () => {
+    expect(chooseRuntime({}, { ...everything, available: [host] })).toBeNull();
+  });
+});

@@ -1,0 +1,84 @@
+import type { Capabilities } from "../contract/sandbox.ts";
+
+/** What a task needs of the place it runs in. */
+export interface TaskNeeds {
+  /** `python`, `node`, `go` …: its toolchain must be there. */
+  language?: string;
+  /** It shows a page that somebody looks at while it runs. */
+  preview?: boolean;
+  /** Its data must not leave this machine, and the strongest wall counts more than speed. */
+  sensitive?: boolean;
+  /** It must work without any network, ours included. */
+  offline?: boolean;
+  /** It brings its own image. */
+  image?: boolean;
+}
+
+export interface AvailableRuntime {
+  name: string;
+  capabilities: Capabilities;
+  startMs: number | null;
+}
+
+export interface RuntimeChoice {
+  runtime: string;
+  template: "host" | "image";
+  /** Why this one, and why not the others, each as a sentence. */
+  reasons: string[];
+}
+
+/** The program whose presence proves a language's toolchain. */
+export const languagePrograms: Readonly<Record<string, string>> = {
+  c: "cc",
+  go: "go",
+  java: "java",
+  javascript: "node",
+  node: "node",
+  perl: "perl",
+  php: "php",
+  python: "python3",
+  ruby: "ruby",
+  rust: "cargo",
+  shell: "sh",
+  typescript: "node",
+};
+
+/** The runtime that suits a task, of those that a probe proved; null when none does. Never one without isolation. */
+export function chooseRuntime(
+  needs: TaskNeeds,
+  machine: { available: readonly AvailableRuntime[]; hasProgram: (program: string) => boolean },
+): RuntimeChoice | null {
+  const reasons: string[] = [];
+  const program =
+    needs.language === undefined ? undefined : (languagePrograms[needs.language.toLowerCase()] ?? needs.language.toLowerCase());
+  const template = needs.image === true || (program !== undefined && !machine.hasProgram(program)) ? "image" : "host";
+  if (program !== undefined) {
+    reasons.push(
+      template === "host"
+        ? `This machine has ${program}, visible inside by the host template.`
+        : `This machine has no ${program}: give --image.`,
+    );
+  }
+  const refusal = ({ name, capabilities }: AvailableRuntime): string | null => {
+    if (capabilities.isolation === 0) return `${name} isolates nothing.`;
+    if ((needs.sensitive === true || needs.offline === true) && !capabilities.sharesHostFilesystem)
+      return `${name} is not on this machine.`;
+    if (!capabilities.templates.includes(template))
+      return `${name} cannot start from ${template === "host" ? "the host's toolchain" : "an image"}.`;
+    return null;
+  };
+  const fitting: AvailableRuntime[] = [];
+  for (const runtime of machine.available) {
+    const refused = refusal(runtime);
+    if (refused === null) fitting.push(runtime);
+    else reasons.push(refused);
+  }
+  const speed = (runtime: AvailableRuntime) => runtime.startMs ?? Number.POSITIVE_INFINITY;
+  const best = fitting.toSorted(
+    (left, right) => right.capabilities.isolation - left.capabilities.isolation || speed(left) - speed(right),
+  )[0];
+  if (best === undefined) return null;
+  if (fitting.length > 1) reasons.push(`${best.name} has the strongest wall of what fits, and of equal ones starts fastest.`);
+  if (needs.preview === true) reasons.push("A preview reaches the sandbox's port through its guest, with every runtime.");
+  return { runtime: best.name, template, reasons };
+}

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import type { ConformanceTest } from "./context.ts";
+import { describeEnd, finish, reader, readText, rejectsWith, run, start, within } from "./expectations.ts";
+
+let refs = 0;
+function freshRef(): string {
+  refs += 1;
+  return `conformance.${process.pid}.${Date.now()}.${refs}`;
+}
+
+/** Refs: starting twice, letting go, taking up again, forgetting. */
+export const attachTests: ConformanceTest[] = [
+  {
+    name: "attach: the same ref starts one process",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marks = `${await context.folder()}/marks`;
+      const ref = freshRef();
+      const first = await start(sandbox, "mark-and-copy", { ref, args: [marks], stdin: "pipe" });
+      await reader(context, first).until("ready\n");
+      const second = await start(sandbox, "mark-and-copy", { ref, args: [marks], stdin: "pipe" });
+      assert.equal(second.pid, first.pid);
+      assert.equal(second.ref, ref);
+      assert.equal(await readText(context, sandbox, marks), "started\n");
+      await second.kill();
+      assert.equal(await readText(context, sandbox, marks), "started\n");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: starting the ref of an ended process gives its outcome, not a second run",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const ref = freshRef();
+      const first = await start(sandbox, "exit", { ref, args: ["9"] });
+      const pid = first.pid;
+      await finish(context, first);
+      const second = await start(sandbox, "exit", { ref, args: ["10"] });
+      assert.equal(second.pid, pid);
+      second.discardOutput();
+      assert.equal(describeEnd(await within(context, "the end", second.ended)), "exited 9");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: after detach the output goes on at the offset asked for",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const first = await start(sandbox, "copy", { stdin: "pipe" });
+      await first.write(Buffer.from("one\n"));
+      await reader(context, first).until("one\n");
+      first.detach();
+      const second = await within(context, "attaching", sandbox.attach(first.ref, { stdoutOffset: 4 }));
+      assert.equal(second.pid, first.pid);
+      await second.write(Buffer.from("two\n"));
+      await second.closeStdin();
+      const { stdout, ended } = await finish(context, second, { stdout: 4, stderr: 0 });
+      assert.equal(stdout.toString(), "two\n");
+      assert.equal(describeEnd(ended), "exited 0");
+      assert.equal(ended.stdoutBytes, 8);
+      return undefined;
+    },
+  },
+  {
+    name: "attach: what was never consumed is there in full, though the process ended meanwhile",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const first = await start(sandbox, "print", { args: ["to out", "to err"] });
+      first.detach();
+      const second = await within(context, "attaching", sandbox.attach(first.ref));
+      const { stdout, stderr, ended } = await finish(context, second);
+      assert.equal(stdout.toString(), "to out");
+      assert.equal(stderr.toString(), "to err");
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: a detached process goes on",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const path = `${await context.folder()}/marks`;
+      const first = await start(sandbox, "mark-and-copy", { args: [path], stdin: "pipe" });
+      await reader(context, first).until("ready\n");
+      first.detach();
+      assert.ok((await sandbox.processes()).some((each) => each.ref === first.ref && each.state === "running"));
+      const second = await sandbox.attach(first.ref, { stdoutOffset: 6 });
+      await second.closeStdin();
+      const { ended } = await finish(context, second, { stdout: 6, stderr: 0 });
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: another handle takes over, exactly where the first was",
+    needs: "reattach",
+    async run(context) {
+      const sandbox = await context.create({ keep: true });
+      const first = await start(sandbox, "copy", { stdin: "pipe" });
+      await first.write(Buffer.from("one\n"));
+      await reader(context, first).until("one\n");
+      const other = context.adopt(await within(context, "opening", context.runtime.open(sandbox.id)));
+      assert.equal(other.id, sandbox.id);
+      const second = await within(context, "attaching", other.attach(first.ref, { stdoutOffset: 4 }));
+      await second.write(Buffer.from("two\n"));
+      await second.closeStdin();
+      const { stdout, ended } = await finish(context, second, { stdout: 4, stderr: 0 });
+      assert.equal(stdout.toString(), "two\n");
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: an unknown ref is not_found",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      await rejectsWith(context, "not_found", "attaching to nothing", () => sandbox.attach(freshRef()));
+      await rejectsWith(context, "not_found", "forgetting nothing", () => sandbox.forget(freshRef()));
+      return undefined;
+    },
+  },
+  {
+    name: "attach: a forgotten ref is gone for ever",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const ref = freshRef();
+      await run(context, sandbox, "exit", { ref, args: ["0"] });
+      await within(context, "forgetting", sandbox.forget(ref));
+      await rejectsWith(context, "gone", "starting a forgotten ref", () => start(sandbox, "exit", { ref, args: ["0"] }));
+      await rejectsWith(context, "gone", "attaching to a forgotten ref", () => sandbox.attach(ref));
+      assert.ok(!(await sandbox.processes()).some((each) => each.ref === ref));
+      return undefined;
+    },
+  },
+  {
+    name: "attach: a running process is not forgotten",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const running = await start(sandbox, "ready-and-sleep", { args: ["60"] });
+      await reader(context, running).until("ready\n");
+      await rejectsWith(context, "busy", "forgetting a running process", () => sandbox.forget(running.ref));
+      await running.kill();
+      return undefined;
+    },
+  },
+];

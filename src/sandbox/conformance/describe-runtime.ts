@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, it } from "vitest";
+import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { Runtime } from "../runtime.ts";
+import { type ConformanceRun, openConformanceRun } from "./run-conformance.ts";
+import { conformanceTests } from "./suite.ts";
+
+/** A runtime under test, or why there is none here. */
+export type Subject = { runtime: Runtime; spec?: SandboxSpecInput; close?: () => Promise<void> } | { absent: string };
+
+export interface DescribeOptions {
+  /** Tests this runtime is known not to pass. Each must exist and must fail; the list shrinks, it does not rot. */
+  except?: readonly { test: string; reason: string }[];
+  /** Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. */
+  required?: readonly string[];
+  patienceMs?: number;
+}
+
+/** Registers the whole conformance suite in vitest for one runtime. */
+export function describeRuntime(name: string, make: () => Promise<Subject>, options: DescribeOptions = {}): void {
+  const { except = [], required = [], patienceMs } = options;
+  checkExceptions(except);
+  describe(`conformance of ${name}`, () => {
+    let subject: Subject = { absent: "not made yet" };
+    let run: ConformanceRun | null = null;
+
+    beforeAll(async () => {
+      subject = await make();
+      if ("absent" in subject) return;
+      const { runtime, spec } = subject;
+      run = await openConformanceRun(runtime, { ...(spec && { spec }), ...(patienceMs && { patienceMs }) });
+    }, 120_000);
+
+    afterAll(async () => {
+      await run?.[Symbol.asyncDispose]();
+      if ("absent" in subject) return;
+      await subject.runtime[Symbol.asyncDispose]();
+      await subject.close?.();
+    }, 60_000);
+
+    for (const test of conformanceTests) {
+      it(test.name, { timeout: 120_000 }, async ({ skip }) => {
+        if (run === null) {
+          const why = "absent" in subject ? subject.absent : "it could not be opened";
+          if (required.includes(name)) throw new Error(`the runtime ${name} is required but absent: ${why}`);
+          return skip(`${name} is absent: ${why}`);
+        }
+        const result = await run.run(test);
+        const exception = except.find((each) => each.test === test.name);
+        if (exception !== undefined && result.outcome === "passed") throw new Error("passes: take it off the list of exceptions");
+        if (result.outcome === "skipped") return skip(result.reason);
+        if (result.outcome === "failed" && exception !== undefined) return skip(exception.reason);
+        if (result.outcome === "failed") throw result.error;
+      });
+    }
+  });
+}
+
+function checkExceptions(except: readonly { test: string; reason: string }[]): void {
+  for (const { test, reason } of except) {
+    if (!conformanceTests.some((each) => each.name === test)) throw new Error(`no conformance test is named ${JSON.stringify(test)}`);
+    if (reason.trim() === "") throw new Error(`the exception for ${JSON.stringify(test)} gives no reason`);
+  }
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import type { LimitsRequest } from "../../contract/sandbox.ts";
+import type { ConformanceTest, Feature } from "./context.ts";
+import { describeEnd, eventually, rejectsWith, run, runOk, start, within } from "./expectations.ts";
+
+const MIB = 1024 * 1024;
+const examples = { cpus: 1, memoryBytes: 256 * MIB, pids: 100, diskBytes: 64 * MIB } satisfies Partial<Record<Feature, number>>;
+
+/** Limits: enforced, or refused. */
+export const limitTests: ConformanceTest[] = [
+  {
+    name: "limit: memory kills the process, says why, and the sandbox lives on",
+    needs: "memoryBytes",
+    async run(context) {
+      const sandbox = await context.create({ limits: { memoryBytes: 64 * MIB } });
+      assert.equal(sandbox.info.limits.memoryBytes, 64 * MIB);
+      const { ended } = await run({ ...context, patienceMs: context.patienceMs * 2 }, sandbox, "hog");
+      assert.equal(describeEnd(ended), "killed memory");
+      assert.ok(ended.memoryKills >= 1);
+      assert.equal(await runOk(context, sandbox, "print", "alive", ""), "alive");
+      const stats = await sandbox.stats();
+      assert.ok(stats.memoryKills === null || stats.memoryKills >= 1);
+      return undefined;
+    },
+  },
+  {
+    name: "limit: processes past the limit are not started, and the next command works",
+    needs: "pids",
+    async run(context) {
+      const sandbox = await context.create({ limits: { pids: 24 } });
+      assert.equal(sandbox.info.limits.pids, 24);
+      const crowd = await start(sandbox, "crowd", { args: ["60"] });
+      let printed = "";
+      for await (const chunk of crowd.output) if (chunk.stream === "stdout") printed += Buffer.from(chunk.data).toString();
+      const started = Number(printed.trim().split("\n").at(-1));
+      assert.ok(started < 24, `${started} processes were started`);
+      await within(context, "killing the crowd", crowd.kill());
+      assert.equal(await runOk(context, sandbox, "print", "alive", ""), "alive");
+      return undefined;
+    },
+  },
+  {
+    name: "limit: disk past the limit is no_space, and freeing makes room again",
+    needs: "diskBytes",
+    async run(context) {
+      const sandbox = await context.create({ limits: { diskBytes: 24 * MIB } });
+      assert.equal(sandbox.info.limits.diskBytes, 24 * MIB);
+      const { ended } = await run(context, sandbox, "write-file", { args: ["/workspace/by-command", String(16 * MIB)] });
+      assert.equal(describeEnd(ended), "exited 0");
+      await rejectsWith(context, "no_space", "writing past the limit", () => sandbox.writeFile("/workspace/big", Buffer.alloc(16 * MIB)));
+      assert.deepEqual(
+        (await sandbox.list("/workspace")).entries.map((each) => each.name),
+        ["by-command"],
+      );
+      await sandbox.remove("/workspace/by-command");
+      await sandbox.writeFile("/workspace/fits", Buffer.alloc(8 * MIB));
+      return undefined;
+    },
+  },
+  {
+    name: "limit: processor time is no more than the share asked for",
+    needs: "cpus",
+    async run(context) {
+      const sandbox = await context.create({ limits: { cpus: 0.2 } });
+      assert.equal(sandbox.info.limits.cpus, 0.2);
+      const running = await start(sandbox, "burn");
+      const first = await sandbox.stats();
+      if (first.cpuMs === null) return { skipped: "the runtime counts no processor time" };
+      const from = performance.now();
+      await eventually(context, "a second passes", async () => performance.now() - from > 1000);
+      const used = ((await sandbox.stats()).cpuMs ?? 0) - first.cpuMs;
+      const share = used / (performance.now() - from);
+      await running.kill();
+      assert.ok(share < 0.4, `used ${share.toFixed(2)} processors of 0.2`);
+      assert.ok(share > 0.02, `used ${share.toFixed(2)} processors of 0.2: nothing ran`);
+      return undefined;
+    },
+  },
+  ...(["cpus", "memoryBytes", "pids", "diskBytes"] as const).map(
+    (name): ConformanceTest => ({
+      name: `limit: ${name} is refused as unsupported where it cannot be enforced`,
+      needs: `!${name}`,
+      async run(context) {
+        const limits: LimitsRequest = { [name]: examples[name] };
+        await rejectsWith(context, "unsupported", `a sandbox with ${name}`, () => context.create({ limits }));
+        return undefined;
+      },
+    }),
+  ),
+  {
+    name: "limit: defaults are in force where they can be, and a warning says where not",
+    async run(context) {
+      const { info } = await context.sandbox();
+      for (const name of ["cpus", "memoryBytes", "pids"] as const) {
+        if (context.capabilities.limits[name]) assert.ok((info.limits[name] ?? 0) > 0, `${name} has a default`);
+        else {
+          assert.equal(info.limits[name], null, name);
+          assert.notEqual(info.warnings.length, 0, `no warning though ${name} is not enforced`);
+        }
+      }
+      assert.ok(info.limits.wallClockMs > 0);
+      return undefined;
+    },
+  },
+  {
+    name: "limit: /tmp has the size asked for",
+    needs: "isolation",
+    async run(context) {
+      const sandbox = await context.create({ tmpBytes: 4 * MIB });
+      await sandbox.writeFile("/tmp/fits", Buffer.alloc(MIB));
+      await rejectsWith(context, "no_space", "filling /tmp", () => sandbox.writeFile("/tmp/big", Buffer.alloc(8 * MIB)));
+      return undefined;
+    },
+  },
+];

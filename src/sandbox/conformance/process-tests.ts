@@ -1,0 +1,282 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import type { ConformanceTest } from "./context.ts";
+import {
+  describeEnd,
+  eventually,
+  finish,
+  liveWith,
+  patternBytes,
+  readAll,
+  reader,
+  readText,
+  rejectsWith,
+  run,
+  runOk,
+  sameBytes,
+  start,
+  uniqueSleep,
+  within,
+} from "./expectations.ts";
+
+/** Starting processes, what they write, how they end. */
+export const processTests: ConformanceTest[] = [
+  {
+    name: "process: stdout and stderr are kept apart",
+    async run(context) {
+      const { stdout, stderr, ended } = await run(context, await context.sandbox(), "print", { args: ["to out", "to err"] });
+      assert.equal(stdout.toString(), "to out");
+      assert.equal(stderr.toString(), "to err");
+      assert.equal(ended.stdoutBytes, 6);
+      assert.equal(ended.stderrBytes, 6);
+      assert.ok(ended.durationMs >= 0);
+      return undefined;
+    },
+  },
+  {
+    name: "process: output is byte-exact, binary too, on both streams at once",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const path = `${await context.folder()}/bytes`;
+      const bytes = patternBytes(3_000_001);
+      await sandbox.writeFile(path, bytes);
+      const { stdout, stderr } = await run(context, sandbox, "show-both", { args: [path] });
+      sameBytes(stdout, bytes, "stdout");
+      sameBytes(stderr, bytes, "stderr");
+      return undefined;
+    },
+  },
+  {
+    name: "process: an exit code comes back as it is",
+    async run(context) {
+      for (const code of [0, 1, 42, 255]) {
+        const { ended } = await run(context, await context.sandbox(), "exit", { args: [String(code)] });
+        assert.equal(describeEnd(ended), `exited ${code}`);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "process: an end by signal says which",
+    async run(context) {
+      for (const name of ["TERM", "KILL", "USR1"]) {
+        const { ended } = await run(context, await context.sandbox(), "signal-self", { args: [name] });
+        assert.equal(describeEnd(ended), `signaled SIG${name}`);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "process: arguments arrive unchanged",
+    async run(context) {
+      for (const argument of ["", "two words", "a'b\"c`d$e\\f", "-n", "line\nbreak", "ünï ☃ 💾", "*"]) {
+        const { stdout } = await run(context, await context.sandbox(), "print", { args: [argument, ""] });
+        assert.equal(stdout.toString(), argument);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "process: a missing program is not_found",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      await rejectsWith(context, "not_found", "spawning nothing", () => sandbox.spawn({ argv: ["caisson-no-such-program"] }));
+      await rejectsWith(context, "not_found", "spawning nothing by path", () => sandbox.spawn({ argv: ["/usr/caisson/no-such-program"] }));
+      return undefined;
+    },
+  },
+  {
+    name: "process: a file that may not be executed is denied",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const path = `${await context.folder()}/plain`;
+      await sandbox.writeFile(path, Buffer.from("#!/bin/sh\n"), { mode: 0o644 });
+      await rejectsWith(context, "denied", "spawning a plain file", () => sandbox.spawn({ argv: [path] }));
+      return undefined;
+    },
+  },
+  {
+    name: "process: a missing cwd is not_found",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      await rejectsWith(context, "not_found", "spawning nowhere", () => start(sandbox, "folder", { cwd: "/workspace/caisson-not-here" }));
+      return undefined;
+    },
+  },
+  {
+    name: "process: the cwd is the one asked for, /workspace by default",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const folder = await context.folder();
+      const inside = (await run(context, sandbox, "folder", { cwd: folder })).stdout.toString().trim();
+      const byDefault = (await run(context, sandbox, "folder")).stdout.toString().trim();
+      assert.equal(inside.split("/").at(-1), folder.split("/").at(-1));
+      assert.equal(inside.slice(0, inside.lastIndexOf("/")), byDefault);
+      if (context.capabilities.isolation > 0) assert.equal(byDefault, "/workspace");
+      return undefined;
+    },
+  },
+  {
+    name: "process: environment has the sandbox's variables, the command's own win, nothing of the host's comes in",
+    async run(context) {
+      const sandbox = await context.create({ env: { FROM_SPEC: "spec", BOTH: "spec" } });
+      const value = async (name: string) =>
+        (await run(context, sandbox, "variable", { args: [name], env: { FROM_COMMAND: "c", BOTH: "command" } })).stdout
+          .toString()
+          .trimEnd();
+      assert.equal(await value("FROM_SPEC"), "spec");
+      assert.equal(await value("FROM_COMMAND"), "c");
+      assert.equal(await value("BOTH"), "command");
+      const inside = new Set((await runOk(context, sandbox, "environment")).split("\n"));
+      const leaked = (await hostVariables()).filter((pair) => inside.has(pair) && !isCommonVariable(pair));
+      assert.deepEqual(leaked, []);
+      return undefined;
+    },
+  },
+  {
+    name: "process: PATH, HOME, USER and LANG have defaults",
+    async run(context) {
+      for (const name of ["PATH", "HOME", "USER", "LANG"]) {
+        const value = await runOk(context, await context.sandbox(), "variable", name);
+        assert.notEqual(value.trim(), "", name);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "process: the default user is not root",
+    needs: "isolation",
+    async run(context) {
+      assert.notEqual((await runOk(context, await context.sandbox(), "user")).trim(), "0");
+      return undefined;
+    },
+  },
+  {
+    name: "process: root is denied unless the spec allows it",
+    needs: "isolation",
+    async run(context) {
+      const sandbox = await context.create({ allowRoot: false });
+      await rejectsWith(context, "denied", "spawning as root", () => start(sandbox, "user", { user: "root" }));
+      await rejectsWith(context, "denied", "spawning as 0", () => start(sandbox, "user", { user: "0" }));
+      return undefined;
+    },
+  },
+  {
+    name: "process: root works where the spec allows it",
+    needs: "rootUser",
+    async run(context) {
+      const sandbox = await context.create({ allowRoot: true });
+      const { stdout } = await run(context, sandbox, "user", { user: "root" });
+      assert.equal(stdout.toString().trim(), "0");
+      assert.notEqual((await runOk(context, sandbox, "user")).trim(), "0");
+      return undefined;
+    },
+  },
+  {
+    name: "process: allowRoot is refused where root cannot be had",
+    needs: "!rootUser",
+    async run(context) {
+      await rejectsWith(context, "unsupported", "a sandbox with root", () => context.create({ allowRoot: true }));
+      return undefined;
+    },
+  },
+  {
+    name: "process: a hundred at once, each with its own output",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const texts = Array.from({ length: 100 }, (_, i) => `number ${i}`);
+      const all = await Promise.all(
+        texts.map((text) => run({ ...context, patienceMs: context.patienceMs * 4 }, sandbox, "print", { args: [text, text] })),
+      );
+      assert.deepEqual(
+        all.map((each) => each.stdout.toString()),
+        texts,
+      );
+      assert.ok(all.every((each) => describeEnd(each.ended) === "exited 0"));
+      return undefined;
+    },
+  },
+  {
+    name: "process: ended waits for nobody who discards the output",
+    async run(context) {
+      const running = await start(await context.sandbox(), "zeros", { args: ["4000000"] });
+      running.discardOutput();
+      const ended = await within(context, "the end of a discarded process", running.ended);
+      assert.equal(describeEnd(ended), "exited 0");
+      assert.equal(ended.stdoutBytes, 4_000_000);
+      return undefined;
+    },
+  },
+  {
+    name: "process: a slow consumer slows it down and loses nothing",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const noted = `${await context.folder()}/noted`;
+      const blocks = 512;
+      const running = await start(sandbox, "blocks", { args: [String(blocks), noted] });
+      const written = async () => Number((await readText(context, sandbox, noted).catch(() => "0")).trim());
+      let last = -1;
+      await eventually(context, "a process whose output nobody takes stands still", async () => {
+        const before = last;
+        last = await written();
+        const still = last > 0 && last === before && (await settled(written, last));
+        return still;
+      });
+      assert.ok(last * 65_536 <= 16 * 1024 * 1024, `${last} of ${blocks} blocks went out though nobody read`);
+      const { stdout, ended } = await finish(context, running);
+      assert.equal(stdout.length, blocks * 65_536);
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "process: the list shows it while it runs, with its ref and pid",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "ready-and-sleep", { args: [marker] });
+      await reader(context, running).until("ready\n");
+      await eventually(context, "the process is in the list", async () => (await liveWith(sandbox, marker)) > 0);
+      const entry = (await sandbox.processes()).find((each) => each.ref === running.ref);
+      assert.ok(entry, "an entry with its ref");
+      assert.equal(entry.pid, running.pid);
+      assert.equal(entry.state, "running");
+      assert.ok(entry.memoryBytes >= 0 && entry.cpuMs >= 0 && entry.startedMs >= 0);
+      await running.kill();
+      const after = (await sandbox.processes()).find((each) => each.ref === running.ref);
+      assert.ok(after === undefined || after.state === "ended");
+      return undefined;
+    },
+  },
+  {
+    name: "process: a file written by a command is read back through the files",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const path = `${await context.folder()}/made`;
+      await runOk(context, sandbox, "write-file", path, "12345");
+      assert.equal((await readAll(context, await sandbox.readFile(path))).length, 12_345);
+      return undefined;
+    },
+  },
+];
+
+/** What this process was started with, as `NAME=value`; the suite is a library and must not depend on `process.env` being what it was. */
+async function hostVariables(): Promise<string[]> {
+  return (await readFile("/proc/self/environ", "utf8").catch(() => "")).split("\0").filter((pair) => pair !== "");
+}
+
+/** Variables that may well have the same value inside without having come from the host. */
+function isCommonVariable(pair: string): boolean {
+  return (
+    /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_ALL|TERM|PWD|OLDPWD|SHLVL|_|HOSTNAME|TZ|DEBIAN_FRONTEND)=/.test(pair) ||
+    pair.split("\n").length > 1
+  );
+}
+
+async function settled(read: () => Promise<number>, value: number): Promise<boolean> {
+  for (let i = 0; i < 5; i += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    if ((await read()) !== value) return false;
+  }
+  return true;
+}

@@ -1,0 +1,75 @@
+/**
+ * The programs the suite runs inside, by name. Each is a shell script whose `$0` is `caisson:<name>`, so that a runtime without a shell
+ * (the fake one) can recognise it and do the same by its own means. Only what every small image has is used: sh, coreutils or busybox.
+ */
+const scripts = {
+  /** Writes its first argument to stdout, the second to stderr. */
+  print: 'printf %s "$1"; printf %s "$2" >&2',
+  exit: 'exit "$1"',
+  "signal-self": 'kill -s "$1" $$; sleep 60',
+  variable: 'printenv "$1"',
+  environment: "env",
+  folder: "pwd -P",
+  user: "id -u",
+  /** A file's bytes to stdout. */
+  show: 'cat -- "$1"',
+  /** The same file to stdout and to stderr, interleaved by the kernel as it likes. */
+  "show-both": 'cat -- "$1" & cat -- "$1" >&2; wait',
+  copy: "exec cat",
+  sleep: 'exec sleep "$1"',
+  /** Leaves a line in a file each time it is started, says so, then copies stdin. */
+  "mark-and-copy": 'echo started >> "$1"; echo ready; exec cat',
+  "print-then-copy": 'printf %s "$1"; exec cat',
+  /** Reads nothing before the file is there; then prints how many bytes came. */
+  "count-late": 'echo ready; while [ ! -e "$1" ]; do sleep 0.05; done; wc -c',
+  /** A leader, a child in its own session and an orphan, all sleeping for the time given, which is how they are found in the list. */
+  family: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & (sleep "$1" >/dev/null 2>&1 </dev/null &); echo ready; wait',
+  /** As `family`, but the leader leaves at once. */
+  abandon: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & echo ready',
+  "exit-on-term": 'trap "exit 7" TERM; sleep "$1" >/dev/null 2>&1 </dev/null & echo ready; while :; do wait; done',
+  "ignore-term": 'trap "" TERM; echo ready; while :; do sleep 1; done',
+  /** Writes blocks of 64 KiB and notes after each how many went out: $1 blocks, noted in file $2. */
+  blocks: 'i=0; while [ $i -lt "$1" ]; do head -c 65536 /dev/zero; i=$((i+1)); echo $i > "$2"; done',
+  zeros: 'head -c "$1" /dev/zero',
+  terminal: "if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then echo terminal; else echo plain; fi; stty size; read line; stty size",
+  "is-terminal": "if [ -t 0 ] || [ -t 1 ]; then echo terminal; else echo plain; fi",
+  "ready-and-sleep": 'echo ready; exec sleep "$1"',
+  ticks: "while :; do echo tick; sleep 0.02; done",
+  link: 'ln -s -- "$1" "$2"',
+  "hard-link": 'ln -- "$1" "$2"',
+  fifo: 'mkfifo -- "$1"',
+  /** Listens on a loopback port of its choice, prints it, and for each connection sends back everything once the other side is done. Exit 3: no means. */
+  serve: [
+    "if command -v python3 >/dev/null; then exec python3 -c '",
+    "import socket",
+    's=socket.socket(); s.bind(("127.0.0.1",0)); s.listen(8); print(s.getsockname()[1],flush=True)',
+    "while True:",
+    ' c,_=s.accept(); got=b""',
+    " while True:",
+    "  d=c.recv(65536)",
+    "  if not d: break",
+    "  got+=d",
+    " c.sendall(got); c.close()';",
+    "elif command -v node >/dev/null; then exec node -e '",
+    'require("net").createServer({allowHalfOpen:true},c=>{const g=[];c.on("error",()=>{});c.on("data",d=>g.push(d));c.on("end",()=>c.end(Buffer.concat(g)))})',
+    '.listen(0,"127.0.0.1",function(){console.log(this.address().port)})\';',
+    "elif command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '",
+    '$|=1; $s=IO::Socket::INET->new(Listen=>8,LocalAddr=>"127.0.0.1",LocalPort=>0); print $s->sockport,"\\n";',
+    "while($c=$s->accept){local $/;$d=<$c>;print $c $d;close $c}';",
+    "else exit 3; fi",
+  ].join("\n"),
+  /** Takes memory until something stops it. */
+  hog: "tail /dev/zero",
+  /** Tries to start that many sleepers; prints how many live. */
+  crowd: 'i=0; while [ $i -lt "$1" ]; do sleep 60 >/dev/null 2>&1 </dev/null & i=$((i+1)); echo $i; done',
+  /** Spins on two processes until killed. */
+  burn: "while :; do :; done & while :; do :; done",
+  "write-file": 'head -c "$2" /dev/zero > "$1"',
+} as const;
+
+export type ProgramName = keyof typeof scripts;
+
+/** The argv of a named program. */
+export function program(name: ProgramName, ...args: string[]): string[] {
+  return ["sh", "-c", scripts[name], `caisson:${name}`, ...args];
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { lstat, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { WorkspaceAccess } from "../../contract/sandbox.ts";
+import type { ConformanceContext, ConformanceTest } from "./context.ts";
+import { readText, rejectsWith, run, runOk, writeText } from "./expectations.ts";
+
+/** A folder of the host's with a file and a folder in it, and a sandbox that has it as its workspace. */
+async function withWorkspace(context: ConformanceContext, access: WorkspaceAccess) {
+  const folder = await context.hostFolder();
+  await writeFile(join(folder, "file"), "the user's", { mode: 0o666 });
+  await mkdir(join(folder, "sub"), { mode: 0o777 });
+  await writeFile(join(folder, "sub/deep"), "deep");
+  const sandbox = await context.create({ workspace: { kind: "folder", path: folder, access } });
+  return { folder, sandbox };
+}
+
+/** What becomes of the user's folder. */
+export const workspaceTests: ConformanceTest[] = [
+  {
+    name: "workspace: an overlay shows the folder and never changes it",
+    needs: "overlay",
+    async run(context) {
+      const { folder, sandbox } = await withWorkspace(context, "overlay");
+      assert.equal(await readText(context, sandbox, "/workspace/file"), "the user's");
+      assert.equal(await runOk(context, sandbox, "show", "sub/deep"), "deep");
+      await writeText(sandbox, "/workspace/file", "changed inside");
+      await writeText(sandbox, "/workspace/new", "x");
+      await sandbox.remove("/workspace/sub", { recursive: true });
+      assert.equal(await readText(context, sandbox, "/workspace/file"), "changed inside");
+      await rejectsWith(context, "not_found", "what was removed inside", () => sandbox.stat("/workspace/sub"));
+      await sandbox.destroy();
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "sub"]);
+      assert.equal(await readFile(join(folder, "file"), "utf8"), "the user's");
+      assert.equal(await readFile(join(folder, "sub/deep"), "utf8"), "deep");
+      return undefined;
+    },
+  },
+  {
+    name: "workspace: read-write changes the folder, and what was made belongs to its owner",
+    needs: "rw",
+    async run(context) {
+      const { folder, sandbox } = await withWorkspace(context, "rw");
+      await writeText(sandbox, "/workspace/file", "changed inside");
+      await runOk(context, sandbox, "write-file", "made", "3");
+      await sandbox.remove("/workspace/sub", { recursive: true });
+      assert.equal(await readFile(join(folder, "file"), "utf8"), "changed inside");
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"]);
+      const owner = (await lstat(folder)).uid;
+      assert.equal((await lstat(join(folder, "made"))).uid, owner, "the made file's owner");
+      assert.equal((await lstat(join(folder, "file"))).uid, owner, "the replaced file's owner");
+      await sandbox.destroy();
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"], "destroy leaves the folder as it was");
+      return undefined;
+    },
+  },
+  {
+    name: "workspace: read-only is readable, and every change is denied",
+    needs: "ro",
+    async run(context) {
+      const { folder, sandbox } = await withWorkspace(context, "ro");
+      assert.equal(await readText(context, sandbox, "/workspace/file"), "the user's");
+      await rejectsWith(context, "denied", "writing", () => writeText(sandbox, "/workspace/file", "x"));
+      await rejectsWith(context, "denied", "making", () => sandbox.mkdir("/workspace/made"));
+      await rejectsWith(context, "denied", "removing", () => sandbox.remove("/workspace/file"));
+      const { ended } = await run(context, sandbox, "write-file", { args: ["made", "3"] });
+      assert.ok(ended.kind === "exited" && ended.exitCode !== 0, "a command wrote");
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "sub"]);
+      return undefined;
+    },
+  },
+  ...(["overlay", "rw", "ro"] as const).map(
+    (access): ConformanceTest => ({
+      name: `workspace: ${access} is refused as unsupported where it cannot be had`,
+      needs: `!${access}`,
+      async run(context) {
+        const path = await context.hostFolder();
+        await rejectsWith(context, "unsupported", `a workspace ${access}`, () =>
+          context.create({ workspace: { kind: "folder", path, access } }),
+        );
+        return undefined;
+      },
+    }),
+  ),
+  {
+    name: "workspace: an empty one is empty, writable and gone with the sandbox",
+    async run(context) {
+      const sandbox = await context.create();
+      assert.deepEqual((await sandbox.list("/workspace")).entries, []);
+      await runOk(context, sandbox, "write-file", "made", "3");
+      assert.equal((await sandbox.stat("/workspace/made")).sizeBytes, 3);
+      return undefined;
+    },
+  },
+  {
+    name: "workspace: a file instead of a folder is invalid",
+    async run(context) {
+      const access = context.capabilities.workspaceAccess[0];
+      if (access === undefined) return { skipped: "the runtime takes no folder" };
+      const path = join(await context.hostFolder(), "file");
+      await writeFile(path, "");
+      await rejectsWith(context, "invalid", "a file as workspace", () => context.create({ workspace: { kind: "folder", path, access } }));
+      return undefined;
+    },
+  },
+  {
+    name: "paths: read-only ones cannot be changed, denied ones show nothing",
+    needs: "paths",
+    async run(context) {
+      const access = context.capabilities.workspaceAccess[0];
+      if (access === undefined) return { skipped: "the runtime takes no folder" };
+      const folder = await context.hostFolder();
+      for (const name of ["fixed", "hidden", "free"]) {
+        await mkdir(join(folder, name), { mode: 0o777 });
+        await writeFile(join(folder, name, "file"), name, { mode: 0o666 });
+      }
+      await writeFile(join(folder, "hidden-file"), "a secret", { mode: 0o666 });
+      const sandbox = await context.create({
+        workspace: { kind: "folder", path: folder, access },
+        readOnlyPaths: ["/workspace/fixed"],
+        deniedPaths: ["/workspace/hidden", "/workspace/hidden-file"],
+      });
+      assert.equal(await readText(context, sandbox, "/workspace/fixed/file"), "fixed");
+      await rejectsWith(context, "denied", "writing to a read-only path", () => writeText(sandbox, "/workspace/fixed/file", "x"));
+      const { ended } = await run(context, sandbox, "write-file", { args: ["fixed/made", "1"] });
+      assert.notEqual(ended.kind === "exited" ? ended.exitCode : -1, 0);
+      await rejectsWith(context, ["not_found", "denied"], "a file in a denied folder", () => sandbox.readFile("/workspace/hidden/file"));
+      const seen = await run(context, sandbox, "show", { args: ["hidden-file"] });
+      assert.ok(!seen.stdout.includes("secret"), "a denied file was read");
+      if (access !== "ro") await writeText(sandbox, "/workspace/free/file", "changed");
+      return undefined;
+    },
+  },
+  {
+    name: "paths: refused as unsupported where they cannot be had",
+    needs: "!paths",
+    async run(context) {
+      await rejectsWith(context, "unsupported", "read-only paths", () => context.create({ readOnlyPaths: ["/workspace/x"] }));
+      await rejectsWith(context, "unsupported", "denied paths", () => context.create({ deniedPaths: ["/workspace/x"] }));
+      return undefined;
+    },
+  },
+];

@@ -1,0 +1,221 @@
+import { closeSync, constants, openSync } from "node:fs";
+import { createConnection, type Socket } from "node:net";
+import { basename, dirname } from "node:path";
+import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import type { ProcessRef } from "../../contract/ids.ts";
+import type { ProcessInfo } from "../sandbox.ts";
+import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
+import { type GuestFiles, guestFiles } from "./files.ts";
+import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { errorFromGuest, printable } from "./guest-error.ts";
+import { createLink, type Link } from "./link.ts";
+import { connectPort } from "./port.ts";
+import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
+import { ask, askForEntries } from "./request.ts";
+
+const PROTOCOL_VERSION = 1;
+const ENTRIES_MAX = 8_192;
+/** The longest path a unix socket's address holds. */
+const SOCKET_PATH_BYTES = 107;
+
+export interface Welcome {
+  guestVersion: string;
+  /** New each time the guest starts: the same id means the same guest. */
+  bootId: string;
+  uid: number;
+  gid: number;
+  rootAllowed: boolean;
+}
+
+/** One connection to one guest. Every method throws `lost` once it is gone, and what the guest answered as its errors. */
+export interface GuestConnection {
+  readonly welcome: Welcome;
+  readonly files: GuestFiles;
+  /** Resolves when the connection is gone, with why; null when `close` was called. Never rejects. */
+  readonly closed: Promise<CaissonError | null>;
+  readonly isClosed: boolean;
+  /** When the guest was last heard of, in milliseconds since the epoch. */
+  lastHeardMs(): number;
+  /** Leaves the guest and its processes alone. */
+  close(): void;
+  /** Throws `timeout`. */
+  ping(options: { timeoutMs: number }): Promise<{ roundTripMs: number }>;
+  /** Ends all work and the guest itself; resolves when the guest has ended its work. */
+  shutdown(options: { graceMs: number }): Promise<void>;
+  spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
+  attach(values: Encodable<typeof shapes.ATTACH>, observer?: ProcessObserver): Promise<GuestProcess>;
+  forget(ref: ProcessRef): Promise<void>;
+  processes(): Promise<ProcessInfo[]>;
+  connect(port: number): Promise<Duplex>;
+  listeners(): Promise<{ port: number; address: string }[]>;
+}
+
+export interface ConnectOptions {
+  /** Any length: a path too long for a socket's address is reached through its folder. */
+  socketPath: string;
+  token?: Uint8Array;
+  /** For connecting and the guest's welcome together. */
+  timeoutMs: number;
+  /** Waits for the socket to appear, for a guest that makes it itself. Otherwise an absent one is `lost` at once. */
+  waitForSocket?: boolean;
+}
+
+/** Throws `lost` when nobody listens there, `timeout`, `denied` for a wrong token, `unsupported` for another protocol, `protocol`. */
+export async function connectGuest(options: ConnectOptions): Promise<GuestConnection> {
+  const deadline = performance.now() + options.timeoutMs;
+  const socket = await connectSocket(options, deadline);
+  return greet(socket, options, deadline);
+}
+
+async function connectSocket(options: ConnectOptions, deadline: number): Promise<Socket> {
+  for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 20)) {
+    try {
+      return await connectOnce(options.socketPath);
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+      const mayCome = code === "ENOENT" || code === "ECONNREFUSED" || code === "EAGAIN";
+      if (!mayCome || !(options.waitForSocket || code === "EAGAIN")) {
+        throw new CaissonError("lost", `no guest listens at ${options.socketPath} (${code})`, {
+          cause: error,
+          hint: "The sandbox has died; `caisson sandbox rm` removes what is left of it.",
+        });
+      }
+      if (performance.now() + pauseMs > deadline) throw timedOut(options, error);
+      await delay(pauseMs);
+    }
+  }
+}
+
+function connectOnce(socketPath: string): Promise<Socket> {
+  const long = Buffer.byteLength(socketPath) > SOCKET_PATH_BYTES;
+  return new Promise((resolve, reject) => {
+    const folder = long ? openSync(dirname(socketPath), constants.O_RDONLY | constants.O_DIRECTORY) : -1;
+    const path = long ? `/proc/self/fd/${folder}/${basename(socketPath)}` : socketPath;
+    const socket = createConnection({ path });
+    const settle = () => {
+      if (long) closeSync(folder);
+      socket.off("error", onError);
+    };
+    const onError = (error: Error) => {
+      settle();
+      reject(error);
+    };
+    socket.once("error", onError);
+    socket.once("connect", () => {
+      settle();
+      resolve(socket);
+    });
+  });
+}
+
+/** Says `HELLO` and waits for `WELCOME`. */
+function greet(socket: Socket, options: ConnectOptions, deadline: number): Promise<GuestConnection> {
+  return new Promise((resolve, reject) => {
+    const link = createLink({ socket });
+    const timer = setTimeout(() => link.fail(timedOut(options)), Math.max(1, deadline - performance.now()));
+    link.greet({
+      onFrame(type, payload) {
+        if (type === frameCode.ERROR) throw errorFromGuest(`greeting the guest at ${options.socketPath}`, payload);
+        if (type !== frameCode.WELCOME) throw protocolError(`${frameName(type)} before WELCOME`);
+        const welcome = welcomeOf(payload);
+        clearTimeout(timer);
+        resolve(connectionOver(link, welcome));
+        return true;
+      },
+      onLost(error) {
+        clearTimeout(timer);
+        reject(error);
+      },
+    });
+    link.send(encodeFields("HELLO", 0, shapes.HELLO, { version: PROTOCOL_VERSION, token: options.token }));
+  });
+}
+
+function welcomeOf(payload: Buffer): Welcome {
+  const { version, guestVersion, bootId, uid, gid, rootAllowed } = decodeFields("WELCOME", shapes.WELCOME, payload);
+  if (version !== PROTOCOL_VERSION)
+    throw new CaissonError("unsupported", `the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
+  if (bootId.length !== 16) throw protocolError(`a boot id of ${bootId.length} bytes`);
+  return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed };
+}
+
+function timedOut(options: ConnectOptions, cause?: unknown): CaissonError {
+  return new CaissonError("timeout", `the guest at ${options.socketPath} did not answer within ${options.timeoutMs} ms`, { cause });
+}
+
+function connectionOver(link: Link, welcome: Welcome): GuestConnection {
+  return {
+    welcome,
+    files: guestFiles(link),
+    closed: link.closed,
+    get isClosed() {
+      return link.isClosed;
+    },
+    lastHeardMs: link.lastHeardMs,
+    close: link.close,
+    ping: ({ timeoutMs }) => ping(link, timeoutMs),
+    shutdown: async ({ graceMs }) => {
+      await ask(link, { type: "SHUTDOWN", values: { graceMs }, answer: answers.nothing, what: "shutting the guest down" });
+    },
+    spawn: (values, observer) => startProcess(link, { type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
+    attach: (values, observer) => startProcess(link, { type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
+    forget: async (ref) => {
+      await ask(link, { type: "FORGET", values: { ref }, answer: answers.nothing, what: `forgetting ${ref}` });
+    },
+    processes: async () => {
+      const request = { type: "LIST", values: {}, entry: entries.process, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
+      return (await askForEntries(link, { ...request, what: "listing processes", read: processInfo })).items;
+    },
+    connect: (port) => connectPort(link, port),
+    listeners: async () => {
+      const request = { type: "LISTENERS", values: {}, entry: entries.listener, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
+      return (await askForEntries(link, { ...request, what: "listing ports", read: listenerInfo })).items;
+    },
+  };
+}
+
+function ping(link: Link, timeoutMs: number): Promise<{ roundTripMs: number }> {
+  return new Promise((resolve, reject) => {
+    const startedMs = performance.now();
+    const stream = link.open({
+      onFrame(type) {
+        if (type !== frameCode.PONG) throw protocolError(`${frameName(type)} as an answer to PING`);
+        clearTimeout(timer);
+        resolve({ roundTripMs: performance.now() - startedMs });
+        return true;
+      },
+      onLost(error) {
+        clearTimeout(timer);
+        reject(error);
+      },
+    });
+    const timer = setTimeout(() => {
+      link.retire(stream);
+      reject(new CaissonError("timeout", `the guest did not answer a ping within ${timeoutMs} ms`));
+    }, timeoutMs);
+    link.send(encodeFrame("PING", stream));
+  });
+}
+
+function processInfo(fields: Decoded<typeof entries.process>): ProcessInfo {
+  const { ref, pid, parentPid, state, command, uid, startMs, residentBytes, cpuMs } = fields;
+  if (state !== 1 && state !== 2) throw protocolError(`a process in state ${state}`);
+  return {
+    ref: ref === "" ? null : ref,
+    pid,
+    parentPid,
+    state: state === 1 ? "running" : "ended",
+    command,
+    uid,
+    startedMs: startMs,
+    memoryBytes: residentBytes,
+    cpuMs,
+  };
+}
+
+function listenerInfo({ port, address }: Decoded<typeof entries.listener>): { port: number; address: string } {
+  if (port < 1 || port > 65_535) throw protocolError(`a listener on port ${port}`);
+  return { port, address: printable(address) };
+}

@@ -1,0 +1,104 @@
+import type { Bytes, FileInfo, FileKind, Watch } from "../sandbox.ts";
+import { answers, type Decoded, entries } from "./fields.ts";
+import { protocolError } from "./frame.ts";
+import type { Link } from "./link.ts";
+import { ask, askForEntries } from "./request.ts";
+import { download, upload } from "./transfer.ts";
+import { startWatch } from "./watch.ts";
+
+const kinds: readonly (FileKind | undefined)[] = [undefined, "file", "directory", "link", "fifo", "socket", "device"];
+const howToWrite = { replace: 0, append: 1, create: 2 } as const;
+
+/** The file requests of the protocol. Paths are absolute and were checked; `user` is absent for the sandbox's own. */
+export interface GuestFiles {
+  stat(path: string, options: { follow: boolean; user?: string | undefined }): Promise<FileInfo>;
+  list(
+    path: string,
+    options: { depth: number; entriesMax: number; user?: string | undefined },
+  ): Promise<{ entries: FileInfo[]; truncated: boolean }>;
+  mkdir(path: string, options: { parents: boolean; mode?: number | undefined; user?: string | undefined }): Promise<void>;
+  move(from: string, to: string, options: { replace: boolean; user?: string | undefined }): Promise<void>;
+  remove(path: string, options: { recursive: boolean; user?: string | undefined }): Promise<void>;
+  readFile(
+    path: string,
+    options: { offset?: number | undefined; length?: number | undefined; user?: string | undefined },
+  ): Promise<AsyncIterable<Uint8Array>>;
+  writeFile(
+    path: string,
+    data: Bytes,
+    options: { how: keyof typeof howToWrite; parents: boolean; mode?: number | undefined; user?: string | undefined },
+  ): Promise<{ bytes: number }>;
+  watch(path: string, options: { recursive: boolean; user?: string | undefined; toPath?: (path: string) => string }): Promise<Watch>;
+  tarIn(
+    folder: string,
+    archive: Bytes,
+    options: {
+      bytesMax?: number | undefined;
+      entriesMax?: number | undefined;
+      stripComponents?: number | undefined;
+      user?: string | undefined;
+    },
+  ): Promise<{ entries: number; bytes: number }>;
+  tarOut(
+    path: string,
+    options: { exclude: readonly string[]; bytesMax?: number | undefined; user?: string | undefined },
+  ): Promise<AsyncIterable<Uint8Array>>;
+}
+
+export function guestFiles(link: Link): GuestFiles {
+  const done = (promise: Promise<unknown>): Promise<void> => promise.then(() => undefined);
+  return {
+    async stat(path, { follow, user }) {
+      const file = await ask(link, { type: "STAT", values: { path, follow, user }, answer: answers.file, what: path });
+      return fileInfo(file);
+    },
+    async list(path, { depth, entriesMax, user }) {
+      const { items, answer } = await askForEntries(link, {
+        type: "LISTDIR",
+        values: { path, depth, entriesMax, user },
+        entry: entries.file,
+        answer: answers.listed,
+        entriesMax,
+        what: `listing ${path}`,
+        read: fileInfo,
+      });
+      return { entries: items, truncated: answer.truncated };
+    },
+    mkdir: (path, { parents, mode, user }) =>
+      done(ask(link, { type: "MKDIR", values: { path, parents, mode, user }, answer: answers.nothing, what: `making ${path}` })),
+    move: (from, to, { replace, user }) =>
+      done(ask(link, { type: "MOVE", values: { from, to, replace, user }, answer: answers.nothing, what: `moving ${from} to ${to}` })),
+    remove: (path, { recursive, user }) =>
+      done(ask(link, { type: "REMOVE", values: { path, recursive, user }, answer: answers.nothing, what: `removing ${path}` })),
+    async readFile(path, { offset, length, user }) {
+      // On the wire 0 means everything, so nothing is asked for as one byte and left there.
+      const values = { path, offset, length: length === 0 ? 1 : length, user };
+      const { answer, bytes } = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}` });
+      fileInfo(answer);
+      if (length === 0) bytes.cancel();
+      return bytes;
+    },
+    async writeFile(path, data, { how, parents, mode, user }) {
+      const values = { path, mode, parents, how: howToWrite[how], user };
+      return upload(link, { type: "WRITE", values, answer: answers.written, what: `writing ${path}`, data });
+    },
+    watch: (path, { recursive, user, toPath }) =>
+      startWatch(link, { values: { path, recursive, user }, what: `watching ${path}`, ...(toPath === undefined ? {} : { toPath }) }),
+    async tarIn(folder, archive, { bytesMax, entriesMax, stripComponents, user }) {
+      const values = { folder, bytesMax, entriesMax, stripComponents, user };
+      return upload(link, { type: "TAR_IN", values, answer: answers.unpacked, what: `unpacking into ${folder}`, data: archive });
+    },
+    async tarOut(path, { exclude, bytesMax, user }) {
+      const values = { path, exclude, bytesMax, user };
+      const { bytes } = await download(link, { type: "TAR_OUT", values, answer: answers.nothing, what: `packing ${path}` });
+      return bytes;
+    },
+  };
+}
+
+function fileInfo(fields: Decoded<typeof answers.file>): FileInfo {
+  const kind = kinds[fields.kind];
+  if (kind === undefined) throw protocolError(`a file of kind ${fields.kind}`);
+  const { name, sizeBytes, mode, uid, gid, modifiedMs, linkTarget } = fields;
+  return { name, kind, sizeBytes, mode, uid, gid, modifiedMs, linkTarget: kind === "link" ? linkTarget : null };
+}

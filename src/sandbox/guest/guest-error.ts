@@ -1,0 +1,42 @@
+import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { decodeFields, shapes } from "./fields.ts";
+import { protocolError } from "./frame.ts";
+
+/** The guest's error codes, by number, and what they are to a caller. */
+const guestErrors: Readonly<Record<number, { name: string; code: ErrorCode; hint?: string }>> = {
+  1: { name: "invalid", code: "invalid" },
+  2: { name: "not_found", code: "not_found" },
+  3: { name: "exists", code: "exists" },
+  4: { name: "denied", code: "denied" },
+  5: { name: "not_directory", code: "invalid" },
+  6: { name: "is_directory", code: "invalid" },
+  7: { name: "not_empty", code: "conflict", hint: "Pass `recursive` to remove what is in it." },
+  8: { name: "no_space", code: "no_space", hint: "Remove files inside, or give the sandbox a larger disk limit." },
+  9: { name: "busy", code: "busy" },
+  10: { name: "unsupported", code: "unsupported" },
+  11: { name: "io", code: "internal" },
+  12: { name: "gone", code: "gone" },
+  13: { name: "too_large", code: "too_large" },
+  14: { name: "refused", code: "unavailable", hint: "Nothing listens on that port inside yet." },
+  15: { name: "not_executable", code: "denied", hint: "Give the file execute permission, or run it with its interpreter." },
+  16: { name: "unsafe", code: "unsafe" },
+};
+
+const MESSAGE_CHARACTERS_MAX = 1_024;
+
+/** An `ERROR` frame as an error of ours. `what` says what was tried, on what. */
+export function errorFromGuest(what: string, payload: Buffer): CaissonError {
+  const { code, message, errno } = decodeFields("ERROR", shapes.ERROR, payload);
+  const known = guestErrors[code];
+  if (known === undefined) throw protocolError(`error code ${code}`);
+  return new CaissonError(known.code, `${what}: ${printable(message) || known.name.replaceAll("_", " ")}`, {
+    details: { guest: known.name, ...(errno === 0 ? {} : { errno }) },
+    ...(known.hint === undefined ? {} : { hint: known.hint }),
+  });
+}
+
+/** The guest's words end up on terminals and in logs: no control characters, and not without end. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced.
+  return text.slice(0, MESSAGE_CHARACTERS_MAX).replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}

@@ -1,0 +1,195 @@
+import type { Socket } from "node:net";
+import { CaissonError } from "../../contract/error.ts";
+import { decodeFields, shapes } from "./fields.ts";
+import { createFrameParser, frameCode, frameName, protocolError } from "./frame.ts";
+
+/** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
+export interface StreamHandler {
+  /** Returns true when this frame closed the stream. */
+  onFrame(type: number, payload: Buffer): boolean;
+  /** The connection is gone; called at most once, and never after the stream closed. */
+  onLost(error: CaissonError): void;
+}
+
+/** One socket to a guest, shared by streams. It checks that every frame belongs to a stream that is open. */
+export interface Link {
+  /** Registers a stream and returns its id. Throws `lost` once the link is closed. */
+  open(handler: StreamHandler): number;
+  /** Takes what comes on stream 0 until it says that the greeting is over. */
+  greet(handler: StreamHandler): void;
+  /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
+  send(frame: Buffer): void;
+  /** Sends a frame whose body is not copied; it must not change until the guest answered. */
+  sendWithBody(head: Buffer, body: Uint8Array): void;
+  /** Sends what `work` sends in one write. */
+  batch(work: () => void): void;
+  /** The stream is over without another frame; late ones of it are passed over. */
+  retire(stream: number): void;
+  /** Gives a stream up. Frames of it that are on their way are passed over. */
+  cancel(stream: number, frame: Buffer): void;
+  /** Resolves when the socket took most of what was sent; undefined when there is nothing to wait for. */
+  drained(): Promise<void> | undefined;
+  /** Sends `frame` before the next other frame, or soon. For acknowledgements, which nobody waits for. */
+  sendLazily(source: LazySource): void;
+  dropLazy(source: LazySource): void;
+  fail(error: CaissonError): void;
+  close(): void;
+  readonly isClosed: boolean;
+  readonly closed: Promise<CaissonError | null>;
+  lastHeardMs(): number;
+}
+
+/** Something with acknowledgements to send; asked for them as late as possible, so that they come in batches. */
+export interface LazySource {
+  takeFrames(send: (frame: Buffer) => void): void;
+}
+
+/** Cancelled streams whose late frames are passed over; older ones have long been drained. */
+const CANCELLED_MAX = 4_096;
+/** Past this, bulk senders wait for the socket. */
+const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
+const LAZY_DELAY_MS = 10;
+const STREAM_ID_MAX = 0xffff_fffd;
+
+export function createLink(options: { socket: Socket }): Link {
+  const { socket } = options;
+  const streams = new Map<number, StreamHandler>();
+  const cancelled = new Set<number>();
+  const lazy = new Set<LazySource>();
+  const closedOnce = Promise.withResolvers<CaissonError | null>();
+  let nextId = 1;
+  let closed = false;
+  let failure: CaissonError | null = null;
+  let lazyTimer: NodeJS.Timeout | undefined;
+  let draining: PromiseWithResolvers<void> | undefined;
+  let heardMs = Date.now();
+
+  const shutDown = (error: CaissonError | null) => {
+    if (closed) return;
+    closed = true;
+    failure = error;
+    clearTimeout(lazyTimer);
+    lazy.clear();
+    socket.destroy();
+    draining?.resolve();
+    const told = error ?? new CaissonError("lost", "the connection to the guest was closed");
+    const waiting = [...streams.values()];
+    streams.clear();
+    for (const handler of waiting) handler.onLost(told);
+    closedOnce.resolve(error);
+  };
+
+  const onFrame = (type: number, stream: number, payload: Buffer) => {
+    if (closed) return;
+    const handler = streams.get(stream);
+    if (handler !== undefined) {
+      if (handler.onFrame(type, payload)) streams.delete(stream);
+    } else if (stream === 0) {
+      if (type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
+      else throw protocolError(`${frameName(type)} on stream 0`);
+    } else if (!cancelled.has(stream)) throw protocolError(`${frameName(type)} for stream ${stream}, which is not open`);
+  };
+  const parser = createFrameParser({ receiver: "host", onFrame });
+
+  const receive = (chunk: Buffer) => {
+    heardMs = Date.now();
+    try {
+      parser.push(chunk);
+    } catch (error) {
+      shutDown(
+        error instanceof CaissonError ? error : new CaissonError("internal", "a frame of the guest could not be handled", { cause: error }),
+      );
+    }
+  };
+  socket.on("data", receive);
+  socket.on("drain", () => {
+    draining?.resolve();
+    draining = undefined;
+  });
+  socket.on("error", (error) => shutDown(lostError(error)));
+  socket.on("close", () => shutDown(lostError()));
+
+  const retire = (stream: number) => {
+    if (!streams.delete(stream)) return;
+    cancelled.add(stream);
+    if (cancelled.size > CANCELLED_MAX) for (const oldest of cancelled) if (cancelled.delete(oldest)) break;
+  };
+  const flushLazy = () => {
+    clearTimeout(lazyTimer);
+    lazyTimer = undefined;
+    if (lazy.size === 0) return;
+    const sources = [...lazy];
+    lazy.clear();
+    socket.cork();
+    for (const source of sources) source.takeFrames((frame) => socket.write(frame));
+    socket.uncork();
+  };
+  const write = (head: Buffer, body?: Uint8Array) => {
+    if (closed) return;
+    if (lazy.size === 0 && body === undefined) {
+      socket.write(head);
+      return;
+    }
+    socket.cork();
+    flushLazy();
+    socket.write(head);
+    if (body !== undefined) socket.write(body);
+    socket.uncork();
+  };
+
+  return {
+    open(handler) {
+      if (closed) throw new CaissonError("lost", "the sandbox's guest is not reachable any more", { cause: failure ?? undefined });
+      while (streams.has(nextId) || cancelled.has(nextId)) nextId = nextId >= STREAM_ID_MAX ? 1 : nextId + 2;
+      const id = nextId;
+      nextId = id >= STREAM_ID_MAX ? 1 : id + 2;
+      streams.set(id, handler);
+      return id;
+    },
+    greet: (handler) => void streams.set(0, handler),
+    batch(work) {
+      socket.cork();
+      try {
+        work();
+      } finally {
+        socket.uncork();
+      }
+    },
+    retire,
+    send: (frame) => write(frame),
+    sendWithBody: write,
+    cancel(stream, frame) {
+      if (!streams.has(stream)) return;
+      retire(stream);
+      write(frame);
+    },
+    drained() {
+      if (closed || socket.writableLength < SOCKET_QUEUE_BYTES) return undefined;
+      draining ??= Promise.withResolvers<void>();
+      return draining.promise;
+    },
+    sendLazily(source) {
+      if (closed) return;
+      lazy.add(source);
+      if (lazyTimer === undefined) lazyTimer = setTimeout(flushLazy, LAZY_DELAY_MS).unref();
+    },
+    dropLazy: (source) => void lazy.delete(source),
+    fail: shutDown,
+    close: () => {
+      if (!closed) flushLazy();
+      shutDown(null);
+    },
+    get isClosed() {
+      return closed;
+    },
+    closed: closedOnce.promise,
+    lastHeardMs: () => heardMs,
+  };
+}
+
+function lostError(cause?: Error): CaissonError {
+  return new CaissonError("lost", "the connection to the sandbox's guest broke", {
+    hint: "The sandbox may have died or its guest was killed; `caisson sandbox ls` shows what is left.",
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

@@ -1,0 +1,134 @@
+import { Duplex } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
+import { ByteSink } from "./byte-sink.ts";
+import { STREAM_WINDOW } from "./byte-source.ts";
+import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { errorFromGuest } from "./guest-error.ts";
+import type { Link, StreamHandler } from "./link.ts";
+import { decodeCredit, encodeCredit } from "./raw.ts";
+import { openWith } from "./request.ts";
+
+const CREDIT_BATCH_BYTES = 65_536;
+
+/** A connection to a port on the sandbox's loopback. */
+export function connectPort(link: Link, port: number): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    new PortStream(link, port, { resolve, reject });
+  });
+}
+
+/** `end()` is a half-close, as with a socket; `destroy()` gives the connection up. */
+class PortStream extends Duplex implements StreamHandler {
+  readonly #link: Link;
+  readonly #port: number;
+  readonly #sink: ByteSink;
+  readonly #stream: number;
+  #opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void } | null;
+  #allowance = STREAM_WINDOW;
+  #consumed = 0;
+  #sentEnd = false;
+  #gotEnd = false;
+
+  constructor(link: Link, port: number, opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void }) {
+    super({ allowHalfOpen: true });
+    this.#link = link;
+    this.#port = port;
+    this.#opening = opening;
+    this.#sink = new ByteSink(link);
+    this.#stream = openWith(link, this, "CONNECT", { port });
+    this.#sink.stream = this.#stream;
+  }
+
+  onFrame(code: number, payload: Buffer): boolean {
+    if (this.#opening !== null) return this.#onFirstFrame(this.#opening, code, payload);
+    switch (code) {
+      case frameCode.DATA:
+        if (this.#gotEnd) throw protocolError("DATA after END");
+        if (payload.length > this.#allowance) throw protocolError("more DATA than the window allows");
+        if (payload.length === 0) return false;
+        this.#allowance -= payload.length;
+        this.#consumed += payload.length;
+        if (this.push(payload)) this.#grant();
+        return false;
+      case frameCode.END:
+        if (this.#gotEnd) throw protocolError("two ENDs");
+        this.#gotEnd = true;
+        this.push(null);
+        if (this.#sentEnd) this.#link.retire(this.#stream);
+        return false;
+      case frameCode.CREDIT:
+        this.#sink.addCredit(decodeCredit(payload));
+        return false;
+      case frameCode.ERROR: {
+        const error = errorFromGuest(`the connection to port ${this.#port}`, payload);
+        this.#sink.fail(error);
+        this.#sentEnd = true;
+        this.#gotEnd = true;
+        this.destroy(error);
+        return true;
+      }
+      default:
+        throw protocolError(`${frameName(code)} on a connection to a port`);
+    }
+  }
+
+  onLost(error: CaissonError): void {
+    const opening = this.#opening;
+    this.#opening = null;
+    this.#sink.fail(error);
+    this.#sentEnd = true;
+    this.#gotEnd = true;
+    if (opening === null) this.destroy(error);
+    else opening.reject(error);
+  }
+
+  override _read(): void {
+    this.#grant();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    const rest = this.#sink.send(chunk);
+    if (rest === undefined) done();
+    else rest.then(() => done(), done);
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#sentEnd = true;
+    this.#sink.end();
+    if (this.#gotEnd) this.#link.retire(this.#stream);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#sink.fail(new CaissonError("gone", `the connection to port ${this.#port} was closed`));
+    if (!this.#sentEnd || !this.#gotEnd) this.#link.cancel(this.#stream, encodeFrame("CANCEL", this.#stream));
+    done(error);
+  }
+
+  #onFirstFrame(
+    opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void },
+    code: number,
+    payload: Buffer,
+  ): boolean {
+    if (code === frameCode.ERROR) {
+      const error = errorFromGuest(`connecting to port ${this.#port}`, payload);
+      this.#opening = null;
+      this.#sentEnd = true;
+      this.#gotEnd = true;
+      opening.reject(error);
+      return true;
+    }
+    if (code !== frameCode.OK) throw protocolError(`${frameName(code)} as an answer to CONNECT`);
+    this.#opening = null;
+    opening.resolve(this);
+    return false;
+  }
+
+  /** Credit is given when the bytes were read, not when they came: a slow reader slows the sender down. */
+  #grant(): void {
+    if (this.#consumed < CREDIT_BATCH_BYTES || this.#gotEnd) return;
+    this.#allowance += this.#consumed;
+    this.#link.send(encodeCredit(this.#stream, this.#consumed));
+    this.#consumed = 0;
+  }
+}

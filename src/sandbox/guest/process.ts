@@ -1,0 +1,272 @@
+import { constants } from "node:os";
+import { CaissonError } from "../../contract/error.ts";
+import type { ProcessRef } from "../../contract/ids.ts";
+import type { Ended } from "../../contract/outcome.ts";
+import type { OutputChunk, Process } from "../sandbox.ts";
+import { answers, type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
+import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { errorFromGuest } from "./guest-error.ts";
+import type { LazySource, Link, StreamHandler } from "./link.ts";
+import { OutputQueue } from "./output-queue.ts";
+import { decodeOutputHead, decodeStdinAck, OUTPUT_HEADER_BYTES } from "./raw.ts";
+import { ask, openWith } from "./request.ts";
+import { StdinPipe } from "./stdin-pipe.ts";
+
+/** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
+export interface ProcessObserver {
+  onOutput?(chunk: OutputChunk): void;
+  /** Not called for a handle that was let go of or taken over. */
+  onEnded?(ended: Ended): void;
+}
+
+type Request =
+  | { type: "SPAWN"; values: Encodable<typeof shapes.SPAWN>; what: string }
+  | { type: "ATTACH"; values: Encodable<typeof shapes.ATTACH>; what: string };
+
+/** Starts or attaches. The promise rejects with the guest's error, or `lost`. */
+export function startProcess(link: Link, request: Request, observer: ProcessObserver = {}): Promise<GuestProcess> {
+  return new Promise((resolve, reject) => {
+    new GuestProcess(link, request, observer, { resolve, reject });
+  });
+}
+
+/**
+ * One stream attached to a process. `ended` is `lost` when the connection breaks, and also once this handle let go
+ * (`detach`) or another one took over: then nobody tells it any more.
+ */
+export class GuestProcess implements Process, StreamHandler, LazySource {
+  readonly ended: Promise<Ended>;
+  readonly output: OutputQueue;
+  ref: ProcessRef;
+  pid = 0;
+  /** Whether the process was there before this handle. */
+  existing = false;
+  readonly #link: Link;
+  readonly #request: Request;
+  readonly #observer: ProcessObserver;
+  readonly #stream: number;
+  readonly #startedMs = performance.now();
+  #starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void } | null;
+  #resolveEnded!: (ended: Ended) => void;
+  #stdin: StdinPipe | null = null;
+  #outcome: Ended | null = null;
+  #settled = false;
+
+  constructor(
+    link: Link,
+    request: Request,
+    observer: ProcessObserver,
+    starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void },
+  ) {
+    this.#link = link;
+    this.#request = request;
+    this.#observer = observer;
+    this.#starting = starting;
+    this.ref = request.values.ref;
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+    const { stdoutFrom, stderrFrom } = request.values;
+    this.output = new OutputQueue({
+      stdoutFrom: stdoutFrom ?? null,
+      stderrFrom: stderrFrom ?? null,
+      onConsumed: (urgent) => this.#acknowledge(urgent),
+      onDrained: () => this.#settleIfDone(),
+    });
+    this.#stream =
+      request.type === "SPAWN" ? openWith(link, this, "SPAWN", request.values) : openWith(link, this, "ATTACH", request.values);
+  }
+
+  onFrame(type: number, payload: Buffer): boolean {
+    if (this.#starting !== null) return this.#onFirstFrame(this.#starting, type, payload);
+    switch (type) {
+      case frameCode.OUTPUT: {
+        const { descriptor, offset } = decodeOutputHead(payload);
+        const chunk = this.output.push(descriptor, offset, payload.subarray(OUTPUT_HEADER_BYTES));
+        this.#observer.onOutput?.(chunk);
+        return false;
+      }
+      case frameCode.ENDED:
+        this.#onEnded(payload);
+        return true;
+      case frameCode.STDIN_ACK:
+        if (this.#stdin === null) throw protocolError("STDIN_ACK for a process without stdin");
+        this.#stdin.acknowledge(decodeStdinAck(payload));
+        return false;
+      case frameCode.ERROR:
+        // Another stream attached to the process and took over.
+        this.#letGo(errorFromGuest(`listening to process ${this.ref}`, payload));
+        return true;
+      default:
+        throw protocolError(`${frameName(type)} on the stream of a process`);
+    }
+  }
+
+  onLost(error: CaissonError): void {
+    const starting = this.#starting;
+    this.#starting = null;
+    if (starting !== null) {
+      starting.reject(error);
+      return;
+    }
+    const outcome = this.#lostOutcome();
+    this.#observer.onEnded?.(outcome);
+    this.#letGo(error, outcome);
+  }
+
+  discardOutput(): void {
+    this.output.discard();
+  }
+
+  write(data: Uint8Array): Promise<void> {
+    return this.#stdin === null ? Promise.reject(this.#noStdin()) : this.#stdin.write(data);
+  }
+
+  closeStdin(): Promise<void> {
+    return this.#stdin === null ? Promise.reject(this.#noStdin()) : this.#stdin.close();
+  }
+
+  async resize(size: { cols: number; rows: number }): Promise<void> {
+    if (!isWindowSize(size.cols) || !isWindowSize(size.rows)) {
+      throw new CaissonError("invalid", `a terminal of ${size.cols} by ${size.rows} cannot be`, {
+        hint: "Both are whole numbers from 1 to 65,535.",
+      });
+    }
+    if (this.#outcome === null && !this.#settled) this.#link.send(encodeFields("RESIZE", this.#stream, shapes.RESIZE, size));
+  }
+
+  async signal(name: NodeJS.Signals, options: { scope?: "tree" | "leader" } = {}): Promise<void> {
+    const signal = constants.signals[name];
+    if (signal === undefined) throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Signals are named like SIGTERM." });
+    const tree = options.scope !== "leader";
+    // The leader's end is not the tree's: what it left behind can still be signalled.
+    if (this.#outcome !== null && !tree) return;
+    await this.#unlessEnded(
+      ask(this.#link, { type: "SIGNAL", values: { ref: this.ref, signal, tree }, answer: answers.nothing, what: `${name} to ${this.ref}` }),
+    );
+  }
+
+  async kill(): Promise<void> {
+    await this.#unlessEnded(
+      ask(this.#link, { type: "KILL", values: { ref: this.ref }, answer: answers.nothing, what: `killing ${this.ref}` }),
+    );
+  }
+
+  detach(): void {
+    if (this.#settled) return;
+    if (this.#outcome !== null) {
+      this.#settled = true;
+      this.#resolveEnded(this.#outcome);
+      return;
+    }
+    this.takeFrames((frame) => this.#link.send(frame));
+    this.#link.cancel(this.#stream, encodeFrame("CANCEL", this.#stream));
+    this.#letGo(new CaissonError("gone", `this handle of process ${this.ref} was detached`));
+  }
+
+  takeFrames(send: (frame: Buffer) => void): void {
+    this.output.takeAcks(this.#stream, send);
+  }
+
+  #onFirstFrame(
+    starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void },
+    type: number,
+    payload: Buffer,
+  ): boolean {
+    if (type === frameCode.ERROR) {
+      const error = errorFromGuest(this.#request.what, payload);
+      this.#starting = null;
+      starting.reject(error);
+      return true;
+    }
+    if (type !== frameCode.STARTED) throw protocolError(`${frameName(type)} before STARTED`);
+    const started = decodeFields("STARTED", shapes.STARTED, payload);
+    if (started.ref !== this.ref) throw protocolError("STARTED for another process");
+    this.pid = started.pid;
+    this.existing = started.existing;
+    if (!started.existing) this.output.expectStart();
+    const { values } = this.#request;
+    const hasStdin = this.#request.type === "ATTACH" || started.existing || started.pty || ("stdin" in values && values.stdin === true);
+    if (hasStdin) this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes });
+    this.#starting = null;
+    starting.resolve(this);
+    return false;
+  }
+
+  #onEnded(payload: Buffer): void {
+    const fields = decodeFields("ENDED", shapes.ENDED, payload);
+    this.output.checkTotals(fields.stdoutBytes, fields.stderrBytes);
+    this.#outcome = outcomeOf(fields);
+    this.#stdin?.end(new CaissonError("gone", `process ${this.ref} has ended`));
+    this.#observer.onEnded?.(this.#outcome);
+    this.output.finish();
+    this.#settleIfDone();
+  }
+
+  #acknowledge(urgent: boolean): void {
+    if (this.#settled && this.#outcome === null) return;
+    if (urgent) this.takeFrames((frame) => this.#link.send(frame));
+    else this.#link.sendLazily(this);
+  }
+
+  #settleIfDone(): void {
+    if (this.#outcome === null || this.#settled || !this.output.isDrained) return;
+    this.#settled = true;
+    this.#resolveEnded(this.#outcome);
+  }
+
+  #letGo(why: CaissonError, outcome = this.#lostOutcome()): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#link.dropLazy(this);
+    this.#stdin?.end(why);
+    this.output.finish();
+    this.#resolveEnded(outcome);
+  }
+
+  #lostOutcome(): Ended {
+    return { kind: "lost", durationMs: Math.round(performance.now() - this.#startedMs), ...this.output.totals(), memoryKills: 0 };
+  }
+
+  #noStdin(): CaissonError {
+    return new CaissonError("invalid", `process ${this.ref} has no stdin`, { hint: 'Start it with stdin: "pipe", or with a terminal.' });
+  }
+
+  async #unlessEnded(answer: Promise<unknown>): Promise<void> {
+    try {
+      await answer;
+    } catch (error) {
+      if (error instanceof CaissonError && (error.code === "not_found" || error.code === "gone")) return;
+      throw error;
+    }
+  }
+}
+
+function isWindowSize(value: number): boolean {
+  return Number.isInteger(value) && value >= 1 && value <= 65_535;
+}
+
+const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+function outcomeOf(fields: Decoded<typeof shapes.ENDED>): Ended {
+  const { exitCode, signal, stdoutBytes, stderrBytes, durationMs, memoryKills } = fields;
+  const common = { durationMs, stdoutBytes, stderrBytes, memoryKills };
+  switch (fields.kind) {
+    case 1:
+      if (exitCode > 255) throw protocolError(`exit code ${exitCode}`);
+      return { kind: "exited", exitCode, ...common };
+    case 2:
+      if (signal < 1 || signal > 64) throw protocolError(`signal ${signal}`);
+      return { kind: "signaled", signal: signalNames.get(signal) ?? `SIG${signal}`, ...common };
+    case 3:
+      return { kind: "timedOut", ...common };
+    case 4:
+      return { kind: "killed", why: "memory", ...common };
+    case 5:
+      return { kind: "killed", why: "output", ...common };
+    case 6:
+      return { kind: "killed", why: "cancelled", ...common };
+    default:
+      throw protocolError(`an end of kind ${fields.kind}`);
+  }
+}

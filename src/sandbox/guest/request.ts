@@ -1,0 +1,81 @@
+import { type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "./fields.ts";
+import { frameCode, frameName, protocolError } from "./frame.ts";
+import { errorFromGuest } from "./guest-error.ts";
+import type { Link, StreamHandler } from "./link.ts";
+
+/** The bytes of one `ENTRY`: a name and a link target of 4,095 bytes each and some numbers. */
+const ENTRY_BYTES_MAX = 16_384;
+
+/** Requests whose answer is one `OK` or `ERROR`. `what` says what is tried, for the error's message. */
+export function ask<Name extends keyof typeof shapes, Answer extends Shape>(
+  link: Link,
+  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; answer: Answer; what: string },
+): Promise<Decoded<Answer>> {
+  return new Promise((resolve, reject) => {
+    const { type, values, answer, what } = request;
+    const handler: StreamHandler = {
+      onFrame(code, payload) {
+        if (code === frameCode.OK) resolve(decodeFields(`the answer to ${type}`, answer, payload));
+        else if (code === frameCode.ERROR) reject(errorFromGuest(what, payload));
+        else throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        return true;
+      },
+      onLost: reject,
+    };
+    openWith(link, handler, type, values);
+  });
+}
+
+/** Requests answered by `ENTRY`s and an `OK`. More than `entriesMax` of them is a `protocol` error. */
+export function askForEntries<Name extends keyof typeof shapes, Entry extends Shape, Answer extends Shape, Item>(
+  link: Link,
+  request: {
+    type: Name;
+    values: Encodable<(typeof shapes)[Name]>;
+    entry: Entry;
+    answer: Answer;
+    entriesMax: number;
+    what: string;
+    /** Makes an item of an entry; throws `protocol` errors for values that cannot be. */
+    read: (entry: Decoded<Entry>) => Item;
+  },
+): Promise<{ items: Item[]; answer: Decoded<Answer> }> {
+  return new Promise((resolve, reject) => {
+    const { type, values, entry, answer, entriesMax, what, read } = request;
+    const items: Item[] = [];
+    const handler: StreamHandler = {
+      onFrame(code, payload) {
+        if (code === frameCode.ENTRY) {
+          if (items.length >= entriesMax) throw protocolError(`more than ${entriesMax} entries for ${type}`);
+          if (payload.length > ENTRY_BYTES_MAX) throw protocolError(`an entry of ${payload.length} bytes`);
+          items.push(read(decodeFields("ENTRY", entry, payload)));
+          return false;
+        }
+        if (code === frameCode.OK) resolve({ items, answer: decodeFields(`the answer to ${type}`, answer, payload) });
+        else if (code === frameCode.ERROR) reject(errorFromGuest(what, payload));
+        else throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        return true;
+      },
+      onLost: reject,
+    };
+    openWith(link, handler, type, values);
+  });
+}
+
+/** Opens a stream and sends its first frame. An encoding that fails (too large) leaves no stream behind. */
+export function openWith<Name extends keyof typeof shapes>(
+  link: Link,
+  handler: StreamHandler,
+  type: Name,
+  values: Encodable<(typeof shapes)[Name]>,
+): number {
+  const stream = link.open(handler);
+  try {
+    // The table ties the name to its values; inside, only that there are some matters.
+    link.send(encodeFields(type, stream, shapes[type] as Shape, values as Encodable<Shape>));
+  } catch (error) {
+    link.retire(stream);
+    throw error;
+  }
+  return stream;
+}

@@ -1,0 +1,108 @@
+import { CaissonError } from "../../contract/error.ts";
+import { protocolError } from "./frame.ts";
+import type { Link } from "./link.ts";
+import { encodeStdinEnd, encodeStdinHead } from "./raw.ts";
+
+const STDIN_WINDOW = 262_144;
+const STDIN_FRAME_BYTES = 65_536;
+
+/** The writing end of a process's stdin: keeps within the guest's window, in order, each byte once. */
+export class StdinPipe {
+  readonly #link: Link;
+  readonly #stream: number;
+  #sent: number;
+  #acknowledged: number;
+  #closing = false;
+  #failure: CaissonError | null = null;
+  #room: PromiseWithResolvers<void> | null = null;
+  #tail: Promise<void> | null = null;
+
+  /** `received` is what the guest already has of it, when the process was there before. */
+  constructor(options: { link: Link; stream: number; received: number }) {
+    this.#link = options.link;
+    this.#stream = options.stream;
+    this.#sent = options.received;
+    this.#acknowledged = options.received;
+  }
+
+  write(data: Uint8Array): Promise<void> {
+    if (this.#closing) return Promise.reject(new CaissonError("invalid", "stdin was closed before this write"));
+    return this.#inOrder(() => this.#send(data));
+  }
+
+  close(): Promise<void> {
+    if (this.#closing) return this.#tail ?? Promise.resolve();
+    this.#closing = true;
+    return this.#inOrder(() => {
+      if (this.#failure === null) this.#link.send(encodeStdinEnd(this.#stream, this.#sent));
+      return undefined;
+    });
+  }
+
+  acknowledge(offset: number): void {
+    if (offset > this.#sent) throw protocolError(`stdin acknowledged up to ${offset}, only ${this.#sent} was sent`);
+    if (offset <= this.#acknowledged) return;
+    this.#acknowledged = offset;
+    this.#room?.resolve();
+    this.#room = null;
+  }
+
+  /** Nobody reads any more; waiting writes are told. */
+  end(error: CaissonError): void {
+    this.#failure ??= error;
+    this.#room?.resolve();
+    this.#room = null;
+  }
+
+  #inOrder(work: () => Promise<void> | undefined): Promise<void> {
+    if (this.#tail === null) {
+      const done = work();
+      if (done === undefined) return Promise.resolve();
+      return this.#follow(done);
+    }
+    return this.#follow(this.#tail.then(work, work));
+  }
+
+  #follow(done: Promise<void>): Promise<void> {
+    this.#tail = done;
+    const clear = () => {
+      if (this.#tail === done) this.#tail = null;
+    };
+    done.then(clear, clear);
+    return done;
+  }
+
+  /** Sends at once what the window allows; undefined when that was everything. */
+  #send(data: Uint8Array): Promise<void> | undefined {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    const at = this.#sendSome(data, 0);
+    return at === data.length ? undefined : this.#sendRest(data, at);
+  }
+
+  async #sendRest(data: Uint8Array, from: number): Promise<void> {
+    let at = from;
+    while (at < data.length) {
+      this.#room ??= Promise.withResolvers<void>();
+      await this.#room.promise;
+      if (this.#failure !== null) throw this.#failure;
+      at = this.#sendSome(data, at);
+    }
+  }
+
+  /** Copied into the frame, so that the caller may use its buffer again. */
+  #sendSome(data: Uint8Array, from: number): number {
+    let at = from;
+    while (at < data.length) {
+      const size = Math.min(data.length - at, STDIN_FRAME_BYTES, STDIN_WINDOW - (this.#sent - this.#acknowledged));
+      if (size <= 0) break;
+      const head = encodeStdinHead(this.#stream, this.#sent, size);
+      const frame = Buffer.allocUnsafe(head.length + size);
+      frame.set(head);
+      frame.set(data.subarray(at, at + size), head.length);
+      this.#link.send(frame);
+      this.#sent += size;
+      at += size;
+    }
+    return at;
+  }
+}

@@ -1,0 +1,109 @@
+import { CaissonError } from "../../contract/error.ts";
+import { argumentRules } from "./argument-rules.ts";
+import { absent, allowed, type CallGroup, refused } from "./system-calls.ts";
+
+const EPERM = 1;
+const ENOSYS = 38;
+
+type Operator = "SCMP_CMP_EQ" | "SCMP_CMP_NE" | "SCMP_CMP_LT" | "SCMP_CMP_LE" | "SCMP_CMP_GT" | "SCMP_CMP_GE" | "SCMP_CMP_MASKED_EQ";
+
+export interface SeccompArgument {
+  index: number;
+  value: number;
+  valueTwo?: number;
+  op: Operator;
+}
+
+export interface SeccompRule {
+  names: string[];
+  action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";
+  errnoRet?: number;
+  args?: SeccompArgument[];
+}
+
+/** `linux.seccomp` of an OCI config.json. */
+export interface OciSeccomp {
+  defaultAction: "SCMP_ACT_ERRNO";
+  defaultErrnoRet: number;
+  architectures: string[];
+  syscalls: SeccompRule[];
+}
+
+const architectures = {
+  x64: { oci: "SCMP_ARCH_X86_64", docker: "amd64" },
+  arm64: { oci: "SCMP_ARCH_AARCH64", docker: "arm64" },
+} as const;
+type Arch = keyof typeof architectures;
+
+/**
+ * The filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program that enters the
+ * kernel by the 32-bit or x32 door is killed, since the numbers there mean other calls. Throws `unsupported` for other processors.
+ */
+export function seccompProfile(options: { arch: string }): OciSeccomp {
+  const { arch } = options;
+  if (!isArch(arch)) {
+    throw new CaissonError("unsupported", `No system-call filter is known for the processor ${arch}.`, {
+      hint: `Sandboxes run on ${Object.keys(architectures).join(" and ")}.`,
+    });
+  }
+  const here = (group: CallGroup) => group.only === undefined || group.only === arch;
+  return {
+    defaultAction: "SCMP_ACT_ERRNO",
+    defaultErrnoRet: ENOSYS,
+    architectures: [architectures[arch].oci],
+    // `absent` is not written out: it is the default action, and libseccomp takes no rule equal to it.
+    syscalls: [
+      ...allowed.filter(here).map(allow),
+      ...refused.filter(here).map(refuse),
+      ...argumentRules.filter((rule) => rule.only === undefined || rule.only === arch).flatMap((rule) => rule.rules),
+    ],
+  };
+}
+
+/**
+ * The same filter as the text that an engine takes in `seccomp=`. One text serves both processors: the engine drops the rules of the other.
+ * Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are spelled out for them.
+ */
+export function dockerSeccompProfile(): string {
+  const forArch = (rule: SeccompRule, only: Arch | undefined) =>
+    only === undefined ? rule : { ...rule, includes: { arches: [architectures[only].docker] } };
+  return JSON.stringify({
+    defaultAction: "SCMP_ACT_ERRNO",
+    defaultErrnoRet: ENOSYS,
+    archMap: Object.values(architectures).map(({ oci }) => ({ architecture: oci, subArchitectures: [] })),
+    syscalls: [
+      ...allowed.map((group) => forArch(allow(group), group.only)),
+      ...refused.map((group) => forArch(refuse(group), group.only)),
+      ...absent.map((group) => forArch({ names: [...group.names], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS }, group.only)),
+      ...argumentRules.flatMap((call) => call.rules.map((rule) => forArch(rule, call.only))),
+    ],
+  });
+}
+
+const allow = (group: CallGroup): SeccompRule => ({ names: [...group.names], action: "SCMP_ACT_ALLOW" });
+const refuse = (group: CallGroup): SeccompRule => ({ names: [...group.names], action: "SCMP_ACT_ERRNO", errnoRet: EPERM });
+const isArch = (arch: string): arch is Arch => Object.hasOwn(architectures, arch);
+
+/** Hidden inside: an empty file or folder lies over each. They tell about, or reach, the whole machine. */
+export const maskedPaths: readonly string[] = [
+  "/proc/acpi",
+  "/proc/asound",
+  "/proc/interrupts",
+  "/proc/kcore",
+  "/proc/key-users",
+  "/proc/keys",
+  "/proc/kmsg",
+  "/proc/latency_stats",
+  "/proc/sched_debug",
+  "/proc/scsi",
+  "/proc/sysrq-trigger",
+  "/proc/timer_list",
+  "/proc/timer_stats",
+  "/sys/devices/virtual/powercap",
+  "/sys/devices/virtual/thermal",
+  "/sys/firmware",
+  "/sys/fs/selinux",
+];
+
+/** Visible, never writable, whoever asks: settings of the whole machine. */
+export const readonlyPaths: readonly string[] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/mtrr", "/proc/sys"];

@@ -1,0 +1,102 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Capabilities } from "../contract/sandbox.ts";
+import { createResolver } from "./resolver.ts";
+import type { Finding, Runtime } from "./runtime.ts";
+import { createRuntimeSet } from "./runtime-set.ts";
+
+interface Scripted {
+  usable: boolean;
+  isolation?: number;
+  findings?: Finding[];
+}
+
+describe("the resolver", () => {
+  let stateDir: string;
+  let probes: string[];
+  let time: number;
+  beforeEach(async () => {
+    stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
+    probes = [];
+    time = Date.now();
+  });
+  afterEach(() => rm(stateDir, { recursive: true }));
+
+  /** Only what the resolver asks of a runtime: its probe and its capabilities. */
+  function scripted(name: string, script: Scripted): Runtime {
+    const runtime: Pick<Runtime, "name" | "probe" | "capabilities"> = {
+      name,
+      async probe() {
+        probes.push(name);
+        return { usable: script.usable, startMs: script.usable ? 1 : null, findings: script.findings ?? [] };
+      },
+      capabilities: async () => ({ isolation: script.isolation ?? 1 }) as Capabilities,
+    };
+    return runtime as Runtime;
+  }
+  function resolverOf(scripts: Record<string, Scripted>, options: { fallbackRuntime?: string; path?: string } = {}) {
+    const factories = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, async () => scripted(name, script)]));
+    const runtimes = createRuntimeSet({ context: { stateDir, guestPath: "/nonexistent" }, factories });
+    return createResolver({ runtimes, stateDir, guestPath: "/nonexistent", path: "/usr/bin", now: () => time, ...options });
+  }
+
+  test("auto takes the first that is proven, and does not ask again soon", async () => {
+    const scripts = { oci: { usable: true }, docker: { usable: true } };
+    expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
+    expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
+    expect(probes).toEqual(["oci"]);
+  });
+  test("it asks again after a while, after a change of the machine, and when told to forget", async () => {
+    const scripts = { oci: { usable: true } };
+    await resolverOf(scripts).resolve("auto");
+    time += 2 * 60 * 60_000;
+    await resolverOf(scripts).resolve("auto");
+    expect(probes.length).toBe(2);
+    await writeFile(join(stateDir, "runc"), "");
+    await resolverOf(scripts, { path: stateDir }).resolve("auto");
+    expect(probes.length).toBe(3);
+    const resolver = resolverOf(scripts);
+    await resolver.forget();
+    await resolver.resolve("auto");
+    expect(probes.length).toBe(4);
+  });
+  test("a damaged memory is only forgotten", async () => {
+    await writeFile(join(stateDir, "probes.json"), '{"oci":{"usable":true}}');
+    expect((await resolverOf({ oci: { usable: false }, docker: { usable: true } }).resolve("auto")).name).toBe("docker");
+    expect(JSON.parse(await readFile(join(stateDir, "probes.json"), "utf8"))).toHaveProperty("docker");
+  });
+  test("a stronger one that was proven wins over one that comes first", async () => {
+    const resolver = resolverOf({ oci: { usable: true, isolation: 1 }, remote: { usable: true, isolation: 3 } });
+    await resolver.probe("oci");
+    await resolver.probe("remote");
+    expect((await resolver.resolve("auto")).name).toBe("remote");
+  });
+  test("auto never ends on the host; the error has every fix", async () => {
+    const findings: Finding[] = [{ level: "problem", text: "There is no runc.", fix: "apt-get install runc" }];
+    const resolver = resolverOf({ oci: { usable: false, findings }, host: { usable: true, isolation: 0 } });
+    await expect(resolver.resolve("auto")).rejects.toMatchObject({
+      code: "unavailable",
+      hint: expect.stringContaining("apt-get install runc"),
+    });
+    expect(probes).toEqual(["oci"]);
+  });
+  test("the fallback is tried last, and never is the host", async () => {
+    const scripts = { oci: { usable: false }, docker: { usable: true }, host: { usable: true } };
+    expect((await resolverOf(scripts, { fallbackRuntime: "docker" }).resolve("auto")).name).toBe("docker");
+    expect(probes).toEqual(["oci", "docker"]);
+    await expect(
+      resolverOf({ oci: { usable: false }, host: { usable: true } }, { fallbackRuntime: "host" }).resolve("auto"),
+    ).rejects.toMatchObject({
+      code: "unavailable",
+    });
+  });
+  test("a name is taken at its word; an unknown one is refused with the list", async () => {
+    const resolver = resolverOf({ oci: { usable: false }, host: { usable: true } });
+    expect((await resolver.resolve("host")).name).toBe("host");
+    expect(probes).toEqual([]);
+    await expect(resolver.resolve("podmann")).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("oci, host") });
+    await expect(resolver.resolve("__proto__")).rejects.toMatchObject({ code: "invalid" });
+  });
+});

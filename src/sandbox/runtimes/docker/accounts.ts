@@ -1,0 +1,42 @@
+import { homeInside, workspaceInside } from "./container-config.ts";
+import type { TarEntry } from "./tar-writer.ts";
+
+/** The account files of an image, null where it has none. */
+export interface AccountFiles {
+  passwd: string | null;
+  group: string | null;
+}
+
+const rootAccount = "root:x:0:0:root:/root:/bin/sh";
+const rootGroup = "root:x:0:";
+
+/** What is put into a sandbox before it starts: the account of the work, its home, and the workspace. */
+export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): TarEntry[] {
+  const { files, workUid, sudo } = options;
+  const root = { uid: 0, gid: 0 };
+  const own = { uid: workUid, gid: workUid };
+  return [
+    { name: "etc/passwd", kind: "file", mode: 0o644, ...root, content: passwdWith(files.passwd, workUid) },
+    { name: "etc/group", kind: "file", mode: 0o644, ...root, content: groupWith(files.group, workUid) },
+    { name: homeInside.slice(1), kind: "directory", mode: 0o755, ...own },
+    { name: workspaceInside.slice(1), kind: "directory", mode: 0o755, ...own },
+    ...(sudo ? [{ name: "usr/local/bin/sudo", kind: "link" as const, mode: 0o777, ...root, linkTarget: "/.caisson/guest" }] : []),
+  ];
+}
+
+function passwdWith(passwd: string | null, uid: number): string {
+  return withLine(passwd ?? rootAccount, `user:x:${uid}:${uid}:Sandbox:${homeInside}:/bin/sh`, uid);
+}
+
+function groupWith(group: string | null, gid: number): string {
+  return withLine(group ?? rootGroup, `user:x:${gid}:`, gid);
+}
+
+/** The image's own line for the name or the id gives way, so that neither is ambiguous. */
+function withLine(text: string, line: string, id: number): string {
+  const kept = text.split("\n").filter((each) => {
+    const [name, , number] = each.split(":");
+    return each !== "" && name !== "user" && number !== String(id);
+  });
+  return `${[...kept, line].join("\n")}\n`;
+}

@@ -1,0 +1,152 @@
+import { readdirSync } from "node:fs";
+
+/** The names of the sandbox's user and machine; the guest's defaults agree with them. */
+export const sandboxUser = { name: "user", uid: 1000, gid: 1000, home: "/home/user" } as const;
+export const sandboxHostname = "caisson";
+
+export interface GeneratedFile {
+  path: string;
+  mode: number;
+  content: string;
+}
+
+/** One path of the host's /etc that is copied, as it is needed and holds no secret. Only what everybody may read is copied. */
+export interface EtcCopy {
+  path: string;
+  why: string;
+  /** Names below it that are left out. */
+  except?: RegExp;
+}
+
+const fixedCopies: readonly EtcCopy[] = [
+  { path: "/etc/ld.so.cache", why: "programs find their libraries" },
+  { path: "/etc/ld.so.conf", why: "programs find their libraries" },
+  { path: "/etc/ld.so.conf.d", why: "programs find their libraries" },
+  { path: "/etc/alternatives", why: "names such as java and editor lead to programs through it" },
+  { path: "/etc/ssl/certs", why: "certificates of public authorities" },
+  { path: "/etc/ssl/openssl.cnf", why: "openssl's defaults" },
+  { path: "/etc/pki/tls/certs", why: "certificates of public authorities", except: /\.key$|^localhost/ },
+  { path: "/etc/pki/tls/openssl.cnf", why: "openssl's defaults" },
+  { path: "/etc/pki/ca-trust/extracted", why: "certificates of public authorities" },
+  { path: "/etc/pki/java", why: "certificates of public authorities for Java" },
+  { path: "/etc/crypto-policies", why: "which ciphers libraries may use" },
+  { path: "/etc/localtime", why: "the time zone" },
+  { path: "/etc/timezone", why: "the time zone" },
+  { path: "/etc/locale.alias", why: "names of languages" },
+  { path: "/etc/locale.conf", why: "names of languages" },
+  { path: "/etc/mime.types", why: "kinds of files by their name" },
+  { path: "/etc/magic", why: "kinds of files by their content" },
+  { path: "/etc/magic.mime", why: "kinds of files by their content" },
+  { path: "/etc/protocols", why: "names of protocols" },
+  { path: "/etc/services", why: "names of ports" },
+  { path: "/etc/rpc", why: "names of services" },
+  { path: "/etc/networks", why: "names of networks" },
+  { path: "/etc/ethertypes", why: "names of protocols" },
+  { path: "/etc/gai.conf", why: "the order of addresses" },
+  { path: "/etc/os-release", why: "which distribution this is" },
+  { path: "/etc/lsb-release", why: "which distribution this is" },
+  { path: "/etc/debian_version", why: "which distribution this is" },
+  { path: "/etc/redhat-release", why: "which distribution this is" },
+  { path: "/etc/inputrc", why: "keys of the command line" },
+  { path: "/etc/terminfo", why: "kinds of terminals" },
+  { path: "/etc/fonts", why: "programs that draw text find fonts" },
+  { path: "/etc/perl", why: "Perl's own settings" },
+  { path: "/etc/maven/m2.conf", why: "Maven starts with it; its settings.xml, which may hold passwords, stays out" },
+  { path: "/etc/maven/logging", why: "Maven starts with it" },
+  { path: "/etc/dotnet/install_location", why: ".NET programs find their runtime" },
+  { path: "/etc/ImageMagick-6", why: "ImageMagick's limits" },
+  { path: "/etc/ImageMagick-7", why: "ImageMagick's limits" },
+];
+
+const versionedCopies: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
+  { pattern: /^(?:\.java|java|java-[\w.-]+)$/, why: "Java's own settings", except: /password|\.prefs/ },
+  { pattern: /^python[\d.]+$/, why: "Python's own settings" },
+  { pattern: /^php$/, why: "which extensions PHP loads", except: /^(?:php\.ini|fpm|apache2|cgi)$/ },
+  { pattern: /^R$/, why: "R's own settings" },
+];
+
+/** What of the host's /etc is copied, of which only what exists matters. */
+export function etcCopies(etc = "/etc"): EtcCopy[] {
+  const versioned = readdirSync(etc)
+    .sort()
+    .flatMap((name) => {
+      const known = versionedCopies.find(({ pattern }) => pattern.test(name));
+      if (known === undefined) return [];
+      return [{ path: `/etc/${name}`, why: known.why, ...(known.except === undefined ? {} : { except: known.except }) }];
+    });
+  return [...fixedCopies, ...versioned];
+}
+
+/** The files of /etc that say who and where we are: of our own making, so that nothing of the host shows. */
+export function etcGenerated(options: { shell: string }): GeneratedFile[] {
+  const { shell } = options;
+  const file = (path: string, ...lines: string[]) => ({ path, mode: 0o644, content: `${lines.join("\n")}\n` });
+  return [
+    file("/etc/passwd", ...passwdLines(shell)),
+    file("/etc/group", ...groupLines),
+    file(
+      "/etc/nsswitch.conf",
+      ...["passwd", "group", "shadow", "hosts", "networks", "protocols", "services", "ethers", "rpc"].map((name) => `${name}: files`),
+    ),
+    file("/etc/hostname", sandboxHostname),
+    file("/etc/hosts", `127.0.0.1 localhost ${sandboxHostname}`, `::1 localhost ip6-localhost ip6-loopback`),
+    file("/etc/host.conf", "multi on"),
+    file("/etc/resolv.conf", "# No name server: the sandbox has no network of its own."),
+    file("/etc/shells", "/bin/sh", ...(shell === "/bin/sh" ? [] : [shell])),
+    file("/etc/profile", ...profileLines),
+    file("/etc/bash.bashrc", ...bashrcLines),
+    file("/etc/bashrc", ...bashrcLines),
+    file("/etc/fstab", "# Mounts are the host's."),
+  ];
+}
+
+/** Name, uid, gid: the same on all distributions that matter; programs look some of them up by name. */
+const systemUsers: readonly (readonly [string, number, number])[] = [
+  ["daemon", 1, 1],
+  ["bin", 2, 2],
+  ["sys", 3, 3],
+  ["games", 5, 60],
+  ["man", 6, 12],
+  ["lp", 7, 7],
+  ["mail", 8, 8],
+  ["news", 9, 9],
+  ["www-data", 33, 33],
+  ["backup", 34, 34],
+];
+const systemGroups: readonly (readonly [string, number])[] = [
+  ["adm", 4],
+  ["tty", 5],
+  ["disk", 6],
+  ["kmem", 15],
+  ["utmp", 43],
+  ["video", 44],
+  ["staff", 50],
+  ["users", 100],
+];
+
+function passwdLines(shell: string): string[] {
+  const { name, uid, gid, home } = sandboxUser;
+  return [
+    `root:x:0:0:root:/root:${shell}`,
+    ...systemUsers.map(([system, id, group]) => `${system}:x:${id}:${group}:${system}:/nonexistent:/usr/sbin/nologin`),
+    `${name}:x:${uid}:${gid}:${name}:${home}:${shell}`,
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin",
+  ];
+}
+
+const groupLines: readonly string[] = [
+  "root:x:0:",
+  ...systemUsers.map(([name, , gid]) => `${name}:x:${gid}:`),
+  ...systemGroups.map(([name, gid]) => `${name}:x:${gid}:`),
+  `${sandboxUser.name}:x:${sandboxUser.gid}:`,
+  "nogroup:x:65534:",
+];
+
+/** A login shell must not lose the toolchains, so PATH stays as it was given. */
+const profileLines = [
+  'if [ -z "$PATH" ]; then export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; fi',
+  "umask 022",
+  'if [ -n "$BASH_VERSION" ] && [ -r /etc/bash.bashrc ]; then . /etc/bash.bashrc; fi',
+];
+
+const bashrcLines = ['case "$-" in *i*) ;; *) return ;; esac', "PS1='\\u@\\h:\\w\\$ '", "shopt -s checkwinsize"];

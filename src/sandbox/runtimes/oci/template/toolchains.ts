@@ -1,0 +1,287 @@
+import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { join, relative } from "node:path";
+
+/** More versions or tools than this in one toolchain folder are left out. */
+const TOOLS_MAX = 32;
+const SETTINGS_BYTES_MAX = 64 * 1024;
+
+/** What one known layout of a toolchain in the user's home makes visible inside, at the same absolute paths. */
+export interface Toolchain {
+  name: string;
+  /** Folders and files mounted read-only. */
+  mounts: string[];
+  /** Goes into PATH inside, in this order. */
+  path: string[];
+  /** Paths below the mounts that are covered, as they may hold credentials. */
+  hidden?: string[];
+  env?: Record<string, string>;
+  /** Small files written anew instead of the user's own. */
+  files?: { path: string; content: string }[];
+  /** For the doctor: what was left out. */
+  note?: string;
+}
+
+type Layout = (rest: string, home: string) => Toolchain | null;
+
+/**
+ * The toolchain that a folder on PATH belongs to, or null when its layout is not known. Both paths are free of links. Only known layouts are
+ * admitted, and of each only the folders that hold programs: never the folder above, where such tools keep tokens.
+ */
+export function toolchainAt(folder: string, home: string): Toolchain | null {
+  const rest = relative(home, folder);
+  if (rest === "" || rest.startsWith("..") || rest.startsWith("/")) return null;
+  for (const layout of layouts) {
+    const found = layout(rest, home);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+const layouts: readonly Layout[] = [cargo, shimmed, node, volta, mise, asdf, go, sdkman, bun, deno, localBin];
+
+function cargo(rest: string, home: string): Toolchain | null {
+  if (rest !== ".cargo/bin") return null;
+  const rustup = join(home, ".rustup");
+  const found: Toolchain = { name: "cargo", mounts: [join(home, rest)], path: [join(home, rest)] };
+  if (!isFolder(join(rustup, "toolchains"))) return found;
+  // The user's own settings list folders of theirs, so only the default toolchain is carried over.
+  const chosen = /^default_toolchain\s*=\s*"([\w.+-]+)"/m.exec(readSmall(join(rustup, "settings.toml")))?.[1];
+  const settings = [
+    'version = "12"',
+    ...(chosen === undefined ? [] : [`default_toolchain = "${chosen}"`]),
+    'profile = "minimal"',
+    "",
+    "[overrides]",
+    "",
+  ];
+  return {
+    ...found,
+    name: "rustup and cargo",
+    mounts: [...found.mounts, join(rustup, "toolchains")],
+    env: { RUSTUP_HOME: rustup },
+    files: [{ path: join(rustup, "settings.toml"), content: settings.join("\n") }],
+  };
+}
+
+/** pyenv and its kin: shims are scripts that look for the version to use, so they need the tool and every version. */
+function shimmed(rest: string, home: string): Toolchain | null {
+  const name = /^\.(pyenv|rbenv|nodenv)\/(?:shims|bin)$/.exec(rest)?.[1];
+  if (name === undefined) return null;
+  const base = join(home, `.${name}`);
+  const versions = join(base, "versions");
+  const mounts = ["bin", "libexec", "shims", "versions", `${name}.d`].map((part) => join(base, part)).filter(isFolder);
+  const chosen = readSmall(join(base, "version"));
+  return {
+    name,
+    mounts,
+    path: [join(home, rest)],
+    // pip reads the settings of its installation, and an index there may carry a password.
+    hidden: children(versions).flatMap((version) => [
+      join(version, "pip.conf"),
+      join(version, "etc"),
+      ...children(join(version, "envs")).map((env) => join(env, "pip.conf")),
+    ]),
+    env: { [`${name.toUpperCase()}_ROOT`]: base },
+    files: /^[\w.\-/ \n]+$/.test(chosen) ? [{ path: join(base, "version"), content: chosen }] : [],
+  };
+}
+
+/** nvm and fnm: a Node prefix for each version. */
+function node(rest: string, home: string): Toolchain | null {
+  const nvm = /^(?:\.nvm|\.config\/nvm)\/versions\/(?:node|io\.js)\/[^/]+\/bin$/.test(rest);
+  const fnm = /^(?:\.local\/share\/fnm|\.fnm)\/node-versions\/[^/]+\/installation\/bin$/.test(rest);
+  if (!nvm && !fnm) return null;
+  return { name: nvm ? "nvm" : "fnm", ...nodePrefix(join(home, rest, "..")) };
+}
+
+/** Of a Node prefix, not `etc`, where npm's global settings and tokens lie. */
+function nodePrefix(prefix: string): Pick<Toolchain, "mounts" | "path" | "hidden"> {
+  return {
+    mounts: ["bin", "lib", "include"].map((part) => join(prefix, part)).filter(isFolder),
+    path: [join(prefix, "bin")],
+    hidden: [join(prefix, "lib/node_modules/npm/npmrc")],
+  };
+}
+
+/** Volta's shims want to write to its folder; the default Node is put on PATH before them. */
+function volta(rest: string, home: string): Toolchain | null {
+  if (rest !== ".volta/bin") return null;
+  const base = join(home, ".volta");
+  const platform = readSmall(join(base, "tools/user/platform.json"));
+  const version = /"runtime"\s*:\s*"(\d[\w.+-]*)"/.exec(platform)?.[1];
+  const prefix = version === undefined ? undefined : join(base, "tools/image/node", version);
+  if (prefix === undefined || !isFolder(prefix)) {
+    return { name: "volta", mounts: [], path: [], note: "Volta has no default Node, so nothing of it is visible." };
+  }
+  return { name: "volta", ...nodePrefix(prefix) };
+}
+
+/** mise's shims read the user's configuration, which may set secret variables; the installed tools themselves are put on PATH instead. */
+function mise(rest: string, home: string): Toolchain | null {
+  const base = /^(\.local\/share\/(?:mise|rtx))\/(?:shims$|installs\/)/.exec(rest)?.[1];
+  if (base === undefined) return null;
+  const installs = join(home, base, "installs");
+  const direct = /\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
+  if (direct?.[1] !== undefined && direct[2] !== undefined) {
+    return merge("mise", [installed(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
+  }
+  const found = children(installs).flatMap((tool) => {
+    const chosen = resolveWithin(join(tool, "latest"), installs) ?? newest(tool);
+    return chosen === undefined ? [] : [installed(tool.slice(installs.length + 1), chosen)];
+  });
+  return merge("mise", found);
+}
+
+/** asdf's shims need its plugins and the user's `~/.tool-versions`; the versions named there are put on PATH directly. */
+function asdf(rest: string, home: string): Toolchain | null {
+  const direct = /^\.asdf\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
+  const installs = join(home, ".asdf/installs");
+  if (direct?.[1] !== undefined && direct[2] !== undefined) {
+    return merge("asdf", [installed(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
+  }
+  if (rest !== ".asdf/shims") return null;
+  const wanted = new Map<string, string>();
+  for (const line of readSmall(join(home, ".tool-versions")).split("\n")) {
+    const [, tool, version] = /^([\w-]+)\s+([\w.+-]+)/.exec(line) ?? [];
+    if (tool !== undefined && version !== undefined) wanted.set(tool, version);
+  }
+  const found = children(installs).flatMap((tool) => {
+    const name = tool.slice(installs.length + 1);
+    const version = wanted.get(name);
+    const chosen = version !== undefined && isFolder(join(tool, version)) ? join(tool, version) : newest(tool);
+    return chosen === undefined ? [] : [installed(name, chosen)];
+  });
+  return merge("asdf", found);
+}
+
+/** One version of one tool in a manager's `installs`. */
+function installed(tool: string, folder: string): Omit<Toolchain, "name"> {
+  if (tool === "node" || tool === "nodejs") return nodePrefix(folder);
+  const bin = join(folder, "bin");
+  return {
+    mounts: [folder],
+    path: [isFolder(bin) ? bin : folder],
+    hidden: [join(folder, "pip.conf"), join(folder, "etc"), join(folder, "conf/settings.xml")],
+  };
+}
+
+function go(rest: string, home: string): Toolchain | null {
+  // Of GOPATH the programs only: the module cache next to them holds private sources.
+  if (rest === "go/bin") return { name: "go", mounts: [join(home, rest)], path: [join(home, rest)] };
+  const root = /^(sdk\/go[\w.]+|\.local\/go|\.go)\/bin$/.exec(rest)?.[1];
+  if (root === undefined || !isFile(join(home, root, "VERSION"))) return null;
+  return { name: "go", mounts: [join(home, root)], path: [join(home, rest)] };
+}
+
+function sdkman(rest: string, home: string): Toolchain | null {
+  const [, candidate, version] = /^\.sdkman\/candidates\/([^/]+)\/([^/]+)\/bin$/.exec(rest) ?? [];
+  if (candidate === undefined || version === undefined) return null;
+  const folder = join(home, ".sdkman/candidates", candidate, version);
+  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be covered: then all of it stays out.
+  const settings = readSmall(join(folder, "conf/settings.xml")).replace(/<!--[\s\S]*?-->/g, "");
+  if (/<(?:server|proxy|profile)\b/.test(settings)) {
+    return {
+      name: `sdkman ${candidate}`,
+      mounts: [],
+      path: [],
+      note: `Left out: ${join(folder, "conf/settings.xml")} may hold credentials.`,
+    };
+  }
+  return {
+    name: `sdkman ${candidate}`,
+    mounts: [folder],
+    path: [join(home, rest)],
+    ...(candidate === "java" ? { env: { JAVA_HOME: folder } } : {}),
+  };
+}
+
+function bun(rest: string, home: string): Toolchain | null {
+  if (rest !== ".bun/bin") return null;
+  const modules = join(home, ".bun/install/global/node_modules");
+  return { name: "bun", mounts: [join(home, rest), ...(isFolder(modules) ? [modules] : [])], path: [join(home, rest)] };
+}
+
+function deno(rest: string, home: string): Toolchain | null {
+  return rest === ".deno/bin" ? { name: "deno", mounts: [join(home, rest)], path: [join(home, rest)] } : null;
+}
+
+/** `~/.local/bin` collects scripts of the user's own, with whatever they hold: only these tools, and only as compiled programs. */
+function localBin(rest: string, home: string): Toolchain | null {
+  if (rest !== ".local/bin" && rest !== "bin") return null;
+  const known = ["uv", "uvx", "ruff", "just", "bun", "deno", "pnpm", "zig", "esbuild"];
+  const found = known.map((name) => join(home, rest, name)).filter(isElf);
+  if (found.length === 0)
+    return { name: rest, mounts: [], path: [], note: "Holds none of the compiled programs that are taken from there." };
+  return { name: "single programs", mounts: found, path: [join(home, rest)] };
+}
+
+function merge(name: string, parts: Omit<Toolchain, "name">[], path?: string[]): Toolchain {
+  return {
+    name,
+    mounts: parts.flatMap((part) => part.mounts),
+    path: path ?? parts.flatMap((part) => part.path),
+    hidden: parts.flatMap((part) => part.hidden ?? []),
+  };
+}
+
+function newest(folder: string): string | undefined {
+  return children(folder)
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+    .at(-1);
+}
+
+/** Real folders only: a link is another name for one of them, or leads away. */
+function children(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+    return entries.slice(0, TOOLS_MAX).map((entry) => join(folder, entry.name));
+  } catch {
+    return [];
+  }
+}
+
+function resolveWithin(path: string, folder: string): string | undefined {
+  try {
+    const real = realpathSync(path);
+    return real.startsWith(`${folder}/`) ? real : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isFolder(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function isElf(path: string): boolean {
+  return isFile(path) && readStart(path, 4).toString("latin1") === "\x7fELF";
+}
+
+/** The text of a small regular file, or nothing. */
+function readSmall(path: string): string {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function readStart(path: string, length: number): Buffer {
+  const buffer = Buffer.alloc(length);
+  try {
+    const fd = openSync(path, "r");
+    try {
+      readSync(fd, buffer, 0, length, 0);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return Buffer.alloc(0);
+  }
+  return buffer;
+}

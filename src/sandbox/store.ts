@@ -1,0 +1,247 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import { RuntimeName, SandboxId } from "../contract/ids.ts";
+import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+
+/** Who made a sandbox, so that anyone can tell whether that process still lives: a pid alone is reused. */
+export const Owner = z.object({ pid: z.int().positive(), startTicks: z.int().nonnegative(), bootId: z.string().min(1).max(64) });
+export type Owner = z.infer<typeof Owner>;
+
+/** What the host remembers of a sandbox. `owner: null` means that it is kept, or was released. */
+export const SandboxRecord = z.object({
+  id: SandboxId,
+  runtime: RuntimeName,
+  state: SandboxState,
+  createdAt: z.iso.datetime(),
+  spec: SandboxSpec,
+  limits: Limits,
+  warnings: z.array(z.string()),
+  owner: Owner.nullable(),
+  /** The runtime's own, as it likes. */
+  details: z.json(),
+});
+export type SandboxRecord = z.infer<typeof SandboxRecord>;
+
+export interface DamagedRecord {
+  id: SandboxId;
+  dir: string;
+  /** What is wrong with it, as a sentence. */
+  reason: string;
+}
+
+/** The folder of a sandbox holds its record and whatever its runtime puts there; it appears and disappears with the record. */
+export interface Store {
+  dir(id: SandboxId): string;
+  /** Atomic: a crash leaves the old record or the new one. The first write makes the folder, record included, in one step. */
+  write(record: SandboxRecord): Promise<void>;
+  /** Throws `not_found`, and `internal` for a record that cannot be understood. */
+  read(id: SandboxId): Promise<SandboxRecord>;
+  /** Every sandbox of every runtime. A damaged record is reported and hides nothing else. */
+  list(): Promise<{ records: SandboxRecord[]; damaged: DamagedRecord[] }>;
+  /** Removes the folder; the record goes last, so that an interrupted removal is found again. Idempotent. */
+  remove(id: SandboxId): Promise<void>;
+  newId(): SandboxId;
+  /** This process. */
+  ownerOf(): Owner;
+  ownerAlive(owner: Owner | null): boolean;
+}
+
+const RECORD_NAME = "sandbox.json";
+const RECORD_BYTES_MAX = 4 * 1024 * 1024;
+/** A folder being made (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never a sandbox. */
+const NEW_PREFIX = ".new-";
+const GONE_PREFIX = ".gone-";
+
+export function createStore(options: { stateDir: string }): Store {
+  const root = join(options.stateDir, "sandboxes");
+  const dir = (id: SandboxId) => {
+    if (!SandboxId.safeParse(id).success)
+      throw new CaissonError("invalid", `"${id}" is not a sandbox id`, { hint: "It looks like sb_k3v7q2m5x4ab." });
+    return join(root, id);
+  };
+  const ownerOf = () => (self ??= currentOwner());
+  let self: Owner | undefined;
+
+  const store: Store = {
+    dir,
+    newId: () => `sb_${randomName(12)}`,
+    ownerOf,
+    ownerAlive,
+    async write(record) {
+      const target = dir(record.id);
+      const text = `${JSON.stringify(SandboxRecord.parse(record), null, 1)}\n`;
+      if (await isDirectory(target)) {
+        await replaceFile(target, text);
+        return;
+      }
+      const { pid, startTicks } = ownerOf();
+      await mkdir(root, { recursive: true, mode: 0o700 });
+      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomName(8)}`);
+      await mkdir(fresh, { mode: 0o700 });
+      try {
+        await writeSynced(join(fresh, RECORD_NAME), text);
+        await rename(fresh, target);
+      } catch (error) {
+        await rm(fresh, { recursive: true, force: true });
+        throw error;
+      }
+    },
+    async read(id) {
+      const outcome = await readRecord(dir(id));
+      if (outcome.record !== undefined) return outcome.record;
+      if (outcome.missing) throw new CaissonError("not_found", `there is no sandbox ${id}`, { hint: "`caisson sandbox ls` lists them." });
+      throw new CaissonError("internal", `the record of sandbox ${id} is damaged: ${outcome.reason}`, {
+        hint: `\`caisson sandbox rm ${id}\` removes what is left of it.`,
+      });
+    },
+    async list() {
+      const records: SandboxRecord[] = [];
+      const damaged: DamagedRecord[] = [];
+      for (const name of await namesIn(root)) {
+        if (name.startsWith(GONE_PREFIX) || (name.startsWith(NEW_PREFIX) && !makerAlive(name, ownerOf().bootId))) {
+          await rm(join(root, name), { recursive: true, force: true });
+        }
+        if (!SandboxId.safeParse(name).success) continue;
+        const outcome = await readRecord(join(root, name));
+        if (outcome.record !== undefined) records.push(outcome.record);
+        // A folder that went away between the listing and the reading was removed by somebody else.
+        else if (await isDirectory(join(root, name))) damaged.push({ id: name, dir: join(root, name), reason: outcome.reason });
+      }
+      return { records, damaged };
+    },
+    async remove(id) {
+      const target = dir(id);
+      for (const name of await namesIn(target)) {
+        if (name !== RECORD_NAME) await rm(join(target, name), { recursive: true, force: true });
+      }
+      const gone = join(root, `${GONE_PREFIX}${id}-${randomName(8)}`);
+      try {
+        await rename(target, gone);
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return;
+        throw error;
+      }
+      await rm(gone, { recursive: true, force: true });
+    },
+  };
+  return store;
+}
+
+/** What a user sees of a record. */
+export function infoOf(record: SandboxRecord): SandboxInfo {
+  const { id, runtime, state, createdAt, spec, limits, warnings } = record;
+  const { template, workspace, network, allowRoot, keep, labels } = spec;
+  return { id, runtime, state, createdAt, template, workspace, limits, network, allowRoot, keep, labels, warnings };
+}
+
+/** True for a sandbox that died with its creator and is for `sweep` to remove. */
+export function isOrphan(record: SandboxRecord): boolean {
+  return record.owner !== null && !record.spec.keep && !ownerAlive(record.owner);
+}
+
+function currentOwner(): Owner {
+  return { pid: process.pid, startTicks: statOf(process.pid)?.startTicks ?? 0, bootId: bootId() };
+}
+
+function ownerAlive(owner: Owner | null): boolean {
+  if (owner === null || owner.bootId !== bootId()) return false;
+  const stat = statOf(owner.pid);
+  return stat !== null && stat.startTicks === owner.startTicks && stat.state !== "Z" && stat.state !== "X";
+}
+
+function makerAlive(name: string, currentBoot: string): boolean {
+  const [pid, ticks] = name.slice(NEW_PREFIX.length).split("-");
+  return ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: currentBoot });
+}
+
+/** State and start time from /proc; the command's name may contain anything, so it is read from the last parenthesis on. */
+function statOf(pid: number): { state: string; startTicks: number } | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const rest = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: rest[0] ?? "X", startTicks: Number(rest[19]) };
+  } catch {
+    return null;
+  }
+}
+
+let bootIdRead: string | undefined;
+function bootId(): string {
+  bootIdRead ??= readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+  return bootIdRead;
+}
+
+const base32 = "abcdefghijklmnopqrstuvwxyz234567";
+function randomName(length: number): string {
+  let name = "";
+  for (const byte of randomBytes(length)) name += base32[byte & 31];
+  return name;
+}
+
+type ReadOutcome = { record: SandboxRecord } | { record?: undefined; missing: boolean; reason: string };
+
+async function readRecord(dir: string): Promise<ReadOutcome> {
+  let text: string;
+  try {
+    const path = join(dir, RECORD_NAME);
+    const { size } = await lstat(path);
+    if (size > RECORD_BYTES_MAX) return { missing: false, reason: `${path} has ${size} bytes` };
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    return { missing: codeOf(error) === "ENOENT" && !(await isDirectory(dir)), reason: `${RECORD_NAME} cannot be read: ${codeOf(error)}` };
+  }
+  try {
+    const parsed = SandboxRecord.safeParse(JSON.parse(text));
+    if (!parsed.success) return { missing: false, reason: z.prettifyError(parsed.error) };
+    if (!dir.endsWith(`/${parsed.data.id}`)) return { missing: false, reason: `it names ${parsed.data.id}` };
+    return { record: parsed.data };
+  } catch {
+    return { missing: false, reason: `${RECORD_NAME} is not JSON` };
+  }
+}
+
+async function replaceFile(dir: string, text: string): Promise<void> {
+  const temporary = join(dir, `${RECORD_NAME}.${randomName(8)}.tmp`);
+  try {
+    await writeSynced(temporary, text);
+    await rename(temporary, join(dir, RECORD_NAME));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+async function writeSynced(path: string, text: string): Promise<void> {
+  const handle = await open(path, "wx", 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function namesIn(dir: string): Promise<string[]> {
+  try {
+    return await readdir(dir);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown";
+}

@@ -1,0 +1,64 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { expect, test } from "vitest";
+import { startDockerEngine, type TestEngine } from "./docker-engine-process.ts";
+import { processGone } from "./docker-remains.ts";
+import { startPodmanEngine } from "./podman-engine.ts";
+
+function run(engine: TestEngine, args: readonly string[]): string {
+  return execFileSync("docker", ["-H", `unix://${engine.socketPath}`, ...args], { encoding: "utf8" });
+}
+
+function leftovers(engine: TestEngine): string[] {
+  const folder = dirname(engine.socketPath);
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => line.includes(folder));
+  const cgroups = readdirSync("/sys/fs/cgroup").filter((name) => existsSync(`/sys/fs/cgroup/${name}/caisson-test-${folder.slice(-6)}`));
+  return [...mounts, ...cgroups, ...(existsSync(folder) ? [folder] : [])];
+}
+
+test("an engine of one's own starts, runs an image that nobody pulled, and leaves nothing", async () => {
+  const engine = await startDockerEngine();
+  try {
+    expect(run(engine, ["run", "--rm", "--network", "none", await engine.image("busybox"), "echo", "inside"])).toBe("inside\n");
+    const debian = [
+      "run",
+      "--rm",
+      "--network",
+      "none",
+      await engine.image("debian"),
+      "bash",
+      "-c",
+      "dpkg --version | head -1; python3 -c 'print(6*7)'",
+    ];
+    expect(run(engine, debian)).toContain("\n42\n");
+  } finally {
+    await engine.stop();
+  }
+  expect(leftovers(engine)).toEqual([]);
+});
+
+test("an engine that was killed, with a sandbox running, is cleaned up just as well", async () => {
+  const engine = await startDockerEngine();
+  try {
+    run(engine, ["run", "-d", "--network", "none", await engine.image("busybox"), "sleep", "1000"]);
+    process.kill(engine.pid, "SIGKILL");
+    await processGone(engine.pid);
+  } finally {
+    await engine.stop();
+  }
+  expect(leftovers(engine)).toEqual([]);
+});
+
+test("Podman's service does the same", async () => {
+  const engine = await startPodmanEngine();
+  try {
+    const args = ["run", "--rm", "--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096"];
+    expect(run(engine, [...args, await engine.image("busybox"), "echo", "inside"])).toBe("inside\n");
+  } finally {
+    await engine.stop();
+  }
+  expect(leftovers(engine)).toEqual([]);
+});

@@ -1,0 +1,48 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, inject } from "vitest";
+import {
+  attachEngine,
+  newEngineFolder,
+  readRecord,
+  startDockerEngine,
+  stopEngine,
+  type TestEngine,
+  withLock,
+} from "./docker-engine-process.ts";
+import { processLives } from "./docker-remains.ts";
+import { startPodmanEngine } from "./podman-engine.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The folder in which the run's shared engines live; made by docker-global-setup.ts. */
+    enginesFolder: string;
+  }
+}
+
+/** The run's shared engine, started when the first test asks for it; without docker-global-setup.ts, one for this file alone. */
+export async function useDockerEngine(): Promise<TestEngine> {
+  return useEngine("docker", startDockerEngine);
+}
+
+export async function usePodmanEngine(): Promise<TestEngine> {
+  return useEngine("podman", startPodmanEngine);
+}
+
+async function useEngine(kind: TestEngine["kind"], start: (options: { folder: string }) => Promise<TestEngine>): Promise<TestEngine> {
+  const shared = inject("enginesFolder") as string | undefined;
+  if (shared === undefined) {
+    const engine = await start({ folder: newEngineFolder() });
+    afterAll(() => engine.stop());
+    return engine;
+  }
+  const folder = join(shared, kind);
+  await withLock(join(shared, `${kind}.lock`), async () => {
+    const record = readRecord(folder);
+    if (record !== null && processLives(record.pid)) return;
+    if (existsSync(folder)) await stopEngine(folder);
+    mkdirSync(folder);
+    await start({ folder });
+  });
+  return attachEngine(folder);
+}

@@ -1,0 +1,13 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { newEngineFolder, stopSharedEngines, sweepEngines } from "./docker-engine-process.ts";
+
+/** Gives the run a folder for engines that tests start on demand (`useDockerEngine`), and stops those at the end. Costs nothing when no test asks. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await sweepEngines();
+  const folder = newEngineFolder();
+  writeFileSync(join(folder, "owner"), String(process.pid));
+  project.provide("enginesFolder", folder);
+  return () => stopSharedEngines(folder);
+}

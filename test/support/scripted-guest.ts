@@ -1,0 +1,128 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connectGuest, type GuestConnection } from "../../src/sandbox/guest/connection.ts";
+import { type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "../../src/sandbox/guest/fields.ts";
+import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
+
+/** One frame that the host sent. */
+export interface SeenFrame {
+  type: FrameName;
+  stream: number;
+  payload: Buffer;
+}
+
+/** The guest's side of one connection, for a test to play. */
+export interface ScriptedPeer {
+  readonly socket: Socket;
+  /** Everything the host sent after its HELLO. */
+  readonly seen: SeenFrame[];
+  send(type: FrameName, stream: number, payload?: Uint8Array): void;
+  sendFields<S extends Shape>(type: FrameName, stream: number, shape: S, values: Encodable<S>): void;
+  output(stream: number, descriptor: 1 | 2, offset: number, data: Uint8Array): void;
+  started(stream: number, ref: string, values?: Partial<Encodable<typeof shapes.STARTED>>): void;
+  ended(stream: number, values?: Partial<Encodable<typeof shapes.ENDED>>): void;
+  /** The next frame of that type which no earlier call got. */
+  next(type: FrameName): Promise<SeenFrame>;
+}
+
+export interface ScriptedGuest extends AsyncDisposable {
+  readonly socketPath: string;
+  /** A connection of the real client, and the other end of it. */
+  connect(): Promise<{ connection: GuestConnection; peer: ScriptedPeer }>;
+}
+
+export const scriptedWelcome: Encodable<typeof shapes.WELCOME> = {
+  version: 1,
+  guestVersion: "scripted",
+  bootId: Buffer.alloc(16, 7),
+  uid: 1000,
+  gid: 1000,
+  rootAllowed: false,
+};
+
+/** A server that speaks the protocol as a test tells it to, lies included. `onFrame` answers by itself where a test wants that. */
+export async function startScriptedGuest(
+  options: {
+    onFrame?: (peer: ScriptedPeer, frame: SeenFrame) => void;
+    onHello?: (peer: ScriptedPeer, hello: Decoded<typeof shapes.HELLO>) => void;
+  } = {},
+): Promise<ScriptedGuest> {
+  const folder = await mkdtemp(join(tmpdir(), "caisson-test-guest-"));
+  const socketPath = join(folder, "guest.sock");
+  const sockets = new Set<Socket>();
+  let arrived: ((peer: ScriptedPeer) => void) | null = null;
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => {});
+    arrived?.(peerOver(socket, options));
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  return {
+    socketPath,
+    async connect() {
+      const peer = new Promise<ScriptedPeer>((resolve) => {
+        arrived = resolve;
+      });
+      const connection = await connectGuest({ socketPath, timeoutMs: 5_000 });
+      return { connection, peer: await peer };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function peerOver(socket: Socket, options: NonNullable<Parameters<typeof startScriptedGuest>[0]>): ScriptedPeer {
+  const seen: SeenFrame[] = [];
+  const untaken: SeenFrame[] = [];
+  const waiting: { type: FrameName; resolve: (frame: SeenFrame) => void }[] = [];
+  const u64 = (value: number) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(value));
+    return bytes;
+  };
+  const peer: ScriptedPeer = {
+    socket,
+    seen,
+    send: (type, stream, payload) => void socket.write(encodeFrame(type, stream, payload)),
+    sendFields: (type, stream, shape, values) => void socket.write(encodeFields(type, stream, shape, values)),
+    output: (stream, descriptor, offset, data) =>
+      peer.send("OUTPUT", stream, Buffer.concat([Buffer.from([descriptor]), u64(offset), data])),
+    started: (stream, ref, values = {}) => peer.sendFields("STARTED", stream, shapes.STARTED, { ref, pid: 7, ...values }),
+    ended: (stream, values = {}) =>
+      peer.sendFields("ENDED", stream, shapes.ENDED, { kind: 1, exitCode: 0, stdoutBytes: 0, stderrBytes: 0, ...values }),
+    next(type) {
+      const at = untaken.findIndex((frame) => frame.type === type);
+      const found = at < 0 ? undefined : untaken.splice(at, 1)[0];
+      if (found !== undefined) return Promise.resolve(found);
+      return new Promise((resolve) => waiting.push({ type, resolve }));
+    },
+  };
+  const onFrame = (code: number, stream: number, payload: Buffer) => {
+    const frame: SeenFrame = { type: frameName(code) as FrameName, stream, payload: Buffer.from(payload) };
+    if (frame.type === "HELLO") {
+      const hello = decodeFields("HELLO", shapes.HELLO, payload);
+      if (options.onHello === undefined) peer.sendFields("WELCOME", 0, shapes.WELCOME, scriptedWelcome);
+      else options.onHello(peer, hello);
+      return;
+    }
+    seen.push(frame);
+    const at = waiting.findIndex(({ type }) => type === frame.type);
+    if (at < 0) untaken.push(frame);
+    else waiting.splice(at, 1)[0]?.resolve(frame);
+    options.onFrame?.(peer, frame);
+  };
+  const parser = createFrameParser({ receiver: "guest", onFrame });
+  socket.on("data", (chunk) => parser.push(chunk));
+  return peer;
+}
+
+/** The ref of a SPAWN or ATTACH that the host sent. */
+export function refOf(frame: SeenFrame): string {
+  return decodeFields(frame.type, shapes.ATTACH, frame.payload).ref;
+}

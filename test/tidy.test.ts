@@ -1,0 +1,97 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  childProcessOnlyInRuntimes,
+  deadLinks,
+  dependenciesDecided,
+  environmentOnlyInMain,
+  importDirections,
+  importsOf,
+  lengths,
+  mayImport,
+  names,
+  noMachinePaths,
+  runtimesApart,
+  type SourceFile,
+  type Violation,
+} from "./tidy/rules.ts";
+
+const root = join(import.meta.dirname, "..");
+const exists = (path: string) => existsSync(join(root, path));
+
+/** What git knows of, and what is new and not ignored. */
+function repository(): SourceFile[] {
+  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root, encoding: "utf8" });
+  return listed
+    .split("\0")
+    .filter((path) => path !== "" && exists(path) && statSync(join(root, path)).isFile() && statSync(join(root, path)).size < 2_000_000)
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
+const files = repository();
+// The rules and their bad examples name what they forbid.
+const notExamples = files.filter((file) => !file.path.startsWith("test/tidy"));
+
+const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[]; bad: SourceFile[] }> = {
+  "imports go in the direction of the table": {
+    rule: importDirections,
+    bad: [{ path: "src/contract/bad.ts", text: 'import { createStore } from "../sandbox/store.ts";' }],
+  },
+  "lazy imports go in the direction of the table, too": {
+    rule: importDirections,
+    bad: [{ path: "src/sandbox/bad.ts", text: 'const { run } = await import("../cli/run.ts");' }],
+  },
+  "a folder that the table does not know is refused": {
+    rule: importDirections,
+    bad: [{ path: "src/elsewhere/new.ts", text: "export {};" }],
+  },
+  "runtimes do not reach into each other": {
+    rule: runtimesApart,
+    bad: [{ path: "src/sandbox/runtimes/docker/bad.ts", text: 'import { x } from "../oci/runtime.ts";' }],
+  },
+  "the CLI does not reach into a runtime": {
+    rule: runtimesApart,
+    bad: [{ path: "src/cli/bad.ts", text: 'import { x } from "../sandbox/runtimes/oci/runtime.ts";' }],
+  },
+  "only runtimes start processes of the host": {
+    rule: childProcessOnlyInRuntimes,
+    bad: [{ path: "src/cli/bad.ts", text: 'import { spawn } from "node:child_process";' }],
+  },
+  "only the composition roots read the environment": {
+    rule: environmentOnlyInMain,
+    bad: [{ path: "src/sandbox/bad.ts", text: "const home = process.env.HOME;" }],
+  },
+  "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(401) }] },
+  "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(601) }] },
+  "file names say something": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
+  "file names are kebab-case": { rule: names, bad: [{ path: "src/lib/badName.ts", text: "" }] },
+  "links in pages lead somewhere": { rule: deadLinks(exists), bad: [{ path: "docs/bad.md", text: "[a](nowhere.md)" }] },
+  "each dependency is in an ADR": {
+    rule: dependenciesDecided,
+    bad: [
+      { path: "package.json", text: '{"dependencies":{"left-pad":"1"}}' },
+      { path: "docs/adr/0001.md", text: "zod" },
+    ],
+  },
+  "no path of somebody's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
+};
+
+describe("the repository is tidy", () => {
+  test.each(Object.entries(rules))("%s", (_name, { rule, bad }) => {
+    expect(rule(bad), "the rule sees a bad example").not.toEqual([]);
+    expect(rule(notExamples)).toEqual([]);
+  });
+
+  test("the rules saw the repository", () => {
+    for (const folder of Object.keys(mayImport).filter(exists)) {
+      expect(files.filter((file) => file.path.startsWith(`src/${folder}/`)).length, folder).toBeGreaterThan(1);
+    }
+    const sources = files.filter((file) => file.path.startsWith("src/"));
+    expect(sources.length).toBeGreaterThan(40);
+    expect(sources.flatMap(importsOf).length).toBeGreaterThan(100);
+    expect(files.filter((file) => file.path.endsWith(".md")).length).toBeGreaterThan(5);
+    expect(files.filter((file) => /^guest\/src\/.*\.c$/.test(file.path)).length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,155 @@
+import { dirname, join, normalize } from "node:path";
+
+/** One file of the repository, as the rules see it. */
+export interface SourceFile {
+  /** Relative to the root, with `/`. */
+  path: string;
+  text: string;
+}
+
+export interface Violation {
+  path: string;
+  what: string;
+}
+
+type Rule = (files: readonly SourceFile[]) => Violation[];
+
+/** Who may import whom: the folder below src/, and the folders it may reach. `sandbox` may reach itself, and so on. */
+export const mayImport: Readonly<Record<string, readonly string[]>> = {
+  contract: [],
+  lib: [],
+  sandbox: ["contract", "lib"],
+  // Its client is the local one for now: the sandboxes of this machine.
+  cli: ["contract", "lib", "sandbox"],
+};
+
+const TYPESCRIPT_LINES_MAX = 400;
+const C_LINES_MAX = 600;
+
+export const importDirections: Rule = (files) =>
+  files.flatMap((file) => {
+    const folder = folderOf(file.path);
+    if (folder === null || isTest(file.path)) return [];
+    const allowed = mayImport[folder];
+    if (allowed === undefined) return [{ path: file.path, what: `src/${folder} is not in the table of test/tidy/rules.ts` }];
+    return importsOf(file).flatMap((specifier) => {
+      if (!specifier.startsWith(".")) return [];
+      const target = normalize(join(dirname(file.path), specifier));
+      const targetFolder = folderOf(target);
+      if (targetFolder === folder || (targetFolder !== null && allowed.includes(targetFolder))) return [];
+      return [{ path: file.path, what: `src/${folder} may not import ${target}` }];
+    });
+  });
+
+/** A runtime is a folder of its own: nothing reaches into another's, and the CLI goes through the interfaces. */
+export const runtimesApart: Rule = (files) =>
+  files.flatMap((file) => {
+    if (isTest(file.path)) return [];
+    const own = runtimeOf(file.path);
+    return importsOf(file).flatMap((specifier) => {
+      const other = specifier.startsWith(".") ? runtimeOf(normalize(join(dirname(file.path), specifier))) : null;
+      if (other === null || other === own) return [];
+      if (own !== null) return [{ path: file.path, what: `the runtime ${own} reaches into the runtime ${other}` }];
+      return file.path.startsWith("src/cli/") || file.path.startsWith("src/lib/")
+        ? [{ path: file.path, what: `reaches into the runtime ${other}` }]
+        : [];
+    });
+  });
+
+export const childProcessOnlyInRuntimes: Rule = (files) =>
+  files.flatMap((file) => {
+    if (!file.path.startsWith("src/") || file.path.startsWith("src/sandbox/runtimes/") || isTest(file.path)) return [];
+    return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
+      ? [{ path: file.path, what: "only runtimes may start processes of the host" }]
+      : [];
+  });
+
+export const environmentOnlyInMain: Rule = (files) =>
+  files.flatMap((file) => {
+    const roots = ["src/main.ts", "src/index.ts"];
+    if (!file.path.startsWith("src/") || roots.includes(file.path) || isTest(file.path)) return [];
+    return /\bprocess\s*\.\s*env\b|\bimport\s*\{[^}]*\benv\b[^}]*\}\s*from\s*"node:process"/.test(withoutComments(file.text))
+      ? [{ path: file.path, what: "only src/main.ts and src/index.ts read the environment" }]
+      : [];
+  });
+
+export const lengths: Rule = (files) =>
+  files.flatMap((file) => {
+    const max = /\.[ch]$/.test(file.path) ? C_LINES_MAX : /\.(ts|js|mjs)$/.test(file.path) ? TYPESCRIPT_LINES_MAX : null;
+    const lines = file.text.split("\n").length - 1;
+    return max !== null && lines > max ? [{ path: file.path, what: `${lines} lines; at most ${max}` }] : [];
+  });
+
+export const names: Rule = (files) =>
+  files.flatMap(({ path }) => {
+    if (!/^(src|bench|test|guest|examples)\//.test(path)) return [];
+    const name = path.split("/").at(-1) ?? "";
+    const stem = name.replace(/\..*$/, "");
+    if (/^(utils?|helpers?|manager|common|types|misc)$/.test(stem) || /(^|-)(utils?|helpers?|manager)$/.test(stem)) {
+      return [{ path, what: "a name that says nothing" }];
+    }
+    return /\.(ts|c|h)$/.test(name) && !/^[a-z0-9.-]+$/.test(name) ? [{ path, what: "file names are kebab-case" }] : [];
+  });
+
+/** A relative link in a page must lead to a file that is there. */
+export function deadLinks(exists: (path: string) => boolean): Rule {
+  return (files) =>
+    files
+      .filter((file) => file.path.endsWith(".md"))
+      .flatMap((file) =>
+        [...file.text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = ""]) => {
+          if (/^[a-z]+:/.test(link) || link.startsWith("#")) return [];
+          const target = normalize(join(dirname(file.path), decodeURI(link.replace(/#.*$/, ""))));
+          return exists(target) ? [] : [{ path: file.path, what: `the link ${link} leads nowhere` }];
+        }),
+      );
+}
+
+/** A dependency that users install with us is a decision, and decisions are written down. */
+export const dependenciesDecided: Rule = (files) => {
+  const manifest = files.find((file) => file.path === "package.json");
+  const decisions = files.filter((file) => file.path.startsWith("docs/adr/")).map((file) => file.text);
+  const { dependencies = {} } = JSON.parse(manifest?.text ?? "{}") as { dependencies?: Record<string, string> };
+  return Object.keys(dependencies)
+    .filter((name) => !decisions.some((text) => text.includes(`\`${name}\``)))
+    .map((name) => ({ path: "package.json", what: `no ADR has a line for the dependency \`${name}\`` }));
+};
+
+/** The repository speaks of the product alone; where somebody happens to keep it is nobody's business. */
+export const noMachinePaths: Rule = (files) =>
+  files.flatMap((file) => {
+    if (file.path === "package-lock.json") return [];
+    const found =
+      /(?<![\w/])\/(?:work\/(?:main|shared)|home\/(?!user\b|\$|x\b|me\b|alice\b|bob\b|dev\b|someone\b|\.)[a-z][\w-]*\/|Users\/)[\w./-]*/.exec(
+        file.text,
+      );
+    return found === null ? [] : [{ path: file.path, what: `names a path of somebody's machine: ${found[0]}` }];
+  });
+
+/** Every module specifier of a file: import, export from, import(), import type. */
+export function importsOf(file: SourceFile): string[] {
+  if (!/\.(ts|js|mjs)$/.test(file.path)) return [];
+  const patterns = [
+    /\b(?:import|export)\b[^"';]*?\bfrom\s*"([^"]+)"/g,
+    /\bimport\s*"([^"]+)"/g,
+    /\bimport\s*\(\s*"([^"]+)"/g,
+    /\brequire\s*\(\s*"([^"]+)"/g,
+  ];
+  return patterns.flatMap((pattern) => [...file.text.matchAll(pattern)].map((match) => match[1] as string));
+}
+
+function withoutComments(text: string): string {
+  return text.replaceAll(/\/\*[\s\S]*?\*\//g, "").replaceAll(/(^|\s)\/\/.*$/gm, "");
+}
+
+function folderOf(path: string): string | null {
+  return /^src\/([^/]+)\//.exec(path)?.[1] ?? null;
+}
+
+function runtimeOf(path: string): string | null {
+  return /^src\/sandbox\/runtimes\/([^/]+)\//.exec(path)?.[1] ?? null;
+}
+
+function isTest(path: string): boolean {
+  return path.endsWith(".test.ts");
+}

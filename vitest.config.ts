@@ -1,0 +1,30 @@
+import { defineConfig } from "vitest/config";
+
+const notOurs = ["**/node_modules/**", "**/build/**"];
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["{src,test,bench,guest}/**/*.test.ts"],
+          exclude: [...notOurs, "**/*.e2e.test.ts"],
+          testTimeout: 10_000,
+        },
+      },
+      {
+        // Real runtimes, one file at a time: they measure and they count what is left behind.
+        test: {
+          name: "e2e",
+          include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
+          exclude: notOurs,
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
