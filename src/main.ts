@@ -47,8 +47,8 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
       },
       docker: async (context) => {
         const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
-        const host = variable("DOCKER_HOST");
-        return createDockerRuntime(context, host === undefined ? {} : { host });
+        const location = { host: variable("DOCKER_HOST"), runtimeDir: variable("XDG_RUNTIME_DIR"), defaultImage: config.dockerImage };
+        return createDockerRuntime(context, withoutUndefined(location));
       },
       host: async (context) => (await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context),
     },
@@ -72,6 +72,13 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     runtimes,
     resolver,
     onEvent: (listener) => void listeners.push(listener),
+  };
+}
+
+/** An option that is not set must be absent. */
+function withoutUndefined<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }
 

@@ -18,7 +18,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
     const variable = variables[name];
     return variable !== undefined && context.variable(variable) ? variable : (context.configFile ?? "default");
   };
-  const names = ["runtime", "fallbackRuntime", "ociRuntime", "image", "limits"] as const;
+  const names = ["runtime", "fallbackRuntime", "ociRuntime", "image", "dockerImage", "limits"] as const;
   const rows = names.map((name) => [name, shown(name), shown(name) === "–" ? "" : from(name)]);
   await context.stdout.write(
     table([["SETTING", "VALUE", "FROM"], ["stateDir", stateDir, context.variable("CAISSON_HOME") ? "CAISSON_HOME" : "default"], ...rows]),

@@ -12,6 +12,8 @@ export const Config = z.strictObject({
   fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never ends on the host").optional(),
   ociRuntime: z.string().min(1).optional(),
   image: z.string().min(1).optional(),
+  /** The engine's image that stands in for the machine's own toolchain with the docker runtime. */
+  dockerImage: z.string().min(1).optional(),
   limits: LimitsRequest.default({}),
 });
 export type Config = z.infer<typeof Config>;
@@ -22,6 +24,7 @@ export const configVariables = {
   fallbackRuntime: "CAISSON_FALLBACK_RUNTIME",
   ociRuntime: "CAISSON_OCI_RUNTIME",
   image: "CAISSON_IMAGE",
+  dockerImage: "CAISSON_DOCKER_IMAGE",
 } as const satisfies Partial<Record<keyof Config, string>>;
 
 const CONFIG_BYTES_MAX = 1024 * 1024;

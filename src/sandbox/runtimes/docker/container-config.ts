@@ -126,9 +126,7 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ReadonlyRootfs: false,
     CapDrop: ["ALL"],
     CapAdd: spec.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities,
-    SecurityOpt: ["no-new-privileges:true", `seccomp=${request.seccomp}`],
-    MaskedPaths: [...maskedPaths, ...spec.deniedPaths],
-    ReadonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
+    ...security(request),
     Mounts: mounts(request),
     Tmpfs: { "/tmp": `rw,exec,nosuid,nodev,mode=1777,size=${spec.tmpBytes}` },
     ShmSize: SHM_BYTES,
@@ -145,6 +143,18 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ...(limits.pids === null ? {} : { PidsLimit: limits.pids + GUEST_PIDS }),
     ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     ...(cgroupParent === null ? {} : { CgroupParent: cgroupParent }),
+  };
+}
+
+/** Podman passes over Docker's fields for hidden and fixed paths; it hides by an option, and fixes the usual ones by itself. */
+function security(request: ContainerRequest): HostConfig {
+  const { spec, facts, seccomp } = request;
+  const options = ["no-new-privileges:true", `seccomp=${seccomp}`];
+  if (facts.kind === "podman") return { SecurityOpt: [...options, `mask=${maskedPaths.join(":")}`] };
+  return {
+    SecurityOpt: options,
+    MaskedPaths: [...maskedPaths, ...spec.deniedPaths],
+    ReadonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
   };
 }
 

@@ -64,11 +64,14 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   const { spec, fork } = request;
   const engine = fork?.engine ?? (await scope.engine());
   const facts = await engine.facts();
-  const { reasons } = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const { reasons, paths } = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
     });
+  }
+  if (!paths && spec.readOnlyPaths.length + spec.deniedPaths.length > 0) {
+    throw new CaissonError("unsupported", "read-only and denied paths cannot be enforced here", { hint: reasons.paths ?? "" });
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
   const image =

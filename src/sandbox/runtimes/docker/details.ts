@@ -40,6 +40,11 @@ export function stateLabelOf(stateDir: string): string {
 const UID_MIN = 20_000;
 const UID_COUNT = 40_000;
 
+/** Whether a number that came with an image can be one of ours; a user of this machine it must not be. */
+export function isWorkUid(uid: number): boolean {
+  return Number.isInteger(uid) && uid >= UID_MIN && uid < UID_MIN + UID_COUNT;
+}
+
 /**
  * A uid that no other sandbox of ours runs its work as. The kernel counts a user's processes over the whole machine, so that
  * two sandboxes with one uid would share their limit.

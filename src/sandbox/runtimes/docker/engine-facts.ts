@@ -119,6 +119,8 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
   // Without the freezer of cgroup v2, a rootless engine has nothing to freeze with.
   const pause = !(facts.rootless && facts.cgroupVersion === "1");
   if (!pause) reasons.pause = "A rootless engine on cgroup v1 cannot freeze processes.";
+  const paths = facts.kind === "docker";
+  if (!paths) reasons.paths = "Podman's Docker-compatible interface cannot make paths read-only; use Docker or the oci runtime.";
   return {
     isolation: 1,
     sharesHostFilesystem: false,
@@ -129,7 +131,7 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
     rootUser: true,
     pause,
     snapshot: true,
-    paths: true,
+    paths,
     reattach: true,
     reasons,
   };

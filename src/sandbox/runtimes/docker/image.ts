@@ -1,7 +1,9 @@
+import type { ImageInfo } from "dockerode";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { EnvName, type Template } from "../../../contract/sandbox.ts";
 import { labels } from "./container-config.ts";
+import { isWorkUid } from "./details.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 
@@ -49,9 +51,14 @@ export async function findImage(options: {
 
 /** The id of a snapshot's image; null when there is none. */
 export async function snapshotImage(options: { engine: Engine; id: string; stateLabel: string }): Promise<string | null> {
-  const filters = { label: [`${labels.snapshot}=${options.id}`, `${labels.state}=${options.stateLabel}`] };
-  const images = await options.engine.call("looking for a snapshot", (docker) => docker.listImages({ filters: JSON.stringify(filters) }));
-  return images[0]?.Id ?? null;
+  const images = await imagesOf(options);
+  return images.find(({ Labels }) => Labels?.[labels.snapshot] === options.id)?.Id ?? null;
+}
+
+/** All images made here for one state folder. Asked for by one label only: Podman finds nothing by two. */
+export async function imagesOf(options: { engine: Engine; stateLabel: string }): Promise<ImageInfo[]> {
+  const filters = JSON.stringify({ label: [`${labels.state}=${options.stateLabel}`] });
+  return options.engine.call("listing snapshots", (docker) => docker.listImages({ filters }));
 }
 
 export async function inspectImage(engine: Engine, reference: string): Promise<EngineImage> {
@@ -71,7 +78,7 @@ export async function inspectImage(engine: Engine, reference: string): Promise<E
   );
   if (described.Os !== "linux") throw new CaissonError("invalid", `the image ${reference} is for ${described.Os}, not for Linux`);
   const uid = Number(described.Config?.Labels?.[labels.workUid]);
-  return { id: described.Id, env: envOf(described.Config?.Env ?? []), workUid: Number.isInteger(uid) && uid > 0 ? uid : null };
+  return { id: described.Id, env: envOf(described.Config?.Env ?? []), workUid: isWorkUid(uid) ? uid : null };
 }
 
 function missing(engine: Engine, reference: string): CaissonError {
@@ -81,13 +88,14 @@ function missing(engine: Engine, reference: string): CaissonError {
   });
 }
 
-/** The image's variables; what is not one is left out. */
+/** The image's variables; what is not one is left out, and so is what depends on the user, who is not the image's. */
+const notTaken = new Set(["HOME", "USER", "LOGNAME", "__proto__"]);
 function envOf(lines: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {};
   for (const line of lines) {
     const at = line.indexOf("=");
     const name = line.slice(0, at);
-    if (at > 0 && EnvName.safeParse(name).success && name !== "__proto__") env[name] = line.slice(at + 1);
+    if (at > 0 && EnvName.safeParse(name).success && !notTaken.has(name)) env[name] = line.slice(at + 1);
   }
   return env;
 }

@@ -5,7 +5,7 @@ import type { SnapshotInfo } from "../../runtime.ts";
 import { containerName, labels } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
-import { snapshotImage } from "./image.ts";
+import { imagesOf, snapshotImage } from "./image.ts";
 
 const repository = "caisson-snapshot";
 const forkRepository = "caisson-fork";
@@ -28,7 +28,7 @@ export async function commitSnapshot(options: Commit & { name: string | null }):
   await commit(options, {
     repository,
     tag: snapshot,
-    own: { [labels.snapshot]: snapshot, [labels.sandbox]: id, ...(name !== null && { [labels.name]: name }) },
+    own: { [labels.snapshot]: snapshot, [labels.sandbox]: id, ...(name !== null && { [labels.name]: encodeName(name) }) },
   });
   return snapshot;
 }
@@ -57,15 +57,13 @@ async function commit(options: Commit, image: { repository: string; tag: string;
 }
 
 export async function listSnapshots(options: { engine: Engine; stateLabel: string }): Promise<SnapshotInfo[]> {
-  const { engine, stateLabel } = options;
-  const filters = JSON.stringify({ label: [labels.snapshot, `${labels.state}=${stateLabel}`] });
-  const images = await engine.call("listing snapshots", (docker) => docker.listImages({ filters }));
+  const { engine } = options;
   const found: SnapshotInfo[] = [];
-  for (const image of images) {
+  for (const image of await imagesOf(options)) {
     const id = SnapshotId.safeParse(image.Labels?.[labels.snapshot]);
     const sandbox = SandboxId.safeParse(image.Labels?.[labels.sandbox]);
     if (!id.success || !sandbox.success) continue;
-    const name = image.Labels?.[labels.name] ?? "";
+    const name = decodeName(image.Labels?.[labels.name] ?? "");
     const createdAt = new Date(image.Created * 1000).toISOString();
     found.push({ id: id.data, name: name === "" ? null : name, sandbox: sandbox.data, createdAt, bytes: await ownBytes(engine, image.Id) });
   }
@@ -96,6 +94,10 @@ export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; 
     throw engineError(error, { what: `removing snapshot ${id}`, socketPath: engine.socketPath });
   }
 }
+
+/** A label travels in a Dockerfile's syntax, where a name's quotes and dollars would mean something. */
+const encodeName = (name: string) => Buffer.from(name).toString("base64url");
+const decodeName = (label: string) => Buffer.from(label, "base64url").toString();
 
 const base32 = "abcdefghijklmnopqrstuvwxyz234567";
 function newSnapshotId(): SnapshotId {

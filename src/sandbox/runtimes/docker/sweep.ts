@@ -4,6 +4,7 @@ import { isOrphan, type SandboxRecord } from "../../store.ts";
 import { containerName, labels } from "./container-config.ts";
 import { runtimeName } from "./details.ts";
 import type { Engine } from "./engine.ts";
+import { imagesOf } from "./image.ts";
 import { removeContainer, removeImage, removeSandbox } from "./remove-sandbox.ts";
 import type { Scope } from "./scope.ts";
 
@@ -29,13 +30,9 @@ function isLeft(scope: Scope, record: SandboxRecord): boolean {
 
 /** What bears our label without a record: the state folder was deleted, or restored from a copy. */
 async function removeUnrecorded(scope: Scope, engine: Engine, removed: Set<SandboxId>): Promise<void> {
-  const ours = `${labels.state}=${scope.stateLabel}`;
-  const [containers, images] = await engine.call("looking for what was left", (docker) =>
-    Promise.all([
-      docker.listContainers({ all: true, filters: { label: [ours, labels.sandbox] } }),
-      docker.listImages({ filters: JSON.stringify({ label: [ours, labels.onlyFor] }) }),
-    ]),
-  );
+  const filters = { label: [`${labels.state}=${scope.stateLabel}`] };
+  const containers = await engine.call("looking for what was left", (docker) => docker.listContainers({ all: true, filters }));
+  const images = await imagesOf({ engine, stateLabel: scope.stateLabel });
   // The record is written before the engine is asked, so what is here and unrecorded now was left.
   for (const { Labels } of containers) {
     const id = SandboxId.safeParse(Labels[labels.sandbox]);

@@ -1,0 +1,141 @@
+/* Which frame goes where. */
+#include <stdio.h>
+#include <string.h>
+
+#include "guest.h"
+
+static bool token_matches(const struct guest *guest, const uint8_t *payload, size_t length) {
+  if (guest->token == NULL) return true;
+  struct field field;
+  if (!field_find(payload, length, 2, &field) || field.length != guest->token_length) return false;
+  /* Every byte is looked at, so that the time taken says nothing about where the first difference is. */
+  uint8_t difference = 0;
+  for (uint32_t i = 0; i < field.length; i++) difference |= (uint8_t)(field.data[i] ^ (uint8_t)guest->token[i]);
+  return difference == 0;
+}
+
+static bool hello(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  struct guest *guest = connection->guest;
+  uint64_t version;
+  if (header->type != FRAME_HELLO || header->stream != 0 || connection->greeted) return false;
+  if (!fields_valid(payload, header->length) || !field_find_u64(payload, header->length, 1, 0, &version)) return false;
+  if (version != PROTOCOL_VERSION) {
+    reply_error(connection, 0, ERR_UNSUPPORTED, 0, "this guest speaks version %d", PROTOCOL_VERSION);
+    connection->closing = true;
+    return true;
+  }
+  if (!token_matches(guest, payload, header->length)) {
+    reply_error(connection, 0, ERR_DENIED, 0, "wrong token");
+    connection->closing = true;
+    return true;
+  }
+  connection->greeted = true;
+  struct frame_writer *out = &connection->out;
+  frame_begin(out, FRAME_WELCOME, 0);
+  frame_field_u64(out, 1, PROTOCOL_VERSION);
+  frame_field_text(out, 2, GUEST_VERSION);
+  frame_field(out, 3, guest->boot_id, sizeof guest->boot_id);
+  frame_field_u64(out, 4, guest->uid);
+  frame_field_u64(out, 5, guest->gid);
+  frame_field_u64(out, 6, guest->allow_root);
+  frame_end(out);
+  connection_touch(connection);
+  return true;
+}
+
+/* A frame that belongs to an open stream. */
+static bool continued(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  struct stream *stream = stream_find(connection, header->stream);
+  if (stream == NULL) return true; /* it just closed; the two crossed */
+  switch (stream->kind) {
+    case STREAM_FILE:
+      return relay_frame(stream, header, payload);
+    case STREAM_PORT:
+      return port_frame(stream, header, payload);
+    case STREAM_WAITS:
+      if (header->type == FRAME_CANCEL) stream_remove(stream);
+      return true;
+    case STREAM_PROCESS:
+      break;
+  }
+  struct process *process = stream->process;
+  switch (header->type) {
+    case FRAME_ACK:
+      return output_ack(process, payload, header->length);
+    case FRAME_STDIN:
+      return stream->closed || input_data(process, payload, header->length);
+    case FRAME_STDIN_END:
+      return stream->closed || input_end(process, payload, header->length);
+    case FRAME_RESIZE:
+      return fields_valid(payload, header->length) && frame_resize(stream, payload, header->length);
+    case FRAME_CANCEL:
+      process_detach(process);
+      return true;
+    default:
+      return true;
+  }
+}
+
+static bool request(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  switch (header->type) {
+    case FRAME_SPAWN:
+      return request_spawn(connection, header, payload);
+    case FRAME_ATTACH:
+      return request_attach(connection, header, payload);
+    case FRAME_SIGNAL:
+      return request_signal(connection, header, payload);
+    case FRAME_FORGET:
+      return request_forget(connection, header, payload);
+    case FRAME_KILL:
+      return request_kill(connection, header, payload);
+    case FRAME_LIST:
+      return request_list(connection, header);
+    case FRAME_CONNECT:
+      return request_connect(connection, header, payload);
+    case FRAME_LISTENERS:
+      return request_listeners(connection, header);
+    case FRAME_SHUTDOWN: {
+      uint64_t grace_ms;
+      if (!field_find_u64(payload, header->length, 1, 0, &grace_ms)) return false;
+      struct stream *stream = stream_open(connection, header->stream, STREAM_WAITS);
+      if (stream) shutdown_begin(connection->guest, stream, grace_ms);
+      return true;
+    }
+    default:
+      return request_file(connection, header, payload);
+  }
+}
+
+bool dispatch(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  if (!connection->greeted || header->type == FRAME_HELLO) return hello(connection, header, payload);
+  switch (header->type) {
+    case FRAME_PING:
+      if (header->length > 64) return false;
+      frame_begin(&connection->out, FRAME_PONG, header->stream);
+      frame_raw(&connection->out, payload, header->length);
+      frame_end(&connection->out);
+      connection_touch(connection);
+      return true;
+    case FRAME_DATA:
+    case FRAME_END:
+    case FRAME_CREDIT:
+    case FRAME_CANCEL:
+    case FRAME_ACK:
+    case FRAME_STDIN:
+    case FRAME_STDIN_END:
+    case FRAME_RESIZE:
+      return continued(connection, header, payload);
+    default:
+      break;
+  }
+  /* The rest open a stream: the host's ids are odd, and one cannot be opened twice. */
+  if ((header->stream & 1) == 0 || !fields_valid(payload, header->length)) return false;
+  struct stream *stream = stream_find(connection, header->stream);
+  if (stream && !stream->closed) return false;
+  if (stream) stream_remove(stream);
+  if (connection->stream_count >= STREAMS_MAX) {
+    reply_error(connection, header->stream, ERR_BUSY, 0, "too many streams (%d)", STREAMS_MAX);
+    return true;
+  }
+  return request(connection, header, payload);
+}

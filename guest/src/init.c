@@ -1,0 +1,202 @@
+/* Process 1: start, the loop, the signals, the heartbeat. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "guest.h"
+#include "options.h"
+#include "privilege.h"
+
+static void on_listener(struct source *source, uint32_t events) {
+  (void)events;
+  struct guest *guest = container_of(source, struct guest, listener);
+  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd >= 0) connection_accept(guest, fd);
+}
+
+static void reap(struct guest *guest) {
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    spawner_reaped(guest, pid, status);
+  }
+}
+
+static void on_signal(struct source *source, uint32_t events) {
+  (void)events;
+  struct guest *guest = container_of(source, struct guest, signals);
+  struct signalfd_siginfo info;
+  while (read(source->fd, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) {
+      reap(guest);
+    } else if (guest->not_init || info.ssi_pid == 0) {
+      /* From outside: as process 1, a sender inside would have a pid here and is ignored. */
+      shutdown_begin(guest, NULL, 0);
+    }
+  }
+}
+
+static void on_heartbeat(struct timer *timer) {
+  struct guest *guest = container_of(timer, struct guest, heartbeat);
+  for (struct connection *c = guest->connections; c; c = c->next) {
+    if (!c->greeted || connection_busy(c)) continue;
+    frame_begin(&c->out, FRAME_HEARTBEAT, 0);
+    frame_field_u64(&c->out, 1, guest->loop.now - guest->started_at);
+    frame_field_u64(&c->out, 2, guest->running_count);
+    frame_field_u64(&c->out, 3, guest->loop.late);
+    frame_end(&c->out);
+    connection_touch(c);
+  }
+  guest->loop.late = 0;
+  output_trim_idle(guest);
+  spawner_trim_idle(guest);
+  timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
+}
+
+static int listen_at(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof address.sun_path) die("--listen-path is longer than %zu bytes", sizeof address.sun_path - 1);
+  strcpy(address.sun_path, path);
+  struct stat stat;
+  /* A guest that was killed leaves its socket behind. Nothing but a socket is ever removed. */
+  if (lstat(path, &stat) == 0 && S_ISSOCK(stat.st_mode)) unlink(path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) die_errno("socket");
+  mode_t before = umask(0177);
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) die_errno("cannot listen at %s", path);
+  umask(before);
+  if (listen(fd, 64) < 0) die_errno("cannot listen at %s", path);
+  return fd;
+}
+
+/* The token's page does not exist in forked processes: file workers have the sandbox's uid. */
+static void read_token(struct guest *guest, const char *path) {
+  enum { TOKEN_MAX = 4096 };
+  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) die_errno("cannot read the token %s", path);
+  char *page = mmap(NULL, TOKEN_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) die_errno("mmap");
+  if (madvise(page, TOKEN_MAX, MADV_DONTFORK) < 0) die_errno("madvise");
+  ssize_t got = read_full(fd, page, TOKEN_MAX);
+  while (got > 0 && page[got - 1] == '\n') got--;
+  if (got <= 0) die("the token %s is empty", path);
+  guest->token = page;
+  guest->token_length = (size_t)got;
+}
+
+static void reset_signals(void) {
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int open_signals(void) {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGINT);
+  sigprocmask(SIG_BLOCK, &wanted, NULL);
+  int fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) die_errno("signalfd");
+  return fd;
+}
+
+/* Four thousand processes have three descriptors each; commands get the limit that was set for them. */
+static void raise_nofile(struct guest *guest) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+  guest->nofile_soft = limit.rlim_cur;
+  guest->nofile_hard = limit.rlim_max;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Standard descriptors must exist, or a pipe could land on one of them. */
+static void fill_standard_fds(void) {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd < 3);
+  if (fd >= 0) close(fd);
+}
+
+static void set_up(struct guest *guest, const struct options *options) {
+  fill_standard_fds();
+  reset_signals();
+  umask(022);
+  hide_self();
+  prctl(PR_SET_NAME, "caisson-guest", 0, 0, 0);
+  if (guest->not_init) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  guest->started_at = now_ms();
+  if (getrandom(guest->boot_id, sizeof guest->boot_id, 0) != sizeof guest->boot_id) die_errno("getrandom");
+  raise_nofile(guest);
+  if (!guest->not_init) {
+    if (!limit_capabilities(guest_capabilities(guest->allow_root))) die_errno("cannot drop capabilities");
+    guest->root_caps = guest->allow_root ? root_capabilities() & held_capabilities() : 0;
+  }
+  loop_open(&guest->loop);
+  oom_open(guest);
+  int signals = open_signals();
+  int listener = options->listen_path ? listen_at(options->listen_path) : options->listen_fd;
+  for (size_t i = 0; i < guest->work_fd_count; i++) fcntl(guest->work_fds[i], F_SETFD, FD_CLOEXEC);
+  if (guest->oom_fd >= 0) fcntl(guest->oom_fd, F_SETFD, FD_CLOEXEC);
+  if (fcntl(listener, F_SETFD, FD_CLOEXEC) < 0) die_errno("--listen-fd %d", listener);
+  fcntl(listener, F_SETFL, O_NONBLOCK);
+  int is_listening = 0;
+  socklen_t size = sizeof is_listening;
+  if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) < 0 || !is_listening)
+    die("descriptor %d is not a listening socket", listener);
+
+  spawner_start(guest);
+  if (options->token_file) read_token(guest, options->token_file);
+  source_open(&guest->listener, listener, on_listener);
+  source_open(&guest->signals, signals, on_signal);
+  source_watch(&guest->loop, &guest->listener, EPOLLIN);
+  source_watch(&guest->loop, &guest->signals, EPOLLIN);
+  guest->sudo_listener.fd = -1;
+  if (guest->allow_root && !guest->not_init) sudo_listen(guest);
+  guest->heartbeat.fire = on_heartbeat;
+  timer_set(&guest->loop, &guest->heartbeat, guest->started_at + HEARTBEAT_MS);
+  spawner_prepare(guest);
+}
+
+int init_main(int argc, char **argv) {
+  struct guest *guest = xalloc(sizeof *guest);
+  struct options options;
+  options_parse(&options, guest, argc, argv);
+  set_up(guest, &options);
+  for (;;) {
+    bool work_left = false;
+    for (struct connection *c = guest->connections; c; c = c->next) work_left = work_left || c->dirty;
+    loop_turn(&guest->loop, !work_left);
+    connection_flush_all(guest);
+    if (!guest->shutdown_done) continue;
+    /* The answer may need a moment when the socket is full; it does not get a long one. */
+    for (int turn = 0; turn < 50; turn++) {
+      bool queued = false;
+      for (struct connection *c = guest->connections; c; c = c->next) queued = queued || connection_queued(c) > 0;
+      if (!queued) break;
+      usleep(10000);
+      for (struct connection *c = guest->connections; c; c = c->next) connection_touch(c);
+      connection_flush_all(guest);
+    }
+    return 0;
+  }
+}

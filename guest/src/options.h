@@ -1,0 +1,13 @@
+#pragma once
+
+#include "guest.h"
+
+/* What is needed once, at the start; the rest goes straight into struct guest. */
+struct options {
+  int listen_fd;
+  const char *listen_path;
+  const char *token_file;
+};
+
+/* Dies with a message for anything it does not know. */
+void options_parse(struct options *options, struct guest *guest, int argc, char **argv);

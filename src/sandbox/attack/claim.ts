@@ -1,0 +1,88 @@
+import type { Capabilities } from "../../contract/sandbox.ts";
+import type { AttackContext } from "./attack-context.ts";
+
+export type ClaimGroup = "isolation" | "host trust" | "network" | "exhaustion" | "faults";
+
+export type VerdictKind =
+  /** Tried, and the wall held. */
+  | "observed"
+  /** Tried, and it did not. */
+  | "failed"
+  /** The runtime says so; nothing was tried. */
+  | "declared"
+  /** Could not be tried here, and why. */
+  | "unverifiable";
+
+export interface Verdict {
+  id: string;
+  title: string;
+  group: ClaimGroup;
+  verdict: VerdictKind;
+  /** What was done, as a sentence. */
+  tried: string;
+  /** What came of it; for `failed` what broke, for the last two kinds the reason. Bounded. */
+  seen: string;
+  durationMs: number;
+}
+
+/** An observation that could not be made. */
+export interface NotTried {
+  notTried: "declared" | "unverifiable";
+  reason: string;
+}
+
+export interface Claim<Seen = unknown> {
+  id: string;
+  title: string;
+  group: ClaimGroup;
+  tried: string;
+  /** Tries it, in a way that is harmless even where the wall does not hold. */
+  observe(context: AttackContext): Promise<Seen | NotTried>;
+  /** What of the observation breaks the claim, each as a phrase; nothing: it holds. */
+  judge(seen: Seen, facts: { capabilities: Capabilities }): string[];
+  /** The observation for people; by default as JSON. */
+  describe?(seen: Seen): string;
+}
+
+const SEEN_CHARACTERS_MAX = 2_000;
+
+/** Keeps the type of an observation together between `observe` and `judge`. */
+export function defineClaim<Seen>(claim: Claim<Seen>): Claim {
+  return claim as Claim;
+}
+
+export function unverifiable(reason: string): NotTried {
+  return { notTried: "unverifiable", reason };
+}
+
+export function declared(reason: string): NotTried {
+  return { notTried: "declared", reason };
+}
+
+/** Tries one claim. Never throws: an attack that fails in an unforeseen way proves nothing, and counts as failed. */
+export async function tryClaim(claim: Claim, context: AttackContext): Promise<Verdict> {
+  const { id, title, group, tried } = claim;
+  const from = performance.now();
+  const verdict = (kind: VerdictKind, seen: string): Verdict => ({
+    id,
+    title,
+    group,
+    verdict: kind,
+    tried,
+    seen: seen.slice(0, SEEN_CHARACTERS_MAX),
+    durationMs: Math.round(performance.now() - from),
+  });
+  try {
+    const seen = await context.within(`claim ${id}`, claim.observe(context));
+    if (isNotTried(seen)) return verdict(seen.notTried, seen.reason);
+    const breaches = claim.judge(seen, context);
+    if (breaches.length > 0) return verdict("failed", breaches.join("; "));
+    return verdict("observed", claim.describe?.(seen) ?? JSON.stringify(seen));
+  } catch (error) {
+    return verdict("failed", `the attempt broke off: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function isNotTried(seen: unknown): seen is NotTried {
+  return typeof seen === "object" && seen !== null && "notTried" in seen;
+}
