@@ -1,0 +1,103 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import type { Tool, ToolContext } from "../tool.ts";
+import { outputFile, outputText, runCommand, startCommand } from "./command.ts";
+import { BASH_CHARACTERS_MAX, BASH_TIMEOUT_MS_DEFAULT, BASH_TIMEOUT_MS_MAX } from "./limits.ts";
+import { absolutePath } from "./workspace-path.ts";
+
+const Arguments = z.strictObject({
+  command: z.string().min(1).max(100_000).describe("The shell command."),
+  timeout_ms: z
+    .int()
+    .min(100)
+    .max(BASH_TIMEOUT_MS_MAX)
+    .optional()
+    .describe(`Default ${BASH_TIMEOUT_MS_DEFAULT}, at most ${BASH_TIMEOUT_MS_MAX}.`),
+  background: z.boolean().optional().describe("Start it and return at once; read its output later with bash_output."),
+  cwd: z.string().max(4000).optional().describe("Where to run it; default /workspace."),
+});
+
+export const bashTool: Tool<z.infer<typeof Arguments>> = {
+  name: "bash",
+  description: `Runs a shell command in the sandbox, in /workspace unless cwd says otherwise. Standard output and error come back together, at most ${BASH_CHARACTERS_MAX} characters; longer output is cut in its middle and kept whole in a file that is named. Each call is a new shell. There is no terminal and no input.`,
+  parameters: Arguments,
+  parallel: false,
+  repeatable: false,
+  subject: (args) => `bash:${args.command}`,
+  async run(args, context) {
+    const command = { argv: shellArgv(args.command), cwd: absolutePath(args.cwd ?? "/workspace") };
+    if (!args.background) return await runCommand({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
+    (await startCommand(command, context)).detach();
+    const file = outputFile(context.call);
+    return {
+      outcome: "ok",
+      text: `Started in the background as ${context.call}. Its output goes to ${file}.`,
+      details: { background: context.call, file },
+    };
+  },
+};
+
+/** bash where the template has it. */
+function shellArgv(command: string): string[] {
+  return ["/bin/sh", "-c", 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"', "sh", command];
+}
+
+const OutputArguments = z.strictObject({
+  id: z
+    .string()
+    .regex(/^t[0-9.]+$/)
+    .describe("What bash called it."),
+  wait_ms: z.int().min(0).max(BASH_TIMEOUT_MS_MAX).optional().describe("Wait this long for it to end; default 0."),
+});
+
+export const bashOutputTool: Tool<z.infer<typeof OutputArguments>> = {
+  name: "bash_output",
+  description: "Reads what a background command has written so far and says whether it still runs.",
+  parameters: OutputArguments,
+  parallel: true,
+  repeatable: true,
+  subject: (args) => `bash_output:${args.id}`,
+  async run(args, context) {
+    const running = await stillRunning(context, args.id, args.wait_ms ?? 0);
+    const { text } = await outputText(context.sandbox, outputFile(args.id));
+    return { outcome: "ok", text: `${text === "" ? "(no output)" : text}\n\n${running}`, details: { state: running } };
+  },
+};
+
+async function stillRunning(context: ToolContext, id: string, waitMs: number): Promise<string> {
+  const process = await context.sandbox.attach(refOf(context, id));
+  process.discardOutput();
+  const timer = new AbortController();
+  const ended = await Promise.race([process.ended, delay(waitMs, null, { signal: timer.signal }).catch(() => null)]);
+  timer.abort();
+  process.detach();
+  if (ended === null) return "It is still running.";
+  return ended.kind === "exited" ? `It ended with exit code ${ended.exitCode}.` : `It ended: ${ended.kind}.`;
+}
+
+const KillArguments = z.strictObject({
+  id: z
+    .string()
+    .regex(/^t[0-9.]+$/)
+    .describe("What bash called it."),
+});
+
+export const bashKillTool: Tool<z.infer<typeof KillArguments>> = {
+  name: "bash_kill",
+  description: "Ends a background command and everything it started.",
+  parameters: KillArguments,
+  parallel: false,
+  repeatable: true,
+  subject: (args) => `bash_kill:${args.id}`,
+  async run(args, context) {
+    const process = await context.sandbox.attach(refOf(context, args.id));
+    process.discardOutput();
+    await process.kill();
+    return { outcome: "ok", text: `${args.id} was ended.` };
+  },
+};
+
+/** The ref of another call of the same run. */
+function refOf(context: ToolContext, id: string): string {
+  return context.ref().replace(/:[^:]*$/, `:${id}`);
+}

@@ -1,0 +1,131 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import type { Ended } from "../../contract/outcome.ts";
+import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
+import type { ToolContext, ToolResult } from "../tool.ts";
+import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX, cutMiddle } from "./limits.ts";
+
+/** Inside, on the sandbox's own temporary file system. */
+const OUTPUT_FOLDER = "/tmp/caisson-output";
+const WATCH_MS = 150;
+/** Parts of a long file that are read for the model: its beginning and its end. */
+const EDGE_BYTES = 128 * 1024;
+
+export interface Command {
+  argv: readonly string[];
+  cwd: string;
+  env?: Readonly<Record<string, string>>;
+  timeoutMs?: number;
+}
+
+export const outputFile = (call: string) => `${OUTPUT_FOLDER}/${call}.txt`;
+
+/**
+ * Starts a command that writes straight into a file inside the sandbox, so that its output is complete whatever becomes of us: after a crash the same
+ * ref leads to the same process, and the file has everything it wrote. Standard output and error keep their order.
+ */
+export async function startCommand(command: Command, context: ToolContext): Promise<Process> {
+  await context.sandbox.mkdir(OUTPUT_FOLDER, { parents: true });
+  const process = await context.sandbox.spawn({
+    // The shell only opens the file and becomes the command.
+    argv: ["/bin/sh", "-c", 'exec >"$1" 2>&1; shift; exec "$@"', "sh", outputFile(context.call), ...command.argv],
+    ref: context.ref(),
+    cwd: command.cwd,
+    ...(command.env ? { env: command.env } : {}),
+    ...(command.timeoutMs === undefined ? {} : { timeoutMs: command.timeoutMs }),
+  });
+  process.discardOutput();
+  return process;
+}
+
+/** Runs a command to its end and says what came out, in the words the model reads. */
+export async function runCommand(command: Command, context: ToolContext): Promise<ToolResult> {
+  const process = await startCommand(command, context);
+  const file = outputFile(context.call);
+  const kill = () => void process.kill().catch(() => undefined);
+  context.signal.addEventListener("abort", kill, { once: true });
+  if (context.signal.aborted) kill();
+  const watching = new AbortController();
+  const watcher = watchOutput(context, { file, kill, signal: watching.signal });
+  const ended = await process.ended;
+  watching.abort();
+  await watcher;
+  context.signal.removeEventListener("abort", kill);
+  if (ended.kind === "lost") throw new CaissonError("lost", "The sandbox died while the command ran.");
+  return await result(context, file, ended);
+}
+
+/** Shows the file as it grows, and ends a command that writes without end. */
+async function watchOutput(context: ToolContext, options: { file: string; kill: () => void; signal: AbortSignal }): Promise<void> {
+  const { file, signal } = options;
+  let seen = 0;
+  for (;;) {
+    try {
+      await delay(WATCH_MS, undefined, { signal });
+    } catch {
+      return;
+    }
+    try {
+      const { sizeBytes } = await context.sandbox.stat(file);
+      if (sizeBytes > BASH_OUTPUT_BYTES_MAX) {
+        options.kill();
+        return;
+      }
+      if (sizeBytes === seen) continue;
+      const from = Math.max(seen, sizeBytes - EDGE_BYTES);
+      context.onOutput((await readPart(context.sandbox, file, { offset: from, length: sizeBytes - from })).toString("utf8"));
+      seen = sizeBytes;
+    } catch (error) {
+      // Watching is a courtesy: what matters is read when the command has ended.
+      if (!(error instanceof CaissonError)) throw error;
+      return;
+    }
+  }
+}
+
+async function result(context: ToolContext, file: string, ended: Ended): Promise<ToolResult> {
+  const { text, sizeBytes } = await outputText(context.sandbox, file);
+  const said = text === "" ? "(no output)" : text;
+  const details = { ended: ended.kind, file, outputBytes: sizeBytes, ...(ended.kind === "exited" ? { exitCode: ended.exitCode } : {}) };
+  switch (ended.kind) {
+    case "exited":
+      if (ended.exitCode === 0) return { outcome: "ok", text: said, details };
+      return { outcome: "error", text: `${said}\n\nExit code ${ended.exitCode}.`, details };
+    case "signaled":
+      return { outcome: "error", text: `${said}\n\nEnded by ${ended.signal}.`, details };
+    case "timedOut":
+      return { outcome: "error", text: `${said}\n\nTimed out: it and everything it started were ended.`, details };
+    case "killed": {
+      if (sizeBytes > BASH_OUTPUT_BYTES_MAX)
+        return { outcome: "error", text: `${said}\n\nEnded: it wrote more than ${BASH_OUTPUT_BYTES_MAX} bytes.`, details };
+      if (ended.why === "memory") return { outcome: "error", text: `${said}\n\nEnded: out of memory.`, details };
+      return { outcome: "interrupted", text: `${said}\n\nInterrupted.`, details };
+    }
+    case "lost":
+      return { outcome: "lost", text: said, details };
+  }
+}
+
+/** What the model gets to see of an output file: all of it, or its two ends. */
+export async function outputText(sandbox: Sandbox, file: string): Promise<{ text: string; sizeBytes: number }> {
+  const { sizeBytes } = await sandbox.stat(file).catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "not_found") return { sizeBytes: 0 };
+    throw error;
+  });
+  if (sizeBytes === 0) return { text: "", sizeBytes };
+  if (sizeBytes <= 2 * EDGE_BYTES) {
+    const whole = (await readPart(sandbox, file, { offset: 0, length: sizeBytes })).toString("utf8");
+    return { text: cutMiddle(whole.trimEnd(), { charactersMax: BASH_CHARACTERS_MAX, wholeAt: file }).text, sizeBytes };
+  }
+  const first = await readPart(sandbox, file, { offset: 0, length: EDGE_BYTES });
+  const last = await readPart(sandbox, file, { offset: sizeBytes - EDGE_BYTES, length: EDGE_BYTES });
+  const half = Math.floor(BASH_CHARACTERS_MAX / 2);
+  const left = `[… ${sizeBytes} bytes in all; the whole is in ${file}, read it with an offset …]`;
+  return { text: `${first.toString("utf8").slice(0, half)}\n\n${left}\n\n${last.toString("utf8").trimEnd().slice(-half)}`, sizeBytes };
+}
+
+async function readPart(sandbox: Sandbox, file: string, range: { offset: number; length: number }): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await sandbox.readFile(file, range)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}

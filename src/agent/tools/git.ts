@@ -1,0 +1,30 @@
+import { z } from "zod";
+import type { Tool } from "../tool.ts";
+import { runCommand } from "./command.ts";
+import { BASH_CHARACTERS_MAX } from "./limits.ts";
+
+const GIT_TIMEOUT_MS = 120_000;
+
+const Arguments = z.strictObject({
+  args: z.array(z.string().max(20_000)).min(1).max(200).describe('Such as ["status", "--short"] or ["commit", "-m", "Fix the parser"].'),
+});
+
+/** git of the workspace's repository, inside the sandbox like everything else; each argument is passed as it is, without a shell. */
+export const gitTool: Tool<z.infer<typeof Arguments>> = {
+  name: "git",
+  description: `Runs git in /workspace: status, diff, log, add, commit, branch, checkout, reset and the rest. No shell, no pager, no editor. At most ${BASH_CHARACTERS_MAX} characters come back.`,
+  parameters: Arguments,
+  parallel: false,
+  repeatable: false,
+  subject: (args) => `git:${args.args.join(" ")}`,
+  run: (args, context) =>
+    runCommand(
+      {
+        argv: ["git", "-c", "safe.directory=*", "-c", "advice.detachedHead=false", "--no-pager", ...args.args],
+        cwd: "/workspace",
+        env: { GIT_EDITOR: "true", GIT_TERMINAL_PROMPT: "0", GIT_PAGER: "cat" },
+        timeoutMs: GIT_TIMEOUT_MS,
+      },
+      context,
+    ),
+};

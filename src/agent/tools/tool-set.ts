@@ -1,0 +1,37 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { Tool } from "../tool.ts";
+import { applyPatchTool } from "./apply-patch.ts";
+import { bashKillTool, bashOutputTool, bashTool } from "./bash.ts";
+import { editTool, readTool, writeTool } from "./files.ts";
+import { gitTool } from "./git.ts";
+import { globTool, grepTool } from "./search.ts";
+import { todoReadTool, todoWriteTool } from "./todo.ts";
+
+export const builtInTools: readonly Tool[] = [
+  bashTool,
+  bashOutputTool,
+  bashKillTool,
+  readTool,
+  writeTool,
+  editTool,
+  applyPatchTool,
+  globTool,
+  grepTool,
+  todoWriteTool,
+  todoReadTool,
+  gitTool,
+] as readonly Tool[];
+
+/** The built-in tools an agent asked for. Throws `invalid` for a name that is none. */
+export function selectTools(names: readonly string[] | undefined, options: { agent: string }): Tool[] {
+  if (names === undefined) return [...builtInTools];
+  return names
+    .filter((name) => !name.startsWith("mcp:"))
+    .map((name) => {
+      const tool = builtInTools.find((each) => each.name === name);
+      if (tool) return tool;
+      throw new CaissonError("invalid", `The agent ${options.agent} asks for a tool ${JSON.stringify(name)}, which there is not.`, {
+        hint: `There are: ${builtInTools.map((each) => each.name).join(", ")}, and mcp:SERVER.`,
+      });
+    });
+}
