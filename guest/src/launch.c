@@ -5,7 +5,6 @@
  *   run         builds a sandbox and starts it: `listening`, then `pid N`
  *   attach      mounts a workspace into a live sandbox
  *   namespaces  makes a user and a network namespace: `pid N`, which holds them until stdin is closed
- *   skeleton    makes a folder of files owned by the sandbox's root
  *   remove      removes trees written by an agent
  *   measure     `bytes N` below the given trees
  *   inside      runs a program as root of the user namespace
@@ -81,7 +80,7 @@ int launch_main(int argc, char **argv) {
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|skeleton|remove|measure|inside < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   struct plan plan = read_plan(STDIN_FILENO);
@@ -90,7 +89,6 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "namespaces") == 0) return hold(&launch);
   if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
   if (launch.rootless) enter_user_namespace(&launch);
-  if (strcmp(what, "skeleton") == 0) return make_skeleton(&launch, &plan), 0;
   if (strcmp(what, "remove") == 0) return remove_all(&plan);
   if (strcmp(what, "measure") == 0) return measure(&plan);
   if (strcmp(what, "inside") == 0) return run_inside(&plan);

@@ -84,7 +84,6 @@ bool has_option(const char *options, const char *name);
 int remove_tree(const char *path);
 int measure_main(char **paths);
 
-/* launch-run.c, launch-attach.c, launch-skeleton.c */
+/* launch-run.c, launch-attach.c */
 int run_sandbox(struct launch *launch, const struct plan *plan);
 int attach_workspace(struct launch *launch, const struct plan *plan);
-void make_skeleton(struct launch *launch, const struct plan *plan);

@@ -30,7 +30,6 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
   #head = 0;
   #handedOut: OutputChunk | null = null;
   #waiting: ((result: IteratorResult<OutputChunk, undefined>) => void) | null = null;
-  #iterating = false;
   #discarding = false;
   #finished = false;
 
@@ -125,14 +124,11 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<OutputChunk, undefined> {
-    if (this.#iterating) throw new CaissonError("invalid", "the output of a process has one consumer at a time");
-    this.#iterating = true;
     return {
       next: () => this.#next(),
-      // Leaving the loop keeps the rest for the next one.
+      // Leaving the loop keeps the rest for the next one; only waiting twice at once is an error.
       return: () => {
         this.#settleHandedOut();
-        this.#iterating = false;
         return Promise.resolve({ done: true, value: undefined });
       },
     };
@@ -151,10 +147,7 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
       if (this.#chunks.length === 0) this.#onDrained();
       return Promise.resolve({ done: false, value });
     }
-    if (this.#finished) {
-      this.#iterating = false;
-      return Promise.resolve({ done: true, value: undefined });
-    }
+    if (this.#finished) return Promise.resolve({ done: true, value: undefined });
     if (this.#waiting !== null) return Promise.reject(new CaissonError("invalid", "the output of a process has one consumer at a time"));
     return new Promise((resolve) => {
       this.#waiting = resolve;

@@ -49,6 +49,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   #starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void } | null;
   #resolveEnded!: (ended: Ended) => void;
   #stdin: StdinPipe | null = null;
+  #pty = false;
   #outcome: Ended | null = null;
   #settled = false;
 
@@ -132,6 +133,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
         hint: "Both are whole numbers from 1 to 65,535.",
       });
     }
+    if (!this.#pty) throw new CaissonError("invalid", `process ${this.ref} has no terminal`, { hint: "Start it with pty." });
     if (this.#outcome === null && !this.#settled) this.#link.send(encodeFields("RESIZE", this.#stream, shapes.RESIZE, size));
   }
 
@@ -184,6 +186,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (started.ref !== this.ref) throw protocolError("STARTED for another process");
     this.pid = started.pid;
     this.existing = started.existing;
+    this.#pty = started.pty;
     if (!started.existing) this.output.expectStart();
     const { values } = this.#request;
     const hasStdin = this.#request.type === "ATTACH" || started.existing || started.pty || ("stdin" in values && values.stdin === true);

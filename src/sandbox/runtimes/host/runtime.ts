@@ -4,12 +4,13 @@ import { userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxId } from "../../../contract/ids.ts";
-import { SandboxSpec } from "../../../contract/sandbox.ts";
+import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
 import { WORKSPACE } from "../../path.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { parseSpec } from "../../spec.ts";
 import { createStore, infoOf, isOrphan, type SandboxRecord } from "../../store.ts";
 import type { Wall } from "../../wall.ts";
 import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
@@ -80,7 +81,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     },
     async create(asked, options = {}) {
       const spec = checkedSpec(asked);
-      options.signal?.throwIfAborted();
+      if (options.signal?.aborted) throw cancelled(options.signal.reason);
       const owner = store.ownerOf();
       const record: SandboxRecord = {
         id: store.newId(),
@@ -112,7 +113,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       } catch (error) {
         connection?.close();
         await destroy(id, null);
-        throw options.signal?.aborted ? new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: error }) : error;
+        throw options.signal?.aborted ? cancelled(error) : error;
       }
     },
     async open(id) {
@@ -155,7 +156,7 @@ function isForSweep(record: SandboxRecord, ownerAlive: boolean): boolean {
 }
 
 function checkedSpec(asked: SandboxSpec): SandboxSpec {
-  const spec = SandboxSpec.parse(asked);
+  const spec = parseSpec(asked);
   refuseUnenforceable(spec);
   if (spec.workspace.kind !== "folder") return spec;
   const path = resolve(spec.workspace.path);
@@ -197,6 +198,10 @@ async function shutDown(connection: GuestConnection): Promise<void> {
   clearTimeout(timer);
 }
 
+function cancelled(cause: unknown): CaissonError {
+  return new CaissonError("cancelled", "creating the sandbox was cancelled", { cause });
+}
+
 function aborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
@@ -204,7 +209,7 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 async function probe(runtime: Runtime): Promise<Probe> {
   const startedMs = performance.now();
   try {
-    await using sandbox = await runtime.create(SandboxSpec.parse({}));
+    await using sandbox = await runtime.create(parseSpec({}));
     const process = await sandbox.spawn({ argv: ["true"] });
     process.discardOutput();
     await process.ended;

@@ -1,10 +1,11 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
-import { chmod, lchown, mkdir, open, readlink, rename, rm, symlink } from "node:fs/promises";
+import { chmod, lchown, mkdir, open, readlink, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CaissonError } from "../../../../contract/error.ts";
 import type { EtcCopy } from "./etc-files.ts";
 import type { HostTemplate } from "./host-template.ts";
+import { createTemplateCache } from "./template-cache.ts";
 
 const COPY_ENTRIES_MAX = 5_000;
 const COPY_FILE_BYTES_MAX = 8 * 1024 * 1024;
@@ -25,24 +26,18 @@ export interface SkeletonOptions {
  * or not at all, whoever else makes it at the same time. Throws `no_space`, `denied`, `internal`.
  */
 export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
-  const parent = join(options.stateDir, "templates");
-  const target = join(parent, `host-${fingerprint(options)}`);
-  if (lstatSync(target, { throwIfNoEntry: false }) !== undefined) return target;
-  // The name carries the maker's process id, by which a sweep knows that nobody works on it any more.
-  const draft = join(parent, `.draft-${process.pid}-${randomBytes(6).toString("hex")}`);
+  const cache = createTemplateCache({ stateDir: options.stateDir });
+  const name = `host-${fingerprint(options)}`;
+  if (await cache.has(name)) return cache.path(name);
+  const draft = await cache.draft();
   try {
-    await mkdir(draft, { recursive: true, mode: 0o700 });
     await fill(draft, options);
     await chmod(draft, 0o755);
-    await rename(draft, target);
+    return await cache.publish(draft, name);
   } catch (cause) {
-    await rm(draft, { recursive: true, force: true });
-    const code = (cause as NodeJS.ErrnoException).code;
-    if (code === "ENOTEMPTY" || code === "EEXIST") return target;
-    throw translated(cause, code, target);
+    await cache.discard(draft);
+    throw translated(cause, cache.path(name));
   }
-  await syncFolder(parent);
-  return target;
 }
 
 /** What the skeleton is made from: the generated parts in full, the copied ones by the times and sizes of their originals. */
@@ -152,21 +147,13 @@ async function writeDurably(path: string, content: Uint8Array, mode: number): Pr
   }
 }
 
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
 function ignoreExisting(cause: unknown): false {
   if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
   return false;
 }
 
-function translated(cause: unknown, code: string | undefined, target: string): CaissonError {
+function translated(cause: unknown, target: string): CaissonError {
+  const code = (cause as NodeJS.ErrnoException).code;
   const message = `The skeleton ${target} of the host template could not be made.`;
   if (code === "ENOSPC" || code === "EDQUOT")
     return new CaissonError("no_space", message, { cause, hint: "Free some space on that disk." });

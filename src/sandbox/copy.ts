@@ -1,0 +1,153 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { CaissonError } from "../contract/error.ts";
+import type { Sandbox } from "./sandbox.ts";
+import { packFolder } from "./tar/pack-folder.ts";
+import { hasCode } from "./tar/safe-folder.ts";
+import { type Unpacked, unpackFolder } from "./tar/unpack-folder.ts";
+
+const READ_BYTES = 262_144;
+
+export interface Copied {
+  files: number;
+  bytes: number;
+  /** What was left out, and why. */
+  skipped: { name: string; reason: string }[];
+}
+
+/**
+ * Copies a host file or folder into a sandbox, like `cp -r`. The content of a folder goes into the folder `to`, which is made; a file
+ * becomes `to`, or goes into it when that is a folder or ends in `/`. Links inside a folder are copied as links.
+ * Throws `not_found`, `denied`, and what `tarIn` and `writeFile` throw.
+ */
+export async function copyIn(
+  sandbox: Sandbox,
+  from: string,
+  to: string,
+  options: { user?: string; exclude?: readonly string[] } = {},
+): Promise<Copied> {
+  const { exclude, ...asUser } = options;
+  const file = await openForReading(from);
+  if (file === null) {
+    const skipped: Copied["skipped"] = [];
+    const archive = packFolder(from, { ...(exclude && { exclude }), onSkipped: (name, reason) => skipped.push({ name, reason }) });
+    const { entries, bytes } = await sandbox.tarIn(to, archive, asUser);
+    return { files: entries, bytes, skipped };
+  }
+  try {
+    const target = await insideOf(sandbox, to, basename(from), asUser);
+    const { mode } = await file.stat();
+    const { bytes } = await sandbox.writeFile(target, contentOf(file), { ...asUser, mode: mode & 0o777 });
+    return { files: 1, bytes, skipped: [] };
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Copies a file or folder out of a sandbox, which may lie: nothing is written outside `to`, no link is followed, links that
+ * lead out of `to` are left out and told. The content of a folder goes into the folder `to`, which is made; a file
+ * becomes `to`, or goes into it when that is a folder or ends in `/`. Throws what `tarOut` and `readFile` throw, `unsafe`, `too_large`.
+ */
+export async function copyOut(
+  sandbox: Sandbox,
+  from: string,
+  to: string,
+  options: { user?: string; exclude?: readonly string[]; bytesMax?: number; entriesMax?: number } = {},
+): Promise<Copied> {
+  const { exclude, bytesMax, entriesMax, ...asUser } = options;
+  const { kind, mode } = await sandbox.stat(from, { ...asUser, follow: true });
+  if (kind === "directory") {
+    await mkdir(to, { recursive: true });
+    const archive = await sandbox.tarOut(from, { ...asUser, ...(exclude && { exclude }), ...(bytesMax !== undefined && { bytesMax }) });
+    const bounds = { ...(bytesMax !== undefined && { bytesMax }), ...(entriesMax !== undefined && { entriesMax }) };
+    return copiedOf(await unpackFolder(to, archive, bounds));
+  }
+  const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(from)) : to;
+  const bytes = await writeReplacing(target, await sandbox.readFile(from, asUser), {
+    mode: mode & 0o777,
+    bytesMax: bytesMax ?? Number.POSITIVE_INFINITY,
+  });
+  return { files: 1, bytes, skipped: [] };
+}
+
+function copiedOf({ entries, bytes, skipped }: Unpacked): Copied {
+  return { files: entries - skipped.length, bytes, skipped };
+}
+
+/** Null for a folder. Opened without blocking, so that a FIFO in the way holds nothing up. */
+async function openForReading(path: string): Promise<FileHandle | null> {
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) throw new CaissonError("not_found", `there is no ${path} on this machine`, { cause: error });
+    throw new CaissonError("denied", `${path} cannot be read`, { cause: error });
+  }
+  const stats = await file.stat();
+  if (stats.isFile()) return file;
+  await file.close();
+  if (stats.isDirectory()) return null;
+  throw new CaissonError("unsupported", `${path} is neither a file nor a folder`);
+}
+
+async function* contentOf(file: FileHandle): AsyncGenerator<Buffer> {
+  while (true) {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    const { bytesRead } = await file.read(buffer, 0, READ_BYTES);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function insideOf(sandbox: Sandbox, to: string, name: string, asUser: { user?: string }): Promise<string> {
+  if (to.endsWith("/")) return `${to}${name}`;
+  try {
+    return (await sandbox.stat(to, { ...asUser, follow: true })).kind === "directory" ? `${to}/${name}` : to;
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "not_found") return to;
+    throw error;
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** A temporary file beside the target, then a rename: a link in its place is replaced, not followed. */
+async function writeReplacing(
+  target: string,
+  content: AsyncIterable<Uint8Array>,
+  options: { mode: number; bytesMax: number },
+): Promise<number> {
+  const temporary = join(dirname(target), `.${basename(target).slice(0, 100)}.${process.pid}.${Date.now().toString(36)}`);
+  const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600).catch(
+    (cause: unknown) => {
+      throw new CaissonError(hasCode(cause, "ENOENT") ? "not_found" : "denied", `${target} cannot be written`, { cause });
+    },
+  );
+  let bytes = 0;
+  try {
+    try {
+      for await (const piece of content) {
+        bytes += piece.length;
+        if (bytes > options.bytesMax) throw new CaissonError("too_large", `${basename(target)} has more than ${options.bytesMax} bytes`);
+        for (let at = 0; at < piece.length; ) at += (await file.write(piece, at)).bytesWritten;
+      }
+      await file.chmod(options.mode);
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    if (error instanceof CaissonError) throw error;
+    throw new CaissonError(hasCode(error, "ENOSPC") ? "no_space" : "internal", `${target} cannot be written`, { cause: error });
+  }
+  return bytes;
+}

@@ -1,0 +1,191 @@
+import { constants } from "node:os";
+import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import {
+  maskedPaths,
+  type OciSeccomp,
+  readonlyPaths,
+  type SeccompArgument,
+  type SeccompRule,
+  seccompProfile,
+} from "../../hardening/seccomp.ts";
+import { sandboxHostname, sandboxUser } from "./template/etc-files.ts";
+
+export interface BundleOptions {
+  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "workspace">;
+  /** Node's name for the processor. */
+  arch: string;
+  /** Paths the template wants covered. */
+  hidden: readonly string[];
+  /** How many descriptors of work groups the guest is given, from 4 on; and whether the one that counts kills for memory follows. */
+  workDescriptors: number;
+  memoryKillsDescriptor: boolean;
+  /** The most processes of the sandbox's user, where no control group limits them. */
+  processesMax: number | null;
+  /** The highest limits that this process may give away. */
+  hardLimits: HardLimits;
+}
+
+export const GUEST_PATH = "/.caisson/guest";
+/** The descriptor of the listening socket; the others follow it. */
+const LISTEN_FD = 3;
+const SHM_BYTES = 64 * 1024 * 1024;
+/** Sandboxes die before anything of the host does. */
+const OOM_SCORE = 500;
+
+/** What the guest needs: to become the sandbox's user, drop capabilities, end its processes and give it terminals. */
+const guestCapabilities = ["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"];
+/** What package managers need of root. They mean something inside the user namespace only. */
+const rootCapabilities = ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP", "CAP_SYS_CHROOT"];
+
+/** The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them. */
+export function bundleConfig(options: BundleOptions) {
+  const { spec } = options;
+  const capabilities = spec.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities;
+  return {
+    ociVersion: "1.0.2",
+    root: { path: "rootfs", readonly: false },
+    hostname: sandboxHostname,
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: guestArguments(options),
+      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+      cwd: "/",
+      noNewPrivileges: true,
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities, inheritable: [], ambient: [] },
+      oomScoreAdj: OOM_SCORE,
+      rlimits: resourceLimits(options.hardLimits),
+    },
+    mounts: mounts(spec.tmpBytes),
+    linux: {
+      namespaces: ["pid", "mount", "ipc", "uts", "cgroup"].map((type) => ({ type })),
+      seccomp: filter(options),
+      maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
+      readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
+      rootfsPropagation: "private",
+    },
+  };
+}
+
+function guestArguments(options: BundleOptions): string[] {
+  const first = LISTEN_FD + 1;
+  const work = Array.from({ length: options.workDescriptors }, (_, index) => first + index);
+  return [
+    GUEST_PATH,
+    "init",
+    ...["--listen-fd", String(LISTEN_FD)],
+    ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
+    ...(options.spec.allowRoot ? ["--allow-root"] : []),
+    ...(work.length === 0 ? [] : ["--work-procs-fds", work.join(",")]),
+    ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
+    ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),
+  ];
+}
+
+/** This process's own hard limits, by the kernel's names; absent ones are unlimited. */
+export type HardLimits = Readonly<Record<string, number>>;
+
+const wantedLimits = [
+  { type: "RLIMIT_NOFILE", label: "Max open files", most: 65_536, soft: 8_192 },
+  { type: "RLIMIT_CORE", label: "Max core file size", most: 0 },
+  { type: "RLIMIT_MEMLOCK", label: "Max locked memory", most: 65_536 },
+  { type: "RLIMIT_SIGPENDING", label: "Max pending signals", most: 16_384 },
+  { type: "RLIMIT_MSGQUEUE", label: "Max msgqueue size", most: 819_200 },
+];
+
+function resourceLimits(own: HardLimits) {
+  return wantedLimits.map(({ type, label, most, soft }) => {
+    const hard = Math.min(most, own[label] ?? most);
+    return { type, hard, soft: Math.min(hard, soft ?? hard) };
+  });
+}
+
+/** From the text of /proc/self/limits. */
+export function parseHardLimits(text: string): HardLimits {
+  const limits: Record<string, number> = {};
+  for (const line of text.split("\n")) {
+    const [, label, hard] = /^(Max [a-z ]+?)\s{2,}\S+\s+(\d+)\s/.exec(line) ?? [];
+    if (label !== undefined) limits[label] = Number(hard);
+  }
+  return limits;
+}
+
+function mounts(tmpBytes: number) {
+  const tmpfs = (destination: string, options: string[]) => ({
+    destination,
+    type: "tmpfs",
+    source: "tmpfs",
+    options: ["nosuid", ...options],
+  });
+  return [
+    { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
+    tmpfs("/dev", ["noexec", "strictatime", "mode=755", "size=1024k"]),
+    {
+      destination: "/dev/pts",
+      type: "devpts",
+      source: "devpts",
+      options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+    },
+    tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", `size=${SHM_BYTES}`]),
+    { destination: "/dev/mqueue", type: "mqueue", source: "mqueue", options: ["nosuid", "noexec", "nodev"] },
+    tmpfs("/tmp", ["nodev", "mode=1777", `size=${tmpBytes}`]),
+    { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
+  ];
+}
+
+const SET_USER_ID = 0o4000;
+const SET_GROUP_ID = 0o2000;
+/** O_CREAT and O_TMPFILE: without them an open has no mode, and its argument holds anything. */
+const CREATING = 0o20_000_100;
+/** Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts. */
+const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
+  chmod: { mode: 1 },
+  fchmod: { mode: 1 },
+  fchmodat: { mode: 2 },
+  fchmodat2: { mode: 2 },
+  creat: { mode: 1 },
+  mknod: { mode: 1 },
+  mknodat: { mode: 2 },
+  open: { mode: 2, flags: 1 },
+  openat: { mode: 3, flags: 2 },
+};
+
+/**
+ * In a workspace of the host that can be written to, a set-user-id file would be one on the host, too, and would belong to the folder's owner:
+ * then nobody inside can make one. `openat2` hides its mode from the filter, so it is absent; programs fall back to `openat`.
+ */
+function filter(options: BundleOptions): OciSeccomp {
+  const profile = seccompProfile({ arch: options.arch });
+  const { workspace } = options.spec;
+  if (workspace.kind !== "folder" || workspace.access !== "rw") return profile;
+  const syscalls = profile.syscalls.flatMap((rule): SeccompRule[] => {
+    if (rule.action !== "SCMP_ACT_ALLOW" || rule.args !== undefined) return [rule];
+    const names = rule.names.filter((name) => modeCalls[name] === undefined && name !== "openat2");
+    return [...(names.length === 0 ? [] : [{ ...rule, names }]), ...rule.names.flatMap(withoutSetId)];
+  });
+  return { ...profile, syscalls };
+}
+
+function withoutSetId(name: string): SeccompRule[] {
+  const call = modeCalls[name];
+  if (call === undefined) return [];
+  const masked = (index: number, mask: number, value: number) => ({
+    index,
+    value: mask,
+    valueTwo: value,
+    op: "SCMP_CMP_MASKED_EQ" as const,
+  });
+  const allow = (...args: SeccompArgument[]): SeccompRule => ({ names: [name], action: "SCMP_ACT_ALLOW", args });
+  const refuse = (...args: SeccompArgument[]): SeccompRule => ({
+    names: [name],
+    action: "SCMP_ACT_ERRNO",
+    errnoRet: constants.errno.EPERM,
+    args,
+  });
+  return [
+    allow(masked(call.mode, SET_USER_ID | SET_GROUP_ID, 0)),
+    ...(call.flags === undefined
+      ? [refuse(masked(call.mode, SET_USER_ID, SET_USER_ID)), refuse(masked(call.mode, SET_GROUP_ID, SET_GROUP_ID))]
+      : [allow(masked(call.flags, CREATING, 0))]),
+  ];
+}

@@ -1,0 +1,38 @@
+import { CaissonError } from "../../../contract/error.ts";
+import type { Capabilities } from "../../../contract/sandbox.ts";
+import { canFreeze } from "./cgroup.ts";
+import type { House } from "./house.ts";
+
+/** From what is installed and mounted; starts nothing. Throws `unavailable`. */
+export function ociCapabilities(house: House): Capabilities {
+  const { rootless } = house.identity();
+  const [binary] = house.binaries();
+  if (binary === undefined)
+    throw new CaissonError("unavailable", "no OCI runtime is installed", { hint: "Install one: `apt install crun` (or runc)." });
+  const ability = house.ability();
+  const { parents, reason } = house.cgroups();
+  const pause = canFreeze(parents);
+  const { cpus, memoryBytes, pids, diskBytes } = ability;
+  return {
+    isolation: binary.name === "runsc" ? 2 : 1,
+    sharesHostFilesystem: true,
+    templates: ["host", "image", "snapshot"],
+    workspaceAccess: ["overlay", "rw", "ro"],
+    limits: { cpus, memoryBytes, pids, diskBytes },
+    network: ["none"],
+    rootUser: true,
+    pause,
+    snapshot: true,
+    paths: true,
+    reattach: true,
+    reasons: {
+      ...ability.reasons,
+      ...(pause ? {} : { pause: reason ?? "no control group can freeze processes" }),
+      ...(rootless
+        ? {
+            rootUser: "root inside cannot change what the host's root owns, so packages cannot be installed into /usr of the host template",
+          }
+        : {}),
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { accessSync, constants, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { cgroupLayout, type Hierarchy } from "./cgroup-layout.ts";
+
+/** Where sandboxes' groups are made in one hierarchy. */
+export interface CgroupParent {
+  version: 1 | 2;
+  controllers: string[];
+  /** `caisson` below it holds one folder for each sandbox. */
+  dir: string;
+}
+
+export interface CgroupParents {
+  parents: CgroupParent[];
+  /** Why memory, cpu or pids cannot be limited, and the fix; null when all can. */
+  reason: string | null;
+}
+
+/** Limits are put on the work of a sandbox, not on its guest, in these. */
+export const limiters = ["memory", "pids", "cpu"] as const;
+const whole = ["cpuacct", "freezer"];
+
+/** What is there, as the kernel tells. */
+export function readLayout(): Hierarchy[] {
+  return cgroupLayout({
+    mountinfo: readText("/proc/self/mountinfo"),
+    ownCgroups: readText("/proc/self/cgroup"),
+    unifiedControllers: (mountPoint) => words(readText(join(mountPoint, "cgroup.controllers"))),
+  });
+}
+
+/**
+ * Root makes its groups below the top of each hierarchy, so that a sandbox outlives the service that made it. Anybody else makes
+ * them where they were given a group of their own: `Delegate=yes` with systemd, a writable folder otherwise.
+ */
+export function cgroupParents(options: { layout: readonly Hierarchy[]; root: boolean; access?: CgroupAccess }): CgroupParents {
+  const access = options.access ?? realAccess;
+  const parents = options.layout.flatMap((hierarchy) => {
+    const controllers = hierarchy.version === 2 ? hierarchy.controllers : hierarchy.controllers.filter(isUseful);
+    if (hierarchy.version === 1 && controllers.length === 0) return [];
+    const dir = options.root ? topOf(hierarchy, access) : delegated(hierarchy, access);
+    return dir === null ? [] : [{ version: hierarchy.version, controllers, dir }];
+  });
+  const missing = limiters.filter((name) => !parents.some((parent) => parent.controllers.includes(name)));
+  return { parents, reason: missing.length === 0 ? null : reasonFor(missing, options) };
+}
+
+/** What the choice depends on, besides the layout. */
+export interface CgroupAccess {
+  writable(path: string): boolean;
+  read(path: string): string;
+}
+
+const realAccess: CgroupAccess = {
+  writable(path) {
+    try {
+      accessSync(path, constants.W_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  },
+  read: readText,
+};
+
+function topOf(hierarchy: Hierarchy, access: CgroupAccess): string | null {
+  return access.writable(hierarchy.mountPoint) && access.writable(join(hierarchy.mountPoint, "cgroup.procs")) ? hierarchy.mountPoint : null;
+}
+
+function delegated(hierarchy: Hierarchy, access: CgroupAccess): string | null {
+  if (hierarchy.own === null) return null;
+  const usable = (dir: string) => access.writable(dir) && access.writable(join(dir, "cgroup.procs"));
+  if (hierarchy.version === 1 || hierarchy.controllers.length === 0) return usable(hierarchy.own) ? hierarchy.own : null;
+  // In v2 a group with processes of its own can have no limits below it, so the parent is the nearest one above without any.
+  for (let dir = dirname(hierarchy.own); dir.startsWith(hierarchy.mountPoint) && usable(dir); dir = dirname(dir)) {
+    const enabled = words(access.read(join(dir, "cgroup.subtree_control")));
+    if (limiters.some((name) => enabled.includes(name))) return dir;
+  }
+  return null;
+}
+
+function reasonFor(missing: readonly string[], options: { layout: readonly Hierarchy[]; root: boolean }): string {
+  const what = missing.join(", ").replace("cpu", "cpus");
+  if (options.layout.length === 0)
+    return `no control groups are mounted, so ${what} cannot be limited; mount them: \`mount -t cgroup2 none /sys/fs/cgroup\``;
+  if (options.root)
+    return `/sys/fs/cgroup is read-only or lacks controllers, so ${what} cannot be limited; remount it: \`mount -o remount,rw /sys/fs/cgroup\``;
+  return `no control group is delegated to this user, so ${what} cannot be limited; start Caisson with \`systemd-run --user --scope -p Delegate=yes caisson …\`, or as root`;
+}
+
+function isUseful(controller: string): boolean {
+  return whole.includes(controller) || limiters.some((name) => name === controller);
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== "");
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,263 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import { type CgroupParent, limiters } from "./cgroup-parents.ts";
+
+/** A sandbox's groups in one hierarchy. `split` ones have the leaves `guest` and `work`; in the others all is in one. */
+export const CgroupFolder = z.object({
+  version: z.union([z.literal(1), z.literal(2)]),
+  controllers: z.array(z.string()),
+  dir: z.string(),
+  split: z.boolean(),
+});
+export type CgroupFolder = z.infer<typeof CgroupFolder>;
+
+export interface CgroupLimits {
+  cpus: number | null;
+  memoryBytes: number | null;
+  pids: number | null;
+}
+
+export interface CgroupFigures {
+  cpuMs: number | null;
+  memoryBytes: number | null;
+  memoryKills: number | null;
+  processes: number | null;
+}
+
+/** What the guest itself may use beyond the limit of the work: its buffers, and the OCI runtime while it starts. */
+const GUEST_MEMORY_BYTES = 256 * 1024 * 1024;
+const GUEST_PIDS = 512;
+const CPU_PERIOD_US = 100_000;
+/** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
+const EMPTY_TIMEOUT_MS = 20_000;
+export const CGROUP_NAME = "caisson";
+
+/** `group` is the folder that holds all sandboxes of one state folder. */
+export function cgroupFolders(parents: readonly CgroupParent[], group: string, name: string): CgroupFolder[] {
+  return parents.map(({ version, controllers, dir }) => ({
+    version,
+    controllers,
+    dir: join(dir, group, name),
+    split: controllers.some((controller) => limiters.some((limiter) => limiter === controller)),
+  }));
+}
+
+/** Makes the groups. Idempotent; a failure leaves what `removeCgroups` removes. */
+export function makeCgroups(folders: readonly CgroupFolder[]): void {
+  for (const { version, controllers, dir, split } of folders) {
+    try {
+      if (version === 2 && split) enableBelow(dirname(dirname(dir)), controllers);
+      mkdirSync(dir, { recursive: true });
+      if (!split) continue;
+      if (version === 2) {
+        enableBelow(dirname(dir), controllers);
+        enableBelow(dir, controllers);
+      }
+      mkdirSync(join(dir, "guest"), { recursive: true });
+      mkdirSync(join(dir, "work"), { recursive: true });
+    } catch (cause) {
+      throw new CaissonError("unavailable", `the control group ${dir} cannot be made`, {
+        hint: "`caisson doctor` shows which groups can be used.",
+        cause,
+      });
+    }
+  }
+}
+
+function enableBelow(dir: string, controllers: readonly string[]): void {
+  mkdirSync(dir, { recursive: true });
+  const enabled = read(join(dir, "cgroup.subtree_control"))?.split(/\s+/) ?? [];
+  const wanted = limiters.filter((name) => controllers.includes(name) && !enabled.includes(name));
+  if (wanted.length > 0) writeFileSync(join(dir, "cgroup.subtree_control"), wanted.map((name) => `+${name}`).join(" "));
+}
+
+/** Where the guest's first process joins, which work is put into, and where kills for memory are counted. */
+export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: string[]; work: string[]; memoryKills: string | null } {
+  const memory = folders.find(({ controllers, split }) => split && controllers.includes("memory"));
+  return {
+    join: folders.map(({ dir, split }) => join(dir, split ? "guest" : "", "cgroup.procs")),
+    work: folders.filter(({ split }) => split).map(({ dir }) => join(dir, "work", "cgroup.procs")),
+    memoryKills: memory === undefined ? null : join(memory.dir, "work", memory.version === 2 ? "memory.events" : "memory.oom_control"),
+  };
+}
+
+/** Puts limits on the work; may be called again with others while it runs. */
+export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLimits): void {
+  for (const folder of folders.filter(({ split }) => split)) {
+    const has = (controller: string) => folder.controllers.includes(controller);
+    const work = join(folder.dir, "work");
+    const guest = join(folder.dir, "guest");
+    try {
+      if (has("memory")) {
+        limitMemory(folder.version, work, limits.memoryBytes);
+        limitMemory(folder.version, guest, GUEST_MEMORY_BYTES);
+      }
+      if (has("pids")) {
+        put(join(work, "pids.max"), limits.pids ?? "max");
+        put(join(guest, "pids.max"), GUEST_PIDS);
+      }
+      if (has("cpu")) limitCpu(folder.version, work, limits.cpus);
+    } catch (cause) {
+      throw new CaissonError("unavailable", `limits cannot be written to ${folder.dir}`, { cause });
+    }
+  }
+}
+
+function limitMemory(version: 1 | 2, dir: string, bytes: number | null): void {
+  if (version === 2) {
+    put(join(dir, "memory.max"), bytes ?? "max");
+    putIfThere(join(dir, "memory.swap.max"), bytes === null ? "max" : 0);
+    return;
+  }
+  // Memory and swap together may not be less than memory alone at any moment, so a raise begins with the sum.
+  const both = join(dir, "memory.memsw.limit_in_bytes");
+  const raising = Number(read(join(dir, "memory.limit_in_bytes")) ?? 0) < (bytes ?? Number.MAX_SAFE_INTEGER);
+  if (raising) putIfThere(both, bytes ?? -1);
+  put(join(dir, "memory.limit_in_bytes"), bytes ?? -1);
+  putIfThere(both, bytes ?? -1);
+  putIfThere(join(dir, "memory.swappiness"), 0);
+}
+
+function limitCpu(version: 1 | 2, dir: string, cpus: number | null): void {
+  const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * CPU_PERIOD_US));
+  if (version === 2) put(join(dir, "cpu.max"), `${quota ?? "max"} ${CPU_PERIOD_US}`);
+  else {
+    put(join(dir, "cpu.cfs_period_us"), CPU_PERIOD_US);
+    put(join(dir, "cpu.cfs_quota_us"), quota ?? -1);
+  }
+}
+
+export function cgroupFigures(folders: readonly CgroupFolder[]): CgroupFigures {
+  const number = (controller: string, v1: string, v2: string) => {
+    const folder = folders.find(({ controllers }) => controllers.includes(controller));
+    const text = folder === undefined ? null : read(join(folder.dir, folder.version === 2 ? v2 : v1));
+    return text === null ? null : Number(text);
+  };
+  const cpu2 = folders.find(({ version, split }) => version === 2 && split);
+  const usage = cpu2 === undefined ? null : field(read(join(cpu2.dir, "cpu.stat")), "usage_usec");
+  const nanoseconds = cpu2 === undefined ? number("cpuacct", "cpuacct.usage", "") : null;
+  const killsPath = cgroupEntrances(folders).memoryKills;
+  return {
+    cpuMs: usage !== null ? usage / 1000 : nanoseconds === null ? null : nanoseconds / 1e6,
+    memoryBytes: number("memory", "memory.usage_in_bytes", "memory.current"),
+    memoryKills: killsPath === null ? null : field(read(killsPath), "oom_kill"),
+    processes: processesIn(folders)?.length ?? null,
+  };
+}
+
+/** Every process in the sandbox, as the host numbers them; null where there are no groups. */
+export function processesIn(folders: readonly CgroupFolder[]): number[] | null {
+  if (folders.length === 0) return null;
+  const pids = new Set<number>();
+  for (const { dir, split } of folders) {
+    for (const leaf of split ? ["guest", "work"] : [""]) {
+      for (const line of (read(join(dir, leaf, "cgroup.procs")) ?? "").split("\n")) if (line !== "") pids.add(Number(line));
+    }
+  }
+  return [...pids];
+}
+
+export function canFreeze(folders: readonly { version: 1 | 2; controllers: readonly string[] }[]): boolean {
+  return folders.some(({ version, controllers }) => version === 2 || controllers.includes("freezer"));
+}
+
+/** Stops or goes on with every process, and waits until it is so. */
+export async function freezeCgroups(folders: readonly CgroupFolder[], state: "frozen" | "thawed"): Promise<void> {
+  const v1 = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
+  const v2 = folders.find(({ version }) => version === 2);
+  const folder = v1 ?? v2;
+  if (folder === undefined) throw new CaissonError("unsupported", "there is no control group that can freeze processes");
+  const frozen = state === "frozen";
+  if (folder.version === 1) writeFileSync(join(folder.dir, "freezer.state"), frozen ? "FROZEN" : "THAWED");
+  else writeFileSync(join(folder.dir, "cgroup.freeze"), frozen ? "1" : "0");
+  await until(`the processes of ${folder.dir} are ${state}`, () =>
+    folder.version === 1
+      ? read(join(folder.dir, "freezer.state"))?.trim() === (frozen ? "FROZEN" : "THAWED")
+      : field(read(join(folder.dir, "cgroup.events")), "frozen") === (frozen ? 1 : 0),
+  );
+}
+
+/** Kills every process in the groups and waits until none is left. */
+export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<void> {
+  if (folders.length === 0) return;
+  const killFile = folders
+    .filter(({ version }) => version === 2)
+    .map(({ dir }) => join(dir, "cgroup.kill"))
+    .find(existsSync);
+  if (killFile !== undefined) writeFileSync(killFile, "1");
+  const freezer = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
+  await until(`the processes of ${folders[0]?.dir} are gone`, () => {
+    const pids = processesIn(folders) ?? [];
+    if (pids.length === 0) return true;
+    // Frozen ones cannot die, and without cgroup.kill new ones may come while the list is read: freeze, kill, thaw, look again.
+    if (killFile === undefined) for (const pid of pids) killQuietly(pid);
+    if (freezer !== undefined) putIfThere(join(freezer.dir, "freezer.state"), "THAWED");
+    return false;
+  });
+}
+
+/** Removes groups without processes. Idempotent. */
+export async function removeCgroups(folders: readonly CgroupFolder[]): Promise<void> {
+  for (const { dir } of folders) {
+    for (const path of [join(dir, "guest"), join(dir, "work"), dir]) {
+      await until(`${path} is removed`, () => {
+        try {
+          rmdirSync(path);
+          return true;
+        } catch (error) {
+          // A process that has just died still counts for a moment.
+          if (isCode(error, "EBUSY")) return false;
+          if (isCode(error, "ENOENT")) return true;
+          throw error;
+        }
+      });
+    }
+  }
+}
+
+async function until(what: string, done: () => boolean): Promise<void> {
+  const deadline = performance.now() + EMPTY_TIMEOUT_MS;
+  for (let waitMs = 0; !done(); waitMs = Math.min(waitMs + 1, 20)) {
+    if (performance.now() > deadline) throw new CaissonError("timeout", `waited ${EMPTY_TIMEOUT_MS / 1000} s until ${what}`);
+    await (waitMs === 0 ? new Promise(setImmediate) : delay(waitMs));
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It died by itself.
+  }
+}
+
+function put(path: string, value: number | string): void {
+  writeFileSync(path, String(value));
+}
+function putIfThere(path: string, value: number | string): void {
+  try {
+    writeFileSync(path, String(value), { flag: "r+" });
+  } catch {
+    // Kernels without swap accounting have no such file.
+  }
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return null;
+  }
+}
+
+function field(text: string | null, name: string): number | null {
+  const line = text?.split("\n").find((candidate) => candidate.startsWith(`${name} `));
+  return line === undefined ? null : Number(line.slice(name.length + 1));
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

@@ -1,0 +1,50 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../../../contract/error.ts";
+import type { SandboxRecord } from "../../store.ts";
+import { emptyCgroups, removeCgroups } from "./cgroup.ts";
+import type { OciDetails } from "./details.ts";
+import type { House } from "./house.ts";
+import { layerFolders } from "./layers.ts";
+import { isAlive } from "./process-identity.ts";
+import { removeFiles } from "./remove-files.ts";
+import { isBuiltOn, removeSnapshotFiles } from "./snapshot-store.ts";
+
+const DEATH_TIMEOUT_MS = 20_000;
+
+/**
+ * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so that whoever comes after a crash finds
+ * what there was to do. Idempotent.
+ */
+export async function endSandbox(house: House, record: SandboxRecord, details: OciDetails): Promise<void> {
+  await house.store.write({ ...record, state: "completing", owner: house.store.ownerOf(), details });
+  await killGuest(details);
+  await emptyCgroups(details.cgroups);
+  await guestGone(details);
+  await removeCgroups(details.cgroups);
+  await removeFiles(house, layerFolders(house.store.dir(record.id)));
+  await house.store.remove(record.id);
+  // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
+  if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+}
+
+/** Process 1 of a process namespace takes all others with it, wherever they hide. */
+async function killGuest({ guest }: OciDetails): Promise<void> {
+  if (guest === null || !isAlive(guest)) return;
+  try {
+    process.kill(guest.pid, "SIGKILL");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return;
+    throw new CaissonError("denied", `process ${guest.pid} cannot be ended`, {
+      hint: "Only the user who made a sandbox, and root, can remove it.",
+      cause: error,
+    });
+  }
+}
+
+async function guestGone({ guest }: OciDetails): Promise<void> {
+  const deadline = performance.now() + DEATH_TIMEOUT_MS;
+  for (let waitMs = 1; guest !== null && isAlive(guest); waitMs = Math.min(waitMs + 1, 20)) {
+    if (performance.now() > deadline) throw new CaissonError("timeout", `process ${guest.pid} was killed and is still there`);
+    await delay(waitMs);
+  }
+}

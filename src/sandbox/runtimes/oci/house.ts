@@ -1,0 +1,80 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { RuntimeContext } from "../../runtime.ts";
+import { createStore, type Store } from "../../store.ts";
+import { type HardLimits, parseHardLimits } from "./bundle.ts";
+import { CGROUP_NAME } from "./cgroup.ts";
+import { type CgroupParents, cgroupParents, readLayout } from "./cgroup-parents.ts";
+import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "./discover.ts";
+import { type LimitAbility, limitAbility } from "./enforced-limits.ts";
+import { findIdentity, type Identity } from "./identity.ts";
+import { createLauncher, type Launch } from "./launcher.ts";
+
+export interface OciOptions {
+  /** The user's home folder and PATH: where toolchains are looked for. */
+  home: string;
+  path: string;
+  /** The OCI runtime to use, by name or path; absent: the best that works. */
+  ociRuntime?: string;
+  /** How many sandboxes and network namespaces are kept ready. Default none. */
+  pool?: { sandboxes?: number; networkNamespaces?: number };
+}
+
+/** Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first needed. */
+export interface House {
+  readonly context: RuntimeContext;
+  readonly options: OciOptions;
+  readonly store: Store;
+  readonly launch: Launch;
+  readonly arch: string;
+  /** Throws `unavailable`. */
+  identity(): Identity;
+  cgroups(): CgroupParents;
+  /** The name of our folder in each hierarchy; another state folder has another. */
+  readonly cgroupName: string;
+  ability(): LimitAbility;
+  /** In order of preference; the first is the one that worked last. Throws `unavailable` when there is none. */
+  binaries(): OciBinary[];
+  prefer(binary: OciBinary): void;
+  hardLimits(): HardLimits;
+  /** mkfs.ext4, or null. */
+  mkfs(): string | null;
+}
+
+export function createHouse(context: RuntimeContext, options: OciOptions): House {
+  const once = <T>(make: () => T) => {
+    let made: { value: T } | undefined;
+    return () => {
+      made ??= { value: make() };
+      return made.value;
+    };
+  };
+  const identity = once(() => findIdentity({ stateDir: context.stateDir, path: options.path }));
+  const cgroups = once(() => cgroupParents({ layout: readLayout(), root: process.getuid?.() === 0 }));
+  const mkfs = once(() => findProgram("mkfs.ext4", options.path));
+  let known: OciBinary[] | undefined;
+  return {
+    context,
+    options,
+    store: createStore({ stateDir: context.stateDir }),
+    launch: createLauncher({ guestPath: context.guestPath }),
+    arch: process.arch,
+    identity,
+    cgroups,
+    cgroupName: `${CGROUP_NAME}-${createHash("sha256").update(context.stateDir).digest("hex").slice(0, 8)}`,
+    ability: once(() => limitAbility({ cgroups: cgroups(), rootless: process.getuid?.() !== 0, mkfs: mkfs() })),
+    binaries: () =>
+      (known ??=
+        options.ociRuntime === undefined ? usable(findOciRuntimes(options.path)) : [chosenOciRuntime(options.ociRuntime, options.path)]),
+    prefer: (binary) => {
+      known = [binary, ...(known ?? []).filter(({ path }) => path !== binary.path)];
+    },
+    hardLimits: once(() => parseHardLimits(readFileSync("/proc/self/limits", "latin1"))),
+    mkfs,
+  };
+}
+
+/** runsc gives its sandboxes no descriptors of the host, and the guest's socket is one; it is used only by name. */
+function usable(found: OciBinary[]): OciBinary[] {
+  return found.filter(({ name }) => name !== "runsc");
+}

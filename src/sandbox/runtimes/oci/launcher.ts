@@ -1,0 +1,95 @@
+import { spawn } from "node:child_process";
+import type { Writable } from "node:stream";
+import { CaissonError } from "../../../contract/error.ts";
+import { failureOf, type LaunchFailure } from "./launch-failure.ts";
+
+/** One record of a plan: a verb and its fields, none of which may contain NUL. */
+export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
+
+export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside";
+
+export interface LaunchOptions {
+  what: LaunchWhat;
+  plan: readonly PlanRecord[];
+  signal?: AbortSignal | undefined;
+  /** Given to the launcher as descriptors 3, 4, … */
+  descriptors?: readonly number[];
+  /** Called with each line the launcher writes, as it comes. */
+  onLine?: (line: string) => void;
+  timeoutMs?: number;
+}
+
+/** Starts a launch; a function so that tests can look at plans without starting anything. */
+export type Launch = (options: LaunchOptions) => Promise<string[]>;
+
+/** The longest a launch may take; it is a start of a process or the copy of a sandbox's files. */
+const LAUNCH_TIMEOUT_MS = 60_000;
+const OUTPUT_BYTES_MAX = 64 * 1024;
+
+export function encodePlan(plan: readonly PlanRecord[]): Buffer {
+  const fields = plan.flatMap((record) => record.map(String));
+  for (const field of fields) {
+    if (field.includes("\0")) throw new CaissonError("invalid", "a path or value with a NUL byte cannot be used");
+  }
+  return Buffer.from(fields.map((field) => `${field}\0`).join(""));
+}
+
+/** `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is translated here, once. */
+export function createLauncher(options: { guestPath: string }): Launch {
+  return (launch) => runLauncher(options.guestPath, launch);
+}
+
+function runLauncher(guestPath: string, launch: LaunchOptions): Promise<string[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+  if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
+  const input = encodePlan(launch.plan);
+  const child = spawn(guestPath, ["launch", launch.what], {
+    stdio: ["pipe", "pipe", "pipe", ...(launch.what === "namespaces" ? ["pipe" as const] : (launch.descriptors ?? []))],
+    env: {},
+    cwd: "/",
+  });
+  let text = "";
+  let complaint = "";
+  let seen = 0;
+  const timer = setTimeout(() => child.kill("SIGKILL"), launch.timeoutMs ?? LAUNCH_TIMEOUT_MS);
+  const abort = () => child.kill("SIGKILL");
+  launch.signal?.addEventListener("abort", abort, { once: true });
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    if (text.length < OUTPUT_BYTES_MAX) text += chunk;
+    for (let stop = text.indexOf("\n", seen); stop >= 0; stop = text.indexOf("\n", seen)) {
+      launch.onLine?.(text.slice(seen, stop));
+      seen = stop + 1;
+      // Its holder may end: what was to be taken over was, while the line was handled.
+      if (launch.what === "namespaces") (child.stdio[3] as Writable | undefined)?.end();
+    }
+  });
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    if (complaint.length < OUTPUT_BYTES_MAX) complaint += chunk;
+  });
+  // The launcher may be gone before it has read its plan; its exit tells why.
+  child.stdin?.on("error", () => {});
+  child.stdin?.end(input);
+  child.on("error", (cause) => {
+    clearTimeout(timer);
+    reject(new CaissonError("unavailable", `${guestPath} cannot be started`, { hint: "Run `make -C guest` or `scripts/setup`.", cause }));
+  });
+  child.on("close", (status) => {
+    clearTimeout(timer);
+    launch.signal?.removeEventListener("abort", abort);
+    const lines = text.split("\n").filter((line) => line !== "");
+    if (status === 0) return resolve(lines);
+    if (launch.signal?.aborted) return reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
+    reject(failureOf(parseFailure(launch.what, lines, complaint)));
+  });
+  return promise;
+}
+
+const failureLine = /^fail (\S+) (\d+) (.*)$/;
+
+function parseFailure(what: string, lines: readonly string[], complaint: string): LaunchFailure {
+  for (const line of lines) {
+    const [, step, errno, text] = failureLine.exec(line) ?? [];
+    if (step !== undefined) return { what, step, errno: Number(errno), text: [text, complaint.trim()].filter(Boolean).join(": ") };
+  }
+  return { what, step: "killed", errno: 0, text: complaint.trim() };
+}

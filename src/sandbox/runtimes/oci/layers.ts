@@ -1,0 +1,129 @@
+import { lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { CaissonError } from "../../../contract/error.ts";
+import type { WorkspaceMount } from "../../../contract/sandbox.ts";
+import { type Identity, mapRecords } from "./identity.ts";
+import type { PlanRecord } from "./launcher.ts";
+import { workspaceMap } from "./sub-ids.ts";
+
+/** One lower layer of a sandbox's root. `mapped`: its files have the host's ids on disk and are mapped into the sandbox's. */
+export interface RootLayer {
+  dir: string;
+  mapped: boolean;
+}
+
+export interface RootBind {
+  source: string;
+  target: string;
+  kind: "folder" | "file";
+  /** A folder whose changes land in the sandbox's own layer, for root to install into. */
+  writable: boolean;
+  /** Frozen layers over a writable one, upmost first. */
+  layers: string[];
+}
+
+/** What a sandbox's root is made of, upmost layer first. */
+export interface RootPlan {
+  layers: RootLayer[];
+  binds: RootBind[];
+}
+
+/** Overlay mounts take more, but the kernel's text of options is one page. */
+const LAYERS_MAX = 64;
+
+/** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
+export function rootRecords(root: RootPlan, options: { guestPath: string; disk: boolean }): PlanRecord[] {
+  if (root.layers.length > LAYERS_MAX) {
+    throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
+      hint: "Make a fresh sandbox and copy the files into it.",
+    });
+  }
+  const at = (name: string) => (options.disk ? `disk/${name}` : name);
+  const overlays = root.binds.filter(({ writable }) => writable);
+  return [
+    ...["upper", "work"].map((name): PlanRecord => ["mkdir", at(name), "755", 0, 0]),
+    ...root.layers.map(({ dir, mapped }, index): PlanRecord => ["layer", String(index), dir, "ro", mapped ? "sandbox" : "-"]),
+    ["overlay", root.layers.map((_, index) => index).join(":"), at("upper"), at("work"), "/"],
+    ...overlays.flatMap(({ source, target, layers }, index): PlanRecord[] => [
+      ["mkdir", at(`bind-upper-${index}`), "755", 0, 0],
+      ["mkdir", at(`bind-work-${index}`), "755", 0, 0],
+      ["layer", `bind-${index}`, source, "ro", "sandbox"],
+      ...layers.map((dir, frozen): PlanRecord => ["layer", `bind-${index}-${frozen}`, dir, "ro", "-"]),
+      [
+        "overlay",
+        [...layers.map((_, frozen) => `bind-${index}-${frozen}`), `bind-${index}`].join(":"),
+        at(`bind-upper-${index}`),
+        at(`bind-work-${index}`),
+        target,
+      ],
+    ]),
+    ...root.binds
+      .filter(({ writable }) => !writable)
+      .map(({ source, target, kind }): PlanRecord => ["bind", source, target, kind === "file" ? "ro,file" : "ro,rec", "sandbox"]),
+    ["bind", options.guestPath, "/.caisson/guest", "ro,file", "-"],
+  ];
+}
+
+/** A workspace folder that is there, as an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
+export function resolveWorkspace(workspace: WorkspaceMount): WorkspaceMount {
+  if (workspace.kind === "empty") return workspace;
+  const { path } = workspace;
+  if (!isAbsolute(path) || path.includes("\0")) {
+    throw new CaissonError("invalid", `the workspace ${JSON.stringify(path)} is not an absolute path`, {
+      hint: "Give the folder's absolute path.",
+    });
+  }
+  try {
+    const real = realpathSync(path);
+    if (!statSync(real).isDirectory())
+      throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give the folder itself, not a file in it." });
+    return { ...workspace, path: real };
+  } catch (cause) {
+    if (cause instanceof CaissonError) throw cause;
+    const code = cause instanceof Error && "code" in cause ? cause.code : "";
+    if (code === "EACCES" || code === "EPERM") throw new CaissonError("denied", `the workspace ${path} cannot be read`, { cause });
+    throw new CaissonError("not_found", `the workspace ${path} does not exist`, {
+      hint: "Make the folder first, or check the path.",
+      cause,
+    });
+  }
+}
+
+/** Records that mount a workspace at /workspace, over `layers` frozen earlier (upmost first). An empty one is part of the root and needs none. */
+export function workspaceRecords(
+  workspace: WorkspaceMount,
+  options: { identity: Identity; disk: boolean; layers: readonly string[] },
+): PlanRecord[] {
+  if (workspace.kind === "empty") return [];
+  const { path, access } = workspace;
+  const { identity } = options;
+  const owner = lstatSync(path);
+  const start = identity.root;
+  const maps = identity.rootless
+    ? []
+    : mapRecords(
+        "workspace",
+        workspaceMap({ owner: owner.uid, start: start.uid, readable: access !== "rw" }),
+        workspaceMap({ owner: owner.gid, start: start.gid, readable: access !== "rw" }),
+      );
+  if (access !== "overlay") return [...maps, ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"]];
+  const at = (name: string) => (options.disk ? `disk/${name}` : name);
+  const names = [...options.layers.map((_, index) => `frozen-${index}`), "workspace"];
+  return [
+    ...maps,
+    ["mkdir", at("workspace-upper"), "755", 1000, 1000],
+    ["mkdir", at("workspace-work"), "755", 0, 0],
+    ...options.layers.map((dir, index): PlanRecord => ["layer", `frozen-${index}`, dir, "ro", "-"]),
+    ["layer", "workspace", path, "ro", "workspace"],
+    ["overlay", names.join(":"), at("workspace-upper"), at("workspace-work"), "/workspace"],
+  ];
+}
+
+const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
+
+/** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */
+export function layerFolders(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => layerName.test(name))
+    .map((name) => join(folder, name));
+}

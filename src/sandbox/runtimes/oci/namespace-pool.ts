@@ -1,0 +1,34 @@
+import { closeSync, openSync } from "node:fs";
+import type { House } from "./house.ts";
+
+/** A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the latest. */
+export interface HeldNamespaces {
+  user: number;
+  network: number;
+  close(): void;
+}
+
+/** Makes a pair by a short-lived child and takes it over through /proc before the child ends. */
+export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
+  let held: HeldNamespaces | undefined;
+  await house.launch({
+    what: "namespaces",
+    plan: house.identity().plan,
+    onLine: (line) => {
+      const pid = /^pid (\d+)$/.exec(line)?.[1];
+      if (pid === undefined) return;
+      const user = openSync(`/proc/${pid}/ns/user`, "r");
+      const network = openSync(`/proc/${pid}/ns/net`, "r");
+      held = {
+        user,
+        network,
+        close() {
+          closeSync(user);
+          closeSync(network);
+        },
+      };
+    },
+  });
+  if (held === undefined) throw new Error("unreachable: the launcher said nothing and succeeded");
+  return held;
+}

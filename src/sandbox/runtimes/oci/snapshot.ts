@@ -1,0 +1,127 @@
+import { join } from "node:path";
+import { CaissonError } from "../../../contract/error.ts";
+import type { SnapshotId } from "../../../contract/ids.ts";
+import type { SandboxRecord } from "../../store.ts";
+import { canFreeze, freezeCgroups } from "./cgroup.ts";
+import type { Basis, OciDetails } from "./details.ts";
+import type { House } from "./house.ts";
+import { removeFiles } from "./remove-files.ts";
+import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
+
+/** The copy of a large tree on a file system without reflinks takes its time. */
+const COPY_TIMEOUT_MS = 30 * 60_000;
+
+export interface SnapshotRequest {
+  record: SandboxRecord;
+  details: OciDetails;
+  name?: string | undefined;
+  /** For a fork. */
+  hidden: boolean;
+  /** Whether it is frozen already and is to stay so. */
+  paused: boolean;
+}
+
+/** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`. */
+export async function takeSnapshot(house: House, request: SnapshotRequest): Promise<SnapshotId> {
+  const { record, details, paused } = request;
+  refuse(record, details);
+  const id = newSnapshotId();
+  const draft = await makeSnapshotDraft(house, id);
+  const freezes = canFreeze(details.cgroups) && !paused;
+  try {
+    if (freezes) await freezeCgroups(details.cgroups, "frozen");
+    const copies = layerCopies(record, details);
+    try {
+      for (const { from, to } of copies) await copyTree(house, join(house.store.dir(record.id), from), join(draft, to));
+    } finally {
+      if (freezes) await freezeCgroups(details.cgroups, "thawed");
+    }
+    const bytes = await measure(
+      house,
+      copies.map(({ to }) => join(draft, to)),
+    );
+    const basis = basisOver(details.basis, copies, snapshotDir(house, id));
+    await publishSnapshot(house, draft, {
+      id,
+      name: request.name ?? null,
+      sandbox: record.id,
+      createdAt: new Date().toISOString(),
+      bytes,
+      basis,
+      spec: record.spec,
+      hiddenFor: request.hidden ? house.store.ownerOf() : null,
+    });
+    return id;
+  } catch (error) {
+    await removeFiles(house, [draft]);
+    throw error;
+  }
+}
+
+function refuse(record: SandboxRecord, details: OciDetails): void {
+  if (details.disk !== "none") {
+    throw new CaissonError("unsupported", `sandbox ${record.id} has a disk of its own, whose files cannot be kept as a snapshot`, {
+      hint: "Make the sandbox without a disk limit.",
+    });
+  }
+  const { workspace } = record.spec;
+  if (workspace.kind === "folder" && workspace.access === "rw") {
+    throw new CaissonError(
+      "unsupported",
+      `the workspace of sandbox ${record.id} is the host's own folder, which a snapshot cannot hold still`,
+      {
+        hint: "Use the workspace as an overlay (`:overlay`), which keeps all changes in the sandbox.",
+      },
+    );
+  }
+}
+
+interface LayerCopy {
+  kind: "root" | "workspace" | "bind";
+  bind: number;
+  from: string;
+  to: string;
+}
+
+function layerCopies(record: SandboxRecord, details: OciDetails): LayerCopy[] {
+  const copies: LayerCopy[] = [{ kind: "root", bind: -1, from: "upper", to: "root" }];
+  if (record.spec.workspace.kind === "folder" && record.spec.workspace.access === "overlay") {
+    copies.push({ kind: "workspace", bind: -1, from: "workspace-upper", to: "workspace" });
+  }
+  for (const [index] of details.basis.root.binds.filter(({ writable }) => writable).entries()) {
+    copies.push({ kind: "bind", bind: index, from: `bind-upper-${index}`, to: `bind-${index}` });
+  }
+  return copies;
+}
+
+function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Basis {
+  const of = (kind: LayerCopy["kind"], bind = -1) =>
+    copies.filter((copy) => copy.kind === kind && copy.bind === bind).map(({ to }) => join(dir, to));
+  const writable = basis.root.binds.filter((bind) => bind.writable);
+  return {
+    ...basis,
+    root: {
+      layers: [...of("root").map((dir) => ({ dir, mapped: false })), ...basis.root.layers],
+      binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of("bind", writable.indexOf(bind)), ...bind.layers] })),
+    },
+    workspaceLayers: [...of("workspace"), ...basis.workspaceLayers],
+  };
+}
+
+/** As root of the user namespace, which owns the files; links are copied as links. */
+async function copyTree(house: House, from: string, to: string): Promise<void> {
+  const argv = ["cp", "-a", "--reflink=auto", "-T", "--", from, to];
+  await house.launch({
+    what: "inside",
+    plan: [...house.identity().plan, ...argv.map((argument) => ["argument", argument] as const)],
+    timeoutMs: COPY_TIMEOUT_MS,
+  });
+}
+
+async function measure(house: House, paths: readonly string[]): Promise<number> {
+  const lines = await house.launch({
+    what: "measure",
+    plan: [...house.identity().plan, ...paths.map((path) => ["argument", path] as const)],
+  });
+  return Number(lines.map((line) => /^bytes (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined) ?? 0);
+}

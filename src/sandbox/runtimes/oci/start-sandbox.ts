@@ -1,0 +1,214 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { CaissonError } from "../../../contract/error.ts";
+import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
+import type { SandboxRecord } from "../../store.ts";
+import { findBasis, sudoPath } from "./basis.ts";
+import { bundleConfig } from "./bundle.ts";
+import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
+import type { OciDetails } from "./details.ts";
+import type { OciBinary } from "./discover.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import { enforcedLimits } from "./enforced-limits.ts";
+import type { House } from "./house.ts";
+import type { PlanRecord } from "./launcher.ts";
+import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers.ts";
+import type { HeldNamespaces } from "./namespace-pool.ts";
+import { identityOfProcess } from "./process-identity.ts";
+
+export const SOCKET_NAME = "guest.sock";
+const DISK_NAME = "disk.ext4";
+const WELCOME_TIMEOUT_MS = 30_000;
+
+export interface Started {
+  record: SandboxRecord;
+  details: OciDetails;
+  connection: GuestConnection;
+}
+
+export interface StartOptions {
+  spec: SandboxSpec;
+  signal?: AbortSignal | undefined;
+  /** Namespaces made beforehand; the caller keeps them. */
+  namespaces?: HeldNamespaces | undefined;
+  ownSnapshot?: OciDetails["ownSnapshot"];
+  /** For the pool: nobody has asked for it yet. */
+  waiting?: boolean;
+}
+
+/**
+ * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
+ */
+export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
+  const { store } = house;
+  const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace) };
+  const { limits, warnings } = enforcedLimits(spec.limits, house.ability());
+  const { rootless } = house.identity();
+  const [binary] = house.binaries();
+  if (binary === undefined) throw noRuntime();
+  const basis = await findBasis(house, spec, { signal: options.signal });
+  const id = store.newId();
+  const details: OciDetails = {
+    ociRuntime: binary.name,
+    rootless,
+    basis: { ...basis, env: { ...basis.env, ...sudoPath(basis.env.PATH, spec.allowRoot && !basis.env.PATH?.startsWith("/.caisson/")) } },
+    cgroups: cgroupFolders(house.cgroups().parents, house.cgroupName, id),
+    guest: null,
+    disk: limits.diskBytes === null ? "none" : rootless ? "memory" : "image",
+    ownSnapshot: options.ownSnapshot ?? null,
+    waiting: options.waiting ?? false,
+  };
+  const record: SandboxRecord = {
+    id,
+    runtime: "oci",
+    state: "creating",
+    createdAt: new Date().toISOString(),
+    spec,
+    limits,
+    warnings,
+    owner: store.ownerOf(),
+    details,
+  };
+  await store.write(record);
+  try {
+    return await bringUp(house, { record, details, options });
+  } catch (error) {
+    await endSandbox(house, record, details);
+    throw error;
+  }
+}
+
+async function bringUp(house: House, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
+  const { record, options } = start;
+  makeCgroups(start.details.cgroups);
+  limitCgroups(start.details.cgroups, record.limits);
+  if (start.details.disk === "image") await makeDisk(house, record);
+  const [first, ...others] = house.binaries();
+  if (first === undefined) throw noRuntime();
+  for (const binary of [first, ...others]) {
+    try {
+      const { pid, connection } = await launchOnce(house, start, binary);
+      const details: OciDetails = { ...start.details, ociRuntime: binary.name, guest: identityOfProcess(pid) };
+      if (binary !== first) house.prefer(binary);
+      const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
+      try {
+        await house.store.write(running);
+      } catch (error) {
+        connection.close();
+        throw error;
+      }
+      return { record: running, details, connection };
+    } catch (error) {
+      // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's name.
+      if (!isRuntimeFailure(error) || options.signal?.aborted || binary === others.at(-1) || others.length === 0) throw error;
+      await house.launch({ what: "remove", plan: [["remove", join(house.store.dir(record.id), SOCKET_NAME)]] });
+    }
+  }
+  throw noRuntime();
+}
+
+async function launchOnce(
+  house: House,
+  start: { record: SandboxRecord; details: OciDetails; options: StartOptions },
+  binary: OciBinary,
+): Promise<{ pid: number; connection: GuestConnection }> {
+  const { record, options } = start;
+  const namespaces = options.namespaces;
+  const socketPath = join(house.store.dir(record.id), SOCKET_NAME);
+  let connecting: Promise<GuestConnection> | undefined;
+  try {
+    const lines = await house.launch({
+      what: "run",
+      plan: [
+        ...launchPlan(house, start, binary),
+        ...(namespaces === undefined
+          ? []
+          : ([
+              ["userns-fd", 3],
+              ["netns-fd", 4],
+            ] as const)),
+      ],
+      descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
+      signal: options.signal,
+      onLine: (line) => {
+        // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
+        if (line === "listening") {
+          connecting = connectGuest({ socketPath, timeoutMs: WELCOME_TIMEOUT_MS });
+          connecting.catch(() => {});
+        }
+      },
+    });
+    const pid = Number(lines.map((line) => /^pid (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined));
+    if (!Number.isInteger(pid) || connecting === undefined) throw new CaissonError("internal", "the launcher did not say what it started");
+    return { pid, connection: await connecting };
+  } catch (error) {
+    void connecting?.then(
+      (connection) => connection.close(),
+      () => {},
+    );
+    throw error;
+  }
+}
+
+function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
+  const { record, details } = start;
+  const { spec, limits } = record;
+  const identity = house.identity();
+  const disk = details.disk !== "none";
+  const entrances = cgroupEntrances(details.cgroups);
+  const config = bundleConfig({
+    spec,
+    arch: house.arch,
+    hidden: details.basis.hidden,
+    workDescriptors: entrances.work.length,
+    memoryKillsDescriptor: entrances.memoryKills !== null,
+    processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : limits.pids,
+    hardLimits: house.hardLimits(),
+  });
+  return [
+    ...identity.plan,
+    ["folder", house.store.dir(record.id)],
+    ["listen", SOCKET_NAME],
+    ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
+    ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
+    ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
+    ...diskRecords(details, limits.diskBytes),
+    ...rootRecords(details.basis.root, { guestPath: house.context.guestPath, disk }),
+    ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
+    // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
+    ["hide", "/sys/fs/cgroup/unified"],
+    ["config", JSON.stringify(config)],
+    ["runtime", binary.path],
+    // Groups are ours to make: the OCI runtime, inside the user namespace, could not.
+    ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
+    ["id", record.id],
+  ];
+}
+
+function diskRecords(details: OciDetails, bytes: number | null): PlanRecord[] {
+  if (details.disk === "image") return [["disk-image", DISK_NAME]];
+  return details.disk === "memory" ? [["disk-tmpfs", bytes ?? 0]] : [];
+}
+
+/** A sparse image, formatted without what takes time and is of no use to files that live as long as a sandbox. */
+async function makeDisk(house: House, record: SandboxRecord): Promise<void> {
+  const mkfs = house.mkfs();
+  if (mkfs === null) throw new CaissonError("unsupported", "mkfs.ext4 is not installed");
+  const kibibytes = Math.floor((record.limits.diskBytes ?? 0) / 1024);
+  const features = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard", "-m", "0", "-F", "-q"];
+  try {
+    await promisify(execFile)(mkfs, [...features, join(house.store.dir(record.id), DISK_NAME), `${kibibytes}k`]);
+  } catch (cause) {
+    throw new CaissonError("unavailable", `a disk of ${kibibytes} KiB could not be made`, { cause });
+  }
+}
+
+function isRuntimeFailure(error: unknown): boolean {
+  return error instanceof CaissonError && error.details?.step === "runtime";
+}
+
+function noRuntime(): CaissonError {
+  return new CaissonError("unavailable", "no OCI runtime is installed", { hint: "Install one: `apt install crun` (or runc)." });
+}

@@ -1,0 +1,60 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { SandboxId } from "../../../contract/ids.ts";
+import { isOrphan, type SandboxRecord } from "../../store.ts";
+import { cgroupFolders, emptyCgroups, removeCgroups } from "./cgroup.ts";
+import { detailsOf } from "./details.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import type { House } from "./house.ts";
+import { removeFiles } from "./remove-files.ts";
+import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./snapshot-store.ts";
+
+/** Removes what dead creators left, and finishes what they had begun. Returns the sandboxes it removed. */
+export async function sweepHouse(house: House): Promise<SandboxId[]> {
+  const removed: SandboxId[] = [];
+  // Groups before records: a group is only ever made after its record was written.
+  const groups = groupNames(house);
+  const { records, damaged } = await house.store.list();
+  const known = new Set([...records, ...damaged].map(({ id }) => id));
+  for (const record of records) {
+    if (record.runtime !== "oci" || !isLeftBehind(house, record)) continue;
+    await endSandbox(house, record, detailsOf(record));
+    removed.push(record.id);
+  }
+  for (const id of groups.filter((name) => !known.has(name))) {
+    const folders = cgroupFolders(house.cgroups().parents, house.cgroupName, id);
+    await emptyCgroups(folders);
+    await removeCgroups(folders);
+  }
+  await sweepSnapshots(house);
+  return removed;
+}
+
+/** A sandbox that nobody can use any more: its maker died, or it did itself and is not kept for anyone. */
+function isLeftBehind(house: House, record: SandboxRecord): boolean {
+  const ownerDead = record.owner !== null && !house.store.ownerAlive(record.owner);
+  if (isOrphan(record)) return true;
+  if (record.state === "creating" || record.state === "completing" || record.state === "completed" || record.state === "failed")
+    return ownerDead;
+  return false;
+}
+
+function groupNames(house: House): SandboxId[] {
+  const names = new Set<string>();
+  for (const { dir } of house.cgroups().parents) {
+    try {
+      for (const name of readdirSync(join(dir, house.cgroupName))) if (SandboxId.safeParse(name).success) names.add(name);
+    } catch {
+      // None was ever made here.
+    }
+  }
+  return [...names];
+}
+
+async function sweepSnapshots(house: House): Promise<void> {
+  const { snapshots, remains } = await listSnapshots(house);
+  for (const { id, hiddenFor } of snapshots) {
+    if (hiddenFor !== null && !house.store.ownerAlive(hiddenFor) && !(await isBuiltOn(house, id))) await removeSnapshotFiles(house, id);
+  }
+  await removeFiles(house, remains);
+}

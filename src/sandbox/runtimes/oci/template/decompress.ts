@@ -1,0 +1,21 @@
+import { pipeline, Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+
+/** The bytes behind gzip or zstd, or as they are. Goes by the first bytes, not by what a manifest says of them. Errors are the stream's own. */
+export async function* decompressed(source: AsyncGenerator<Buffer>): AsyncGenerator<Uint8Array> {
+  const first = await source.next();
+  if (first.done === true) return;
+  const head = first.value;
+  const all = (async function* () {
+    yield head;
+    yield* source;
+  })();
+  if (head[0] === 0x1f && head[1] === 0x8b) yield* through(all, createGunzip());
+  else if (head.length >= 4 && head.readUInt32LE(0) === 0xfd2fb528) yield* through(all, createZstdDecompress());
+  else yield* all;
+}
+
+async function* through(source: AsyncIterable<Buffer>, transform: NodeJS.ReadWriteStream): AsyncGenerator<Uint8Array> {
+  const output = pipeline(Readable.from(source), transform, () => {});
+  for await (const chunk of output as AsyncIterable<Buffer>) yield chunk;
+}

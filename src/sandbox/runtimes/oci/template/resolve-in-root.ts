@@ -1,0 +1,39 @@
+import { lstatSync, readlinkSync } from "node:fs";
+
+const LINKS_MAX = 40;
+
+/**
+ * Where a path leads inside a tree, as for a process whose root the tree is: links, absolute ones too, never lead out of it. The result has no link in it and begins
+ * with `/`, or is empty for the tree itself; null when it cannot be followed. Paths are latin1 text for bytes. Only true for a tree that nobody changes meanwhile.
+ */
+export function resolveInRoot(root: string, parts: readonly string[], options: { onMissing?: (path: string) => void } = {}): string | null {
+  const left = [...parts].reverse();
+  const done: string[] = [];
+  let links = 0;
+  for (let part = left.pop(); part !== undefined; part = left.pop()) {
+    if (part === "" || part === ".") continue;
+    if (part === "..") {
+      done.pop();
+      continue;
+    }
+    const path = `${done.length === 0 ? "" : `/${done.join("/")}`}/${part}`;
+    const place = Buffer.concat([Buffer.from(root), Buffer.from(path, "latin1")]);
+    const stat = lstatSync(place, { throwIfNoEntry: false });
+    if (stat?.isSymbolicLink() === true) {
+      links += 1;
+      if (links > LINKS_MAX) return null;
+      const target = readlinkSync(place, { encoding: "latin1" });
+      if (target.startsWith("/")) done.length = 0;
+      left.push(...target.split("/").reverse());
+      continue;
+    }
+    if (stat === undefined) {
+      if (options.onMissing === undefined) return null;
+      options.onMissing(path);
+    } else if (left.length > 0 && !stat.isDirectory()) {
+      return null;
+    }
+    done.push(part);
+  }
+  return done.length === 0 ? "" : `/${done.join("/")}`;
+}

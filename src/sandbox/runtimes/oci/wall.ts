@@ -1,0 +1,73 @@
+import { CaissonError } from "../../../contract/error.ts";
+import type { SandboxStats } from "../../../contract/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox.ts";
+import type { SandboxRecord } from "../../store.ts";
+import type { Wall } from "../../wall.ts";
+import { canFreeze, cgroupFigures, freezeCgroups } from "./cgroup.ts";
+import type { OciDetails } from "./details.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import type { House } from "./house.ts";
+import { processesOf } from "./process-identity.ts";
+import { takeSnapshot } from "./snapshot.ts";
+
+export interface WallOptions {
+  house: House;
+  record: SandboxRecord;
+  details: OciDetails;
+  /** Makes a sandbox from a snapshot that goes with it. */
+  forkFrom(snapshot: string, spec: SandboxRecord["spec"]): Promise<OwnedSandbox>;
+}
+
+/** The wall of one sandbox: control groups, processes and layers on the host. */
+export function createWall(options: WallOptions): Wall {
+  const { house, details } = options;
+  let { record } = options;
+  const freezes = canFreeze(details.cgroups);
+  const setState = async (state: "running" | "paused") => {
+    if (record.state === state) return;
+    await freezeCgroups(details.cgroups, state === "paused" ? "frozen" : "thawed");
+    record = { ...record, state };
+    await house.store.write(record);
+  };
+  const refuseWithoutFreezer = () => {
+    if (!freezes)
+      throw new CaissonError("unsupported", `sandbox ${record.id} is in no control group that can freeze it`, {
+        hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
+      });
+  };
+  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) =>
+    takeSnapshot(house, { record, details, paused: record.state === "paused", ...asked });
+  return {
+    stats: async () => stats(details),
+    async pause() {
+      refuseWithoutFreezer();
+      await setState("paused");
+    },
+    async resume() {
+      refuseWithoutFreezer();
+      await setState("running");
+    },
+    snapshot: ({ name }) => snapshot({ name, hidden: false }),
+    async fork() {
+      return options.forkFrom(await snapshot({ hidden: true }), record.spec);
+    },
+    async release() {
+      record = { ...record, owner: null };
+      await house.store.write(record);
+    },
+    destroy: () => endSandbox(house, record, details),
+  };
+}
+
+/** From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace. */
+function stats(details: OciDetails): SandboxStats {
+  const figures = cgroupFigures(details.cgroups);
+  return {
+    cpuMs: figures.cpuMs,
+    memoryBytes: figures.memoryBytes,
+    memoryKills: figures.memoryKills,
+    processes: figures.processes ?? (details.guest === null ? 0 : processesOf(details.guest)),
+    diskBytes: null,
+    source: "host",
+  };
+}
