@@ -51,7 +51,7 @@ async function runHook(
   const { ended, stderr, stdout } = await run(options.sandbox, {
     argv: ["/bin/sh", "-c", hook.command],
     ref: options.ref(`${options.call.when}${number}`),
-    stdin: Buffer.from(JSON.stringify(options.call)),
+    input: Buffer.from(JSON.stringify(options.call)),
     timeoutMs: hook.timeoutMs,
     outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
   });

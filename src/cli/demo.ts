@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
+import { showDuration } from "../lib/quantity.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { type DemoFolder, runQuietly, tour } from "./demo-tour.ts";
 import { showRuntime } from "./doctor.ts";
-import { showDuration } from "./quantity.ts";
 import { createStyle, type Style } from "./style.ts";
 
 /** How often the round trip is measured; enough for a median that means something. */

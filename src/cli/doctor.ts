@@ -1,9 +1,9 @@
 import { CaissonError } from "../contract/error.ts";
+import { showDuration } from "../lib/quantity.ts";
 import { chooseRuntime, type TaskNeeds } from "../sandbox/choose-runtime.ts";
 import { type DoctorReport, examine, hasProgram, type RuntimeReport } from "../sandbox/doctor.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { showDuration } from "./quantity.ts";
 import { createStyle, type Style } from "./style.ts";
 
 export async function run(context: CliContext, given: Given): Promise<number> {

@@ -1,10 +1,10 @@
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
+import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { OutputChunk } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
-import { showBytes, showDuration } from "./quantity.ts";
 import { startSession } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";
@@ -53,7 +53,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
       ...(user === undefined ? {} : { user }),
       ...(request.tty ? { pty: terminalSize(context) } : {}),
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
-      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./quantity.ts")).parseBytes("output-max", outputMax) }),
+      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("../lib/quantity.ts")).parseBytes("output-max", outputMax) }),
     });
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));

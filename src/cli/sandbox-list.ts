@@ -1,8 +1,8 @@
 import type { SandboxInfo } from "../contract/sandbox.ts";
+import { showDuration } from "../lib/quantity.ts";
 import { createStore, infoOf } from "../sandbox/store.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { showDuration } from "./quantity.ts";
 import { sweepOrphans } from "./sweep.ts";
 import { table } from "./table.ts";
 

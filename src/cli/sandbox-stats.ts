@@ -1,7 +1,7 @@
 import type { SandboxStats } from "../contract/sandbox.ts";
+import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { showBytes, showDuration } from "./quantity.ts";
 import { openSandbox } from "./sandbox-session.ts";
 import { table } from "./table.ts";
 

@@ -1,9 +1,9 @@
 import { CaissonError } from "../contract/error.ts";
 import { SnapshotId } from "../contract/ids.ts";
+import { showBytes } from "../lib/quantity.ts";
 import type { Runtime, SnapshotInfo } from "../sandbox/runtime.ts";
 import type { CommandSpec } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { showBytes } from "./quantity.ts";
 import { table } from "./table.ts";
 
 type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;

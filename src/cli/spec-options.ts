@@ -2,9 +2,9 @@ import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName, type LimitsRequest, SandboxSpec, type Template, WorkspaceAccess, type WorkspaceMount } from "../contract/sandbox.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "../lib/quantity.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { parseBytes, parseCount, parseDuration, parseNumber } from "./quantity.ts";
 
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
 export function specFrom(context: CliContext, given: Given, extra: { keep: boolean; labels?: Record<string, string> }): SandboxSpec {

@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { HookCommand, McpServer, PermissionRules } from "../../contract/agent.ts";
+import { EnvName } from "../../contract/sandbox.ts";
+
+const Duration = z.union([z.string(), z.number()]).describe("such as 30m or 90s; a bare number is seconds");
+const Size = z.union([z.string(), z.int()]).describe("such as 4g or 512m");
+
+const DoomLoop = z.strictObject({
+  threshold: z.int().min(2).max(50).optional(),
+  action: z.enum(["summarize", "pause", "fail"]).optional(),
+});
+const Compaction = z.strictObject({
+  enabled: z.boolean().optional(),
+  threshold: z.number().min(0.1).max(0.95).optional(),
+  protect_tokens: z.int().min(0).optional(),
+  history_offload: z.boolean().optional().describe("always on: the log keeps the whole history"),
+});
+const Sandbox = z.strictObject({
+  mode: z.string().optional().describe("the runtime"),
+  image: z.string().optional(),
+  template: z.string().optional().describe("host, or an image"),
+  timeout: Duration.optional(),
+  network: z
+    .union([
+      z.literal("none"),
+      z.boolean(),
+      z.strictObject({ enabled: z.boolean().optional(), allowed_hosts: z.array(z.string()).optional() }),
+    ])
+    .optional(),
+  memory: Size.optional(),
+  cpu: z.union([z.number().positive(), z.string()]).optional(),
+  pids: z.int().positive().optional(),
+  disk: Size.optional(),
+  environment: z.record(EnvName, z.string()).optional(),
+  allow_root: z.boolean().optional(),
+});
+const HarnessConfig = z.strictObject({
+  max_steps: z.int().min(1).max(100_000).optional(),
+  doom_loop_threshold: z.int().min(2).max(50).optional(),
+  timeout: Duration.optional(),
+  retries: z.int().min(0).max(20).optional(),
+  on_budget: z.enum(["ask", "stop"]).optional(),
+  on_ask: z.enum(["wait", "deny"]).optional(),
+  sandbox: Sandbox.optional(),
+});
+
+/** What may stand at the head of an agent's file. Unknown keys are errors: a misspelt limit must not be silently absent. */
+export const Frontmatter = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "letters, digits, dots, dashes and underscores")
+    .optional(),
+  variant: z.string().optional(),
+  description: z.string().max(2000).optional(),
+  model: z.string().min(1).optional(),
+  tools: z.array(z.string().min(1)).optional(),
+  agents: z.array(z.string().min(1)).optional(),
+  input: z.strictObject({ schema: z.unknown().optional(), default: z.record(z.string(), z.unknown()).optional() }).optional(),
+  config: z.object({ temperature: z.number().min(0).max(2).optional(), maxOutputTokens: z.int().positive().optional() }).optional(),
+  harness: z
+    .union([
+      z.literal("agentic"),
+      HarnessConfig.extend({
+        enabled: z.boolean().optional(),
+        doom_loop: DoomLoop.optional(),
+        compaction: Compaction.optional(),
+      }).strict(),
+    ])
+    .optional(),
+  harness_config: HarnessConfig.optional(),
+  doom_loop: DoomLoop.optional(),
+  compaction: Compaction.optional(),
+  sandbox: Sandbox.optional(),
+  workspace: z
+    .strictObject({
+      scope: z.enum(["run", "session", "workflow"]).optional(),
+      cleanup: z.enum(["always", "on_success", "never"]).optional(),
+    })
+    .optional(),
+  permissions: PermissionRules.optional(),
+  hooks: z.strictObject({ before: z.array(HookCommand).optional(), after: z.array(HookCommand).optional() }).optional(),
+  mcp: z.record(z.string(), McpServer).optional(),
+  skills: z.union([z.array(z.string()), z.strictObject({ sources: z.array(z.string()) })]).optional(),
+  memory: z.union([z.array(z.string()), z.strictObject({ sources: z.array(z.string()) })]).optional(),
+});
+export type Frontmatter = z.infer<typeof Frontmatter>;

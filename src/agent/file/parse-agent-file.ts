@@ -1,0 +1,75 @@
+import { LineCounter, parseDocument } from "yaml";
+import type { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { Frontmatter } from "./frontmatter.ts";
+
+export interface AgentFile {
+  path: string;
+  frontmatter: Frontmatter;
+  /** The template below the frontmatter. */
+  template: string;
+  /** The whole text, as dotprompt reads it. */
+  source: string;
+}
+
+export interface Complaint {
+  line: number;
+  text: string;
+}
+
+/** Bigger is no agent's file. */
+const FILE_CHARACTERS_MAX = 1_000_000;
+
+/** Reads a `.prompt` file. Throws `invalid` with every complaint and its line. */
+export function parseAgentFile(path: string, source: string): AgentFile {
+  if (source.length > FILE_CHARACTERS_MAX) throw new CaissonError("too_large", `${path} is longer than an agent's file may be.`);
+  const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(\r?\n|$)/.exec(source);
+  if (!match) {
+    throw complaints(path, [{ line: 1, text: "the file does not begin with a frontmatter between two lines of ---" }]);
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(match[1] ?? "", { lineCounter: lines });
+  // The frontmatter begins on the file's second line.
+  const lineAt = (offset: number) => lines.linePos(offset).line + 1;
+  if (document.errors.length > 0) {
+    throw complaints(
+      path,
+      document.errors.map((error) => ({ line: lineAt(error.pos[0]), text: error.message.split("\n")[0] ?? error.message })),
+    );
+  }
+  const parsed = Frontmatter.safeParse(document.toJS() ?? {});
+  if (!parsed.success) {
+    throw complaints(
+      path,
+      parsed.error.issues.map((issue) => ({ line: lineOf(issue), text: describeIssue(issue) })),
+    );
+  }
+  return { path, frontmatter: parsed.data, template: source.slice(match[0].length), source };
+
+  function lineOf(issue: z.core.$ZodIssue): number {
+    const keys = issue.code === "unrecognized_keys" ? [...issue.path, issue.keys[0] ?? ""] : issue.path;
+    for (let length = keys.length; length > 0; length--) {
+      const parent = document.getIn(keys.slice(0, length - 1), true) as
+        | { items?: { key?: { value?: unknown; range?: number[] } }[] }
+        | undefined;
+      const pair = parent?.items?.find((item) => item?.key?.value === keys[length - 1]);
+      const offset = pair?.key?.range?.[0] ?? (document.getIn(keys.slice(0, length), true) as { range?: number[] } | undefined)?.range?.[0];
+      if (offset !== undefined) return lineAt(offset);
+    }
+    return 2;
+  }
+}
+
+function describeIssue(issue: z.core.$ZodIssue): string {
+  const where = issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
+  if (issue.code === "unrecognized_keys") return `${where}there is no setting ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`;
+  return `${where}${issue.message}`;
+}
+
+function complaints(path: string, list: readonly Complaint[]): CaissonError {
+  const text = list.map((each) => `${path}:${each.line}: ${each.text}`).join("\n");
+  return new CaissonError("invalid", `The agent's file cannot be used:\n${text}`, {
+    hint: "docs/guides/agents.md lists what may stand there.",
+    details: { complaints: [...list] },
+  });
+}
