@@ -27,7 +27,13 @@ export type WorkspaceAccess = z.infer<typeof WorkspaceAccess>;
 export const WorkspaceMount = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("empty") }),
   /** `overlay`: visible, writable inside, never changed outside. */
-  z.object({ kind: z.literal("folder"), path: z.string().min(1), access: WorkspaceAccess.default("overlay") }),
+  z.object({
+    kind: z.literal("folder"),
+    path: z.string().min(1),
+    access: WorkspaceAccess.default("overlay"),
+    /** With `overlay`: a folder of the host that keeps the changes, so that they outlive the sandbox. Used by one sandbox at a time. */
+    layer: z.string().min(1).optional(),
+  }),
 ]);
 export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
 

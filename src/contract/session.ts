@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { SnapshotId } from "./ids.ts";
+import { SessionId } from "./run.ts";
+
+/** Where a workspace comes from. */
+export const WorkspaceSource = z.discriminatedUnion("kind", [
+  /** A folder of the user's, seen copy-on-write. */
+  z.strictObject({ kind: z.literal("folder"), path: z.string().min(1) }),
+  z.strictObject({
+    kind: z.literal("git"),
+    url: z.string().min(1).max(4096),
+    branch: z.string().min(1).max(255).optional(),
+    /** Wins over the branch. */
+    ref: z.string().min(1).max(255).optional(),
+    depth: z.int().positive().optional(),
+    submodules: z.boolean().default(false),
+    /** An SSH key's file, used by the host; it never goes inside. */
+    keyPath: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal("empty") }),
+]);
+export type WorkspaceSource = z.infer<typeof WorkspaceSource>;
+
+export const SessionScope = z.enum(["run", "session", "workflow"]);
+export const SessionCleanup = z.enum(["always", "on_success", "never"]);
+
+/** The lasting context that owns a workspace, its lock and its history. */
+export const Session = z.object({
+  id: SessionId,
+  createdAt: z.iso.datetime(),
+  lastUsedAt: z.iso.datetime(),
+  scope: SessionScope,
+  cleanup: SessionCleanup,
+  source: WorkspaceSource,
+  /** The commit a git workspace began at. */
+  commit: z.string().nullable(),
+  /** Where the runtime keeps no layer of its own: the files as the last run left them. */
+  snapshot: z.object({ id: SnapshotId, runtime: z.string() }).nullable(),
+});
+export type Session = z.infer<typeof Session>;
+
+/** Who works in a session: the holder of its lock. */
+export const LockOwner = z.object({ run: z.string(), pid: z.int(), host: z.string(), startTicks: z.int(), bootId: z.string() });
+export type LockOwner = z.infer<typeof LockOwner>;

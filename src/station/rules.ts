@@ -1,0 +1,53 @@
+import { readTextIfThere } from "../agent/tools/text-file.ts";
+import type { AgentDefinition } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+
+const MEMORY_CHARACTERS_MAX = 40_000;
+const SKILL_CHARACTERS_MAX = 1000;
+const SKILLS_MAX = 100;
+const FILE_BYTES_MAX = 1024 * 1024;
+
+/**
+ * What an agent always has in sight: the repository's own instructions in full, and of each skill its name and what it is for, so that it can read the rest when it
+ * needs it. Read inside the sandbox; part of every call, so no compaction can lose it.
+ */
+export async function loadRules(sandbox: Sandbox, definition: AgentDefinition): Promise<string> {
+  const parts: string[] = [];
+  for (const path of definition.memory) {
+    const text = await quietly(() => readTextIfThere(sandbox, inWorkspace(path), { bytesMax: FILE_BYTES_MAX }));
+    if (text?.trim()) parts.push(`Instructions of this repository, from ${path}:\n\n${text.trim().slice(0, MEMORY_CHARACTERS_MAX)}`);
+  }
+  const skills = (await Promise.all(definition.skills.map((folder) => listSkills(sandbox, folder)))).flat();
+  if (skills.length > 0) {
+    const list = skills.map((skill) => `- ${skill.name} (${skill.path}): ${skill.description}`).join("\n");
+    parts.push(`Skills. When one fits the task, read its file before you begin:\n${list}`);
+  }
+  return parts.join("\n\n");
+}
+
+async function listSkills(sandbox: Sandbox, folder: string): Promise<{ name: string; path: string; description: string }[]> {
+  const root = inWorkspace(folder);
+  const listing = await quietly(() => sandbox.list(root, { depth: 2, entriesMax: 10 * SKILLS_MAX }));
+  const files = (listing?.entries ?? []).filter((entry) => entry.kind === "file" && entry.name.endsWith("SKILL.md")).slice(0, SKILLS_MAX);
+  const skills = files.map(async (entry) => {
+    const path = `${root}/${entry.name}`;
+    const text = (await quietly(() => readTextIfThere(sandbox, path, { bytesMax: FILE_BYTES_MAX }))) ?? "";
+    const field = (key: string) => new RegExp(`^${key}:[ \\t]*(.+)$`, "m").exec(text.split(/^---$/m)[1] ?? "")?.[1]?.trim();
+    const fallback = entry.name.split("/").at(-2) ?? "skill";
+    return { name: field("name") ?? fallback, path, description: (field("description") ?? "").slice(0, SKILL_CHARACTERS_MAX) };
+  });
+  return await Promise.all(skills);
+}
+
+const inWorkspace = (path: string) => (path.startsWith("/") ? path : `/workspace/${path.replace(/\/$/, "")}`);
+
+/** A repository without such a file, or with a folder in its place, has no such instructions. */
+async function quietly<Result>(work: () => Promise<Result>): Promise<Result | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CaissonError && error.code !== "lost" && error.code !== "protocol") return null;
+    throw error;
+  }
+}

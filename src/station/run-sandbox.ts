@@ -1,0 +1,122 @@
+import type { AgentDefinition } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
+import { SandboxSpec, type WorkspaceMount } from "../contract/sandbox.ts";
+import type { Session } from "../contract/session.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { SessionStore } from "../workspace/sessions.ts";
+import type { Crashpoint } from "./crashpoint.ts";
+
+const RUN_LABEL = "run";
+
+export interface RunSandbox {
+  /** Of the run, started or found again. */
+  get(): Promise<OwnedSandbox>;
+  /** It died: what is left of it is removed, and the next `get` starts another on the same workspace. */
+  lost(): Promise<void>;
+  /** Ends it, when it was ever started. */
+  end(): Promise<void>;
+  /** Lets go of it, so that the next owner of the run finds it. */
+  release(): Promise<void>;
+}
+
+/**
+ * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as a label: whoever takes the run over finds
+ * it by that, also when nobody got to write down that it was made.
+ */
+export function createRunSandbox(options: {
+  run: string;
+  runtime: Runtime;
+  definition: AgentDefinition;
+  session: Session;
+  sessions: SessionStore;
+  /** Called once for each sandbox that is new to this process. */
+  onReady: (sandbox: OwnedSandbox, why: "start" | "lost" | "resume") => Promise<void>;
+  crashpoint: Crashpoint;
+}): RunSandbox {
+  let current: Promise<OwnedSandbox> | undefined;
+  let why: "start" | "lost" = "start";
+
+  const findAgain = async (): Promise<OwnedSandbox | null> => {
+    const mine = (await options.runtime.list()).filter((info) => info.labels[RUN_LABEL] === options.run);
+    for (const info of mine) {
+      try {
+        const sandbox = await options.runtime.open(info.id);
+        await sandbox.ping();
+        return sandbox;
+      } catch (error) {
+        if (!(error instanceof CaissonError)) throw error;
+        await removeRemains(options.runtime, info.id);
+        why = "lost";
+      }
+    }
+    return null;
+  };
+  const open = async (): Promise<OwnedSandbox> => {
+    const found = await findAgain();
+    if (found) {
+      await options.onReady(found, "resume");
+      return found;
+    }
+    options.crashpoint("sandbox.effect");
+    const sandbox = await options.runtime.create(runSpec(options));
+    options.crashpoint("sandbox.effect.after");
+    await options.onReady(sandbox, why);
+    return sandbox;
+  };
+  return {
+    get: () => {
+      current ??= open().catch((error: unknown) => {
+        current = undefined;
+        throw error;
+      });
+      return current;
+    },
+    async lost() {
+      const sandbox = await current?.catch(() => undefined);
+      current = undefined;
+      why = "lost";
+      await sandbox?.destroy().catch(() => undefined);
+    },
+    async end() {
+      const sandbox = current ? await current.catch(() => null) : await findAgain();
+      current = undefined;
+      await sandbox?.destroy();
+    },
+    async release() {
+      const sandbox = await current?.catch(() => undefined);
+      current = undefined;
+      await sandbox?.release().catch(() => undefined);
+    },
+  };
+}
+
+async function removeRemains(runtime: Runtime, id: string): Promise<void> {
+  const sandbox = await runtime.open(id).catch(() => null);
+  if (sandbox) await sandbox.destroy();
+  else await runtime.sweep();
+}
+
+export function runSpec(options: { run: string; definition: AgentDefinition; session: Session; sessions: SessionStore }): SandboxSpec {
+  const { definition } = options;
+  const image = definition.sandbox.image;
+  const template = options.session.snapshot
+    ? { kind: "snapshot" as const, id: options.session.snapshot.id }
+    : image === undefined
+      ? { kind: "host" as const }
+      : { kind: "image" as const, reference: image };
+  return SandboxSpec.parse({
+    template,
+    workspace: workspaceOf(options),
+    limits: definition.sandbox.limits,
+    env: definition.sandbox.env,
+    allowRoot: definition.sandbox.allowRoot,
+    keep: true,
+    labels: { [RUN_LABEL]: options.run, session: options.session.id },
+  });
+}
+
+function workspaceOf(options: { session: Session; sessions: SessionStore }): WorkspaceMount {
+  const { layer, lower } = options.sessions.paths(options.session);
+  return { kind: "folder", path: lower, access: "overlay", layer };
+}
