@@ -10,8 +10,9 @@ import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { createHouse, type OciOptions } from "./house.ts";
+import { createPool } from "./pool.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./snapshot-store.ts";
-import { SOCKET_NAME, startSandbox } from "./start-sandbox.ts";
+import { SOCKET_NAME } from "./start-sandbox.ts";
 import { sweepHouse } from "./sweep.ts";
 import { createWall } from "./wall.ts";
 
@@ -19,9 +20,15 @@ export type { OciOptions } from "./house.ts";
 
 const OPEN_TIMEOUT_MS = 10_000;
 
+export interface OciRuntime extends Runtime {
+  /** Resolves once the pool is full; for whoever wants to measure or to be ready. */
+  warm(): Promise<void>;
+}
+
 /** Sandboxes by an OCI runtime (crun, runc …), as root or as an ordinary user, without a daemon. */
-export function createOciRuntime(context: RuntimeContext, options: OciOptions): Runtime {
+export function createOciRuntime(context: RuntimeContext, options: OciOptions): OciRuntime {
   const house = createHouse(context, options);
+  const pool = createPool(house);
 
   const wrap = (record: SandboxRecord, details: OciDetails, connection: GuestConnection): OwnedSandbox =>
     createGuestSandbox({
@@ -34,7 +41,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
-    const { record, details, connection } = await startSandbox(house, { spec, ...asked });
+    const { record, details, connection } = await pool.take({ spec, ...asked });
     emitCreated(context, record);
     return wrap(record, details, connection);
   };
@@ -78,7 +85,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
       await removeSnapshotFiles(house, id);
     },
-    async [Symbol.asyncDispose]() {},
+    warm: () => pool.warm(),
+    [Symbol.asyncDispose]: () => pool.close(),
   };
 }
 
