@@ -1,5 +1,5 @@
 import { homeInside, workspaceInside } from "./container-config.ts";
-import type { TarEntry } from "./tar-writer.ts";
+import type { SmallEntry } from "./small-archive.ts";
 
 /** The account files of an image, null where it has none. */
 export interface AccountFiles {
@@ -11,7 +11,7 @@ const rootAccount = "root:x:0:0:root:/root:/bin/sh";
 const rootGroup = "root:x:0:";
 
 /** What is put into a sandbox before it starts: the account of the work, its home, and the workspace. */
-export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): TarEntry[] {
+export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): SmallEntry[] {
   const { files, workUid, sudo } = options;
   const root = { uid: 0, gid: 0 };
   const own = { uid: workUid, gid: workUid };

@@ -57,10 +57,10 @@ describe("what is asked of the engine", () => {
     expect(config).toMatchObject({ NetworkDisabled: true, Healthcheck: { Test: ["NONE"] }, User: "0:0", Env: [], OpenStdin: false });
   });
 
-  test("every capability is dropped but the guest's four, and privileges cannot be gained", () => {
+  test("every capability is dropped but the guest's five, and privileges cannot be gained", () => {
     const { host } = configOf();
     expect(host.CapDrop).toEqual(["ALL"]);
-    expect(host.CapAdd).toEqual(["SETUID", "SETGID", "SETPCAP", "KILL"]);
+    expect(host.CapAdd).toEqual(["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"]);
     expect(host.SecurityOpt).toEqual(["no-new-privileges:true", "seccomp={}"]);
   });
 

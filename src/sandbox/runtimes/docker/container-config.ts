@@ -31,10 +31,10 @@ const OPEN_FILES_MAX = 16_384;
 /** Podman asks for more than some machines allow unless it is told. */
 const PODMAN_NPROC = 32_768;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user. */
-const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL"];
+/** The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user, giving it a terminal. */
+const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
 /** What package managers need besides, given to commands of `root` alone. */
-const rootCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
+const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
 export interface ContainerRequest {
   id: SandboxId;
