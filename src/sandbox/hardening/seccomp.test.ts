@@ -89,8 +89,8 @@ describe("rules about arguments", () => {
   it("never say two things about one call", () => {
     const small = fc.bigInt(0n, 40n);
     for (const { name } of argumentRules) {
-      const once = (...args: bigint[]) => {
-        expect(outcomes(syscalls, name, args)).toHaveLength(1);
+      const once = (first: bigint, second: bigint, third: bigint) => {
+        expect(outcomes(syscalls, name, [first, second, third])).toHaveLength(1);
       };
       fc.assert(fc.property(word, word, word, once));
       fc.assert(fc.property(small, small, small, once));
