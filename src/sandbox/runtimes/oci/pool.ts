@@ -71,7 +71,7 @@ export function createPool(house: House): Pool {
 
   return {
     async take(options) {
-      options.signal?.throwIfAborted();
+      if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
       const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace) };
       const member = waiting.find((candidate) => suits(candidate, spec, options));
       try {
