@@ -20,7 +20,8 @@ enum { FILE_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF };
 struct watch {
   struct worker *worker;
   const char *root;
-  int root_fd;
+  /* Known by its numbers and not held open: a folder that is open does not report its own end. */
+  struct stat root_status;
   int inotify_fd;
   bool recursive;
   struct watch_table table;
@@ -100,9 +101,16 @@ static int add_tree(struct watch *watch, int fd, const char *path, bool tell) {
   return error;
 }
 
-/* A folder beneath the root, through no link. */
+/* A folder beneath the root, through no link; -1 when the root's path means another folder by now. */
 static int open_below(const struct watch *watch, const char *path) {
-  int fd = dup(watch->root_fd);
+  struct stat status;
+  int fd = open(watch->root, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return -1;
+  if (fstat(fd, &status) != 0 || status.st_ino != watch->root_status.st_ino || status.st_dev != watch->root_status.st_dev) {
+    close(fd);
+    errno = ESTALE;
+    return -1;
+  }
   while (fd >= 0 && *path) {
     char name[NAME_MAX + 1];
     size_t length = strcspn(path, "/");
@@ -126,8 +134,8 @@ static void look_again(struct watch *watch) {
   report(watch, OVERFLOW, "", true);
   if (!watch->recursive) return;
   watch_table_drop(&watch->table, watch->inotify_fd, "");
-  int fd = dup(watch->root_fd);
-  if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0) add_tree(watch, fd, "", false);
+  int fd = open_below(watch, "");
+  if (fd >= 0) add_tree(watch, fd, "", false);
 }
 
 static void take_named(struct watch *watch, const struct inotify_event *event, const char *folder) {
@@ -168,7 +176,7 @@ static void take_event(struct watch *watch, const struct inotify_event *event) {
     bool is_dir = (event->mask & IN_ISDIR) != 0;
     if (event->mask & IN_MODIFY) report(watch, MODIFIED, "", is_dir);
     if (event->mask & IN_ATTRIB) report(watch, ATTRIBUTES, "", is_dir);
-    if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF)) report(watch, REMOVED, "", watch->root_fd >= 0);
+    if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF)) report(watch, REMOVED, "", S_ISDIR(watch->root_status.st_mode));
   }
 }
 
@@ -197,27 +205,27 @@ static void run(struct watch *watch) {
 }
 
 static int set_up(struct watch *watch) {
-  struct stat status;
   watch->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (watch->inotify_fd < 0) return errno;
-  if (stat(watch->root, &status) != 0) return errno;
-  if (!S_ISDIR(status.st_mode)) {
+  if (stat(watch->root, &watch->root_status) != 0) return errno;
+  if (!S_ISDIR(watch->root_status.st_mode)) {
     int descriptor = inotify_add_watch(watch->inotify_fd, watch->root, FILE_EVENTS);
     if (descriptor < 0) return errno == ENOSPC ? E2BIG : errno;
     return watch_table_put(&watch->table, descriptor, "") ? 0 : ENOMEM;
   }
-  watch->root_fd = open(watch->root, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-  if (watch->root_fd < 0) return errno;
-  if (!watch->recursive) return add_folder(watch, watch->root_fd, "");
   int fd = open_below(watch, "");
-  return fd < 0 ? errno : add_tree(watch, fd, "", false);
+  if (fd < 0) return errno;
+  if (watch->recursive) return add_tree(watch, fd, "", false);
+  int error = add_folder(watch, fd, "");
+  close(fd);
+  return error;
 }
 
 void do_watch(struct worker *worker, const struct request *request) {
   uint64_t recursive;
   cleanup_free char *path = request_path(worker, request, 1, "watch");
   if (path == NULL || !request_number(worker, request, 2, 0, &recursive)) return;
-  struct watch watch = {.worker = worker, .root = path, .root_fd = -1, .inotify_fd = -1, .recursive = recursive != 0};
+  struct watch watch = {.worker = worker, .root = path, .inotify_fd = -1, .recursive = recursive != 0};
   watch.seen = calloc(1, sizeof *watch.seen);
   int error = watch.seen == NULL ? ENOMEM : set_up(&watch);
   if (error == E2BIG) answer_error(worker, ERR_TOO_LARGE, error, "watch", path, "more folders than can be watched");
@@ -229,5 +237,4 @@ void do_watch(struct worker *worker, const struct request *request) {
   watch_table_free(&watch.table);
   free(watch.seen);
   close_fd(&watch.inotify_fd);
-  close_fd(&watch.root_fd);
 }
