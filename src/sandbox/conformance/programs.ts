@@ -61,7 +61,7 @@ const scripts = {
     "else exit 3; fi",
   ].join("\n"),
   /** Takes memory until something stops it. */
-  hog: "tail /dev/zero",
+  hog: "exec tail /dev/zero",
   /** Tries to start that many sleepers; prints how many live. */
   crowd: 'i=0; while [ $i -lt "$1" ]; do sleep 60 >/dev/null 2>&1 </dev/null & i=$((i+1)); echo $i; done',
   /** Spins on two processes until killed. */

@@ -65,6 +65,8 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   const engine = fork?.engine ?? (await scope.engine());
   const facts = await engine.facts();
   const { reasons, paths } = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const network: string = spec.network.mode;
+  if (network !== "none") throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced here`);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
