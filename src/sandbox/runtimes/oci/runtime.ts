@@ -8,6 +8,7 @@ import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
+import { freezeCgroups } from "./cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { createHouse, type OciOptions } from "./house.ts";
 import { createPool } from "./pool.ts";
@@ -65,8 +66,15 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
-      const connection = await connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
-      return wrap(record, details, connection);
+      const connect = () => connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
+      if (record.state === "running") return wrap(record, details, await connect());
+      // A frozen guest answers nothing, so it is woken for as long as the greeting takes.
+      await freezeCgroups(details.cgroups, "thawed");
+      try {
+        return wrap(record, details, await connect());
+      } finally {
+        await freezeCgroups(details.cgroups, "frozen");
+      }
     },
     async list() {
       const { records } = await house.store.list();
