@@ -98,7 +98,7 @@ describe("what is asked of the engine", () => {
     expect(config.Entrypoint).toEqual(["/.caisson/guest"]);
     expect(host.Mounts).toMatchObject([
       { Source: "/opt/guest", Target: "/.caisson/guest", ReadOnly: true },
-      { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/socket", Target: "/.caisson/socket", ReadOnly: false },
+      { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/socket", Target: "/.caisson/private/socket", ReadOnly: false },
     ]);
     expect(host).not.toHaveProperty("Binds");
   });

@@ -4,9 +4,11 @@ import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
-/** Where the guest and its socket are inside. The folder belongs to root and nothing the work runs as may enter the socket's. */
+/** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
 export const guestInside = "/.caisson/guest";
-export const socketFolderInside = "/.caisson/socket";
+/** A folder of root's that no work may enter. The socket's own is below: it has an owner of the host's, whose uid work may run as. */
+export const privateInside = "/.caisson/private";
+export const socketFolderInside = `${privateInside}/socket`;
 export const socketName = "guest.sock";
 export const tokenName = "token";
 

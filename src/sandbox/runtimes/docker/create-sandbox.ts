@@ -6,7 +6,7 @@ import { dockerSeccompProfile } from "../../hardening/seccomp.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { packFolder } from "../../tar/pack-folder.ts";
-import { accountEntries } from "./accounts.ts";
+import { accountEntries, guestFolders } from "./accounts.ts";
 import { attachSandbox } from "./attach-sandbox.ts";
 import { type ContainerRequest, containerConfig, containerName, workspaceInside } from "./container-config.ts";
 import { type DockerDetails, runtimeName, workUidFor } from "./details.ts";
@@ -195,7 +195,7 @@ async function smallFiles(plan: Plan): Promise<Buffer> {
     // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
     entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
   }
-  return archiveOf(entries);
+  return archiveOf([...guestFolders(), ...entries]);
 }
 
 async function putFilesIn(plan: Plan, signal: AbortSignal | undefined): Promise<void> {

@@ -104,7 +104,7 @@ describe("life", () => {
 
   test("a socket that root inside put in place of the guest's is not connected to", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
-    await sh(sandbox, "cd /.caisson/socket && rm guest.sock && ln -s /etc/passwd guest.sock", { user: "root" });
+    await sh(sandbox, "cd /.caisson/private/socket && rm guest.sock && ln -s /etc/passwd guest.sock", { user: "root" });
     await expect(docker.runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
     await sandbox.destroy();
   });

@@ -23,9 +23,9 @@ describe("a sandbox in Docker", () => {
 
   test("the guest and its socket are out of reach of the work", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf());
-    const script = "ls /.caisson/socket; kill -9 1; kill -9 -1; cat /proc/1/mem; echo x > /.caisson/guest; rm -rf /.caisson; true";
+    const script = "ls /.caisson/private/socket; kill -9 1; kill -9 -1; cat /proc/1/mem; echo x > /.caisson/guest; rm -rf /.caisson; true";
     await sh(sandbox, script);
-    expect((await sh(sandbox, "echo alive; ls /.caisson/socket 2>&1")).stdout).toMatch(/^alive\n.*Permission denied/);
+    expect((await sh(sandbox, "echo alive; ls /.caisson/private/socket 2>&1")).stdout).toMatch(/^alive\n.*Permission denied/);
     expect(existsSync(join(docker.stateDir, "sandboxes", sandbox.id, "socket", "token"))).toBe(false);
   });
 
