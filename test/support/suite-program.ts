@@ -1,17 +1,14 @@
 /**
  * Runs the conformance or the attack suite on the oci runtime in a process of its own, as whoever started it, and prints one JSON line for
- * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, and JSON of the runtime's options.
+ * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, the state folder, and JSON of the runtime's options.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
 import { runConformance } from "../../src/sandbox/conformance/run-conformance.ts";
 import { createOciRuntime, type OciOptions } from "../../src/sandbox/runtimes/oci/runtime.ts";
 
-const [suite, optionsText = "{}"] = process.argv.slice(2);
+const [suite, stateDir = "", optionsText = "{}"] = process.argv.slice(2);
 const builds = join(import.meta.dirname, "../../guest/build");
-const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
 const runtime = createOciRuntime({ stateDir, guestPath: join(builds, "caisson-guest") }, JSON.parse(optionsText) as OciOptions);
 const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
 try {
@@ -27,5 +24,4 @@ try {
   }
 } finally {
   await runtime[Symbol.asyncDispose]();
-  await rm(stateDir, { recursive: true, force: true });
 }
