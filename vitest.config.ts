@@ -19,6 +19,7 @@ export default defineConfig({
           name: "e2e",
           include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
           exclude: notOurs,
+          globalSetup: ["test/support/docker-global-setup.ts"],
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,

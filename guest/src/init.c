@@ -76,7 +76,8 @@ static int listen_at(const char *path) {
   if (lstat(path, &stat) == 0 && S_ISSOCK(stat.st_mode)) unlink(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) die_errno("socket");
-  mode_t before = umask(0177);
+  /* The folder decides who comes near. Its group is how an engine's root and an ordinary user on the host share the socket. */
+  mode_t before = umask(0117);
   if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) die_errno("cannot listen at %s", path);
   umask(before);
   if (listen(fd, 64) < 0) die_errno("cannot listen at %s", path);

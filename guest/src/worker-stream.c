@@ -207,3 +207,17 @@ bool worker_cancelled(struct worker *worker) {
   if (++worker->entries_since_check < CANCEL_CHECK_ENTRIES) return false;
   return worker_cancelled_now(worker);
 }
+
+bool worker_wait_with(struct worker *worker, int fd) {
+  const uint8_t *payload;
+  size_t length;
+  for (;;) {
+    int type;
+    do type = next_of_stream(worker, &payload, &length, false);
+    while (type > 0 && !worker->cancelled);
+    if (worker->cancelled || !worker_flush(worker)) return false;
+    struct pollfd ready[2] = {{.fd = worker->in_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) return false;
+    if (ready[1].revents != 0) return true;
+  }
+}

@@ -12,7 +12,7 @@
 static volatile sig_atomic_t termination_deferred;
 static volatile sig_atomic_t termination_noted;
 static volatile sig_atomic_t temporary_folder = -1;
-static char temporary_base[TEMPORARY_NAME_BYTES];
+static char temporary_base[256];
 
 static void on_termination(int signal_number) {
   (void)signal_number;

@@ -82,6 +82,8 @@ ssize_t worker_data_room(struct worker *worker, uint64_t wanted);
 uint8_t *worker_data(struct worker *worker);
 bool worker_data_send(struct worker *worker, size_t length);
 void worker_data_end(struct worker *worker);
+/* Sends what is queued and waits until `fd` can be read; false: give up and answer nothing. */
+bool worker_wait_with(struct worker *worker, int fd);
 /* Cheap; looks at the way in once for many calls. True: give up and answer nothing. */
 bool worker_cancelled(struct worker *worker);
 bool worker_cancelled_now(struct worker *worker);

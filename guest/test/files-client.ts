@@ -1,8 +1,17 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Decoded, type Encodable, answers, decodeFields, encodeFields, entries, type Shape, shapes } from "../../src/sandbox/guest/fields.ts";
+import {
+  answers,
+  type Decoded,
+  decodeFields,
+  type Encodable,
+  encodeFields,
+  entries,
+  type Shape,
+  shapes,
+} from "../../src/sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 
@@ -88,10 +97,22 @@ export type FileFields = Decoded<typeof answers.file>;
 const WINDOW = 1_048_576;
 const CHUNK = 262_144;
 
-export function startWorker(options: { uid?: number } = {}): TestWorker {
-  const child = spawn(guestBinary, ["worker"], {
+export interface StartOptions {
+  uid?: number;
+  /** System calls that shall fail as on an older kernel, in strace's words: `openat2:error=ENOSYS`. */
+  inject?: string;
+  /** Let the sanitiser look for leaks at the end, which takes it seconds. */
+  findLeaks?: boolean;
+}
+
+export function startWorker(options: StartOptions = {}): TestWorker {
+  const traced =
+    options.inject === undefined ? [] : ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "signal=none", "-e", `inject=${options.inject}`];
+  const [program, ...args] = [...traced, guestBinary, "worker"];
+  const child = spawn(program as string, args, {
     stdio: ["pipe", "pipe", "pipe"],
     cwd: "/",
+    env: { ...process.env, ASAN_OPTIONS: `detect_leaks=${options.findLeaks ? 1 : 0}` },
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });
   const exchanges = new Map<number, { push(frame: Frame): void; fail(error: Error): void; credited(bytes: number): void }>();
@@ -264,6 +285,8 @@ export function temporaryFolder(): { path: string } & Disposable {
     },
   };
 }
+
+export const hasStrace = existsSync("/usr/bin/strace");
 
 /** The code of the `Refused` a promise rejects with. */
 export async function refusal(promise: Promise<unknown>): Promise<string> {

@@ -20,7 +20,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { guestBinary, refusal, Refused, startWorker, temporaryFolder } from "./files-client.ts";
+import { guestBinary, type Refused, refusal, startWorker, temporaryFolder } from "./files-client.ts";
 
 const asRoot = process.getuid?.() === 0;
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
@@ -433,7 +433,11 @@ describe("write", () => {
       const path = join(mount, "a");
       writeFileSync(path, "old");
       expect(await refusal(worker.write(path, Buffer.alloc(2_000_000)))).toBe("no_space");
-      expect(await refusal(worker.write(path, Buffer.alloc(700_000), { how: 1 }).then(() => worker.write(path, Buffer.alloc(700_000), { how: 1 })))).toBe("no_space");
+      expect(
+        await refusal(
+          worker.write(path, Buffer.alloc(700_000), { how: 1 }).then(() => worker.write(path, Buffer.alloc(700_000), { how: 1 })),
+        ),
+      ).toBe("no_space");
       expect(statSync(path).size).toBe(700_003);
       expect(readdirSync(mount)).toEqual(["a"]);
     } finally {

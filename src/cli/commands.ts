@@ -64,6 +64,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     arguments: [{ name: "COMMAND", summary: "the program and its arguments", repeat: true }],
     takesCommand: true,
+    handlesSignals: true,
     examples: [
       ["caisson exec -- python3 script.py", "run a script of this folder; it can change nothing outside"],
       ["caisson exec --workspace .:rw -- make", "let it change this folder"],
@@ -75,6 +76,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["shell"],
     summary: "An interactive shell in a sandbox",
+    handlesSignals: true,
     options: [...processOptions, ...specOptions],
     arguments: [],
     examples: [
@@ -86,6 +88,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["sandbox", "create"],
     summary: "Make a sandbox that stays, and print its id",
+    handlesSignals: true,
     options: [jsonOption, ...specOptions, { name: "label", value: "K=V", repeat: true, summary: "A label, shown by ls" }],
     arguments: [],
     examples: [["id=$(caisson sandbox create)", "then: caisson exec --sandbox $id -- COMMAND"]],

@@ -1,10 +1,11 @@
+import { CaissonError, type ErrorCode } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
-import { showBytes, showDuration } from "../lib/quantity.ts";
-import type { OutputChunk } from "../sandbox/sandbox.ts";
+import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
+import { showBytes, showDuration } from "../lib/quantity.ts";
 import { startSession } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";
@@ -42,10 +43,10 @@ export async function runCommand(context: CliContext, given: Given, request: Com
   const cwd = given.text("cwd");
   const user = given.text("user");
   const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
-  const session = await startSession(context, given);
+  const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print" });
   try {
     const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
-    const process = await session.sandbox.spawn({
+    const process = await spawnWithHint(session.sandbox, {
       argv: request.argv,
       env,
       stdin: "pipe",
@@ -66,6 +67,28 @@ export async function runCommand(context: CliContext, given: Given, request: Com
     await session.end();
   }
 }
+
+/** The guest says what is not there; what to do about it depends on where one stands, and here that is a command line. */
+async function spawnWithHint(sandbox: OwnedSandbox, options: SpawnOptions): Promise<Process> {
+  try {
+    return await sandbox.spawn(options);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.hint !== undefined) throw error;
+    const hint = spawnHints[error.code];
+    throw new CaissonError(error.code, error.message, {
+      cause: error,
+      ...(hint === undefined ? {} : { hint }),
+      ...(error.details === undefined ? {} : { details: error.details }),
+    });
+  }
+}
+
+const spawnHints: Partial<Record<ErrorCode, string>> = {
+  not_found:
+    "Programs and folders are looked for inside the sandbox: `caisson shell` lets you look around, `caisson doctor` lists what is visible.",
+  denied: "Is it a program, and executable? --user root needs a sandbox made with --allow-root.",
+  invalid: "A path inside is absolute, without `..`, and at most 4,095 bytes long.",
+};
 
 function terminalSize(context: CliContext): { cols: number; rows: number } {
   const { stdout } = context;

@@ -68,10 +68,29 @@ async function dispatch(start: CliStart): Promise<number> {
   await using _runtimes = context.runtimes;
   const sweeping = command.path[0] === "completion" || command.path[0] === "config" ? undefined : sweepInBackground(context);
   try {
-    return await loaded.run(context, given);
+    const running = loaded.run(context, given);
+    return await (command.handlesSignals === true ? running : untilInterrupted(context, running));
   } finally {
     await sweeping;
   }
+}
+
+/** How long a command whose sandboxes were taken away has to remove its own temporary folders. */
+const TIDY_UP_MS = 3_000;
+
+async function untilInterrupted(context: CliContext, running: Promise<number>): Promise<number> {
+  const interrupted = context.interruption.first.then((signal) => ({ signal }));
+  const first = await Promise.race([running, interrupted]);
+  if (typeof first === "number") return first;
+  const { removeOwn } = await import("./sweep.ts");
+  await removeOwn(context);
+  const timeout = Promise.withResolvers<void>();
+  const timer = setTimeout(timeout.resolve, TIDY_UP_MS);
+  await Promise.race([running.catch(() => {}), timeout.promise]);
+  clearTimeout(timer);
+  // It may have begun another one before it noticed.
+  await removeOwn(context);
+  return exitCodeOf(first.signal);
 }
 
 function runtimeChoices(command: CommandSpec, given: Given): RuntimeChoices {

@@ -21,7 +21,11 @@ export interface SandboxSession {
 const creationOptions = ["runtime", "oci-runtime", "image", "snapshot", "workspace", "memory", "cpus", "pids", "disk", "network"];
 
 /** Throws what `create` and `open` throw; on Ctrl-C `cancelled`, with nothing left behind. */
-export async function startSession(context: CliContext, given: Given): Promise<SandboxSession> {
+export async function startSession(
+  context: CliContext,
+  given: Given,
+  options: { warnings: "print" | "inEvents" },
+): Promise<SandboxSession> {
   const id = given.text("sandbox");
   if (id !== undefined) {
     const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.switched(name));
@@ -42,7 +46,7 @@ export async function startSession(context: CliContext, given: Given): Promise<S
     await sandbox.release();
     await context.stderr.write(`caisson: kept ${sandbox.id}\n`);
   };
-  for (const warning of sandbox.info.warnings) await context.stderr.write(`caisson: ${warning}\n`);
+  for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.write(`caisson: ${warning}\n`);
   return { sandbox, shared: false, end: () => (ended ??= end()) };
 }
 

@@ -1,5 +1,16 @@
 import { spawn } from "node:child_process";
-import { closeSync, createReadStream, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  createReadStream,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +59,10 @@ export async function startDockerEngine(options: { folder?: string } = {}): Prom
 }
 
 export function newEngineFolder(): string {
-  return mkdtempSync(join(tmpdir(), foldersPrefix));
+  const folder = mkdtempSync(join(tmpdir(), foldersPrefix));
+  // Members of the socket's group must be able to come to it.
+  chmodSync(folder, 0o711);
+  return folder;
 }
 
 export function cgroupNameFor(folder: string): string {

@@ -19,7 +19,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
 /** Root file systems for test images, made from this machine's files alone: nothing is pulled. Safe to delete at any time. */
-const cacheFolder = join(tmpdir(), "caisson-test-cache", "images");
+const cacheFolder = join(tmpdir(), ".caisson-test-cache", "images");
 
 export type TestImage = "busybox" | "debian";
 

@@ -57,7 +57,8 @@ export async function startScriptedGuest(
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
-    arrived?.(peerOver(socket, options));
+    const peer = peerOver(socket, options);
+    arrived?.(peer);
   });
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
   return {

@@ -10,7 +10,7 @@ export type Subject = { runtime: Runtime; spec?: SandboxSpecInput; close?: () =>
 export interface DescribeOptions {
   /** Tests this runtime is known not to pass. Each must exist and must fail; the list shrinks, it does not rot. */
   except?: readonly { test: string; reason: string }[];
-  /** Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. */
+  /** Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. `oci` means `oci-runc`, too. */
   required?: readonly string[];
   patienceMs?: number;
 }
@@ -41,7 +41,7 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
       it(test.name, { timeout: 120_000 }, async ({ skip }) => {
         if (run === null) {
           const why = "absent" in subject ? subject.absent : "it could not be opened";
-          if (required.includes(name)) throw new Error(`the runtime ${name} is required but absent: ${why}`);
+          if (isRequired(name, required)) throw new Error(`the runtime ${name} is required but absent: ${why}`);
           return skip(`${name} is absent: ${why}`);
         }
         const result = await run.run(test);
@@ -53,6 +53,11 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
       });
     }
   });
+}
+
+/** Whether a runtime is among those that must be there, by its name or by the name of its kind. */
+export function isRequired(name: string, required: readonly string[]): boolean {
+  return required.some((each) => name === each || name.startsWith(`${each}-`));
 }
 
 function checkExceptions(except: readonly { test: string; reason: string }[]): void {

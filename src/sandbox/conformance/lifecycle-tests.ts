@@ -89,7 +89,7 @@ export const lifecycleTests: ConformanceTest[] = [
       assert.deepEqual(await within(context, "closed", sandbox.closed), { why: "destroyed" });
       running.discardOutput();
       const ended = await within(context, "the process's end", running.ended);
-      assert.ok(["lost", "killed cancelled", "signaled SIGKILL"].includes(describeEnd(ended)), describeEnd(ended));
+      assert.ok(["lost", "killed cancelled", "signaled SIGTERM", "signaled SIGKILL"].includes(describeEnd(ended)), describeEnd(ended));
       return undefined;
     },
   },

@@ -4,7 +4,7 @@ import type { OwnedSandbox, Process } from "../sandbox.ts";
 import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts";
 import { eventually, patternBytes, reader, rejectsWith, sameBytes, start, within } from "./expectations.ts";
 
-const noServer: Skipped = { skipped: "nothing inside can listen on a port: no python3, node or perl" };
+const noServer: Skipped = { skipped: "nothing inside can listen on a port: no python3, node, perl or busybox nc" };
 
 /** Ports on the sandbox's loopback. */
 export const portTests: ConformanceTest[] = [

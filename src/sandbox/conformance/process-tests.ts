@@ -265,11 +265,12 @@ async function hostVariables(): Promise<string[]> {
   return (await readFile("/proc/self/environ", "utf8").catch(() => "")).split("\0").filter((pair) => pair !== "");
 }
 
-/** Variables that may well have the same value inside without having come from the host. */
+/** Variables that may well have the same value inside without having leaked: usual ones, and where the host template has its toolchains. */
 function isCommonVariable(pair: string): boolean {
   return (
-    /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_ALL|TERM|PWD|OLDPWD|SHLVL|_|HOSTNAME|TZ|DEBIAN_FRONTEND)=/.test(pair) ||
-    pair.split("\n").length > 1
+    /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_ALL|TERM|PWD|OLDPWD|SHLVL|_|HOSTNAME|TZ|DEBIAN_FRONTEND|PYENV_ROOT|RUSTUP_HOME|CARGO_HOME|GO(PATH|ROOT)|NVM_DIR|(FNM|SDKMAN|DENO|ASDF|MISE)_[A-Z_]+|VOLTA_HOME|BUN_INSTALL|JAVA_HOME)=/.test(
+      pair,
+    ) || pair.split("\n").length > 1
   );
 }
 

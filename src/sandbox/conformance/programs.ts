@@ -38,7 +38,7 @@ const scripts = {
   link: 'ln -s -- "$1" "$2"',
   "hard-link": 'ln -- "$1" "$2"',
   fifo: 'mkfifo -- "$1"',
-  /** Listens on a loopback port of its choice, prints it, and for each connection sends back everything once the other side is done. Exit 3: no means. */
+  /** Listens on a loopback port of its choice, prints it, and sends back what each connection sent, to the last byte. Exit 3: no means. */
   serve: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
     "import socket",
@@ -56,10 +56,12 @@ const scripts = {
     "elif command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '",
     '$|=1; $s=IO::Socket::INET->new(Listen=>8,LocalAddr=>"127.0.0.1",LocalPort=>0); print $s->sockport,"\\n";',
     "while($c=$s->accept){local $/;$d=<$c>;print $c $d;close $c}';",
+    "elif nc --help 2>&1 | grep -q -e '-ll with -e'; then port=$((20000 + $$ % 20000)); nc -ll -p $port -e cat &",
+    'until grep -q ":$(printf %04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done; echo $port; wait',
     "else exit 3; fi",
   ].join("\n"),
   /** Takes memory until something stops it. */
-  hog: "tail /dev/zero",
+  hog: "exec tail /dev/zero",
   /** Tries to start that many sleepers; prints how many live. */
   crowd: 'i=0; while [ $i -lt "$1" ]; do sleep 60 >/dev/null 2>&1 </dev/null & i=$((i+1)); echo $i; done',
   /** Spins on two processes until killed. */

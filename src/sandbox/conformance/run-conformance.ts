@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Capabilities } from "../../contract/sandbox.ts";
@@ -28,6 +28,7 @@ export interface ConformanceRun extends AsyncDisposable {
 }
 
 const PATIENCE_MS = 15_000;
+const ORDINARY_UID = 1000;
 
 export async function openConformanceRun(runtime: Runtime, options: ConformanceOptions = {}): Promise<ConformanceRun> {
   const capabilities = await runtime.capabilities();
@@ -149,8 +150,10 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     },
     async hostFolder() {
       const path = await mkdtemp(join(tmpdir(), "caisson-test-"));
-      // Whoever the sandbox's user is outside, the folder is to be usable; what tests put in it is not secret.
+      // Whoever the sandbox's user is outside, the folder is to be usable; what tests put in it is not secret. Where the suite is run by
+      // root it is made an ordinary user's, as workspaces are: some runtimes refuse to let commands write to root's folders.
       await chmod(path, 0o777);
+      if (process.getuid?.() === 0) await chown(path, ORDINARY_UID, ORDINARY_UID);
       hostFolders.push(path);
       return path;
     },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { lstat, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chown, lstat, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { WorkspaceAccess } from "../../contract/sandbox.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { readText, rejectsWith, run, runOk, writeText } from "./expectations.ts";
@@ -8,11 +8,19 @@ import { readText, rejectsWith, run, runOk, writeText } from "./expectations.ts"
 /** A folder of the host's with a file and a folder in it, and a sandbox that has it as its workspace. */
 async function withWorkspace(context: ConformanceContext, access: WorkspaceAccess) {
   const folder = await context.hostFolder();
-  await writeFile(join(folder, "file"), "the user's", { mode: 0o666 });
-  await mkdir(join(folder, "sub"), { mode: 0o777 });
-  await writeFile(join(folder, "sub/deep"), "deep");
+  await fill(folder, { file: "the user's", "sub/deep": "deep" });
   const sandbox = await context.create({ workspace: { kind: "folder", path: folder, access } });
   return { folder, sandbox };
+}
+
+/** Puts files into a folder of the host's, as the folder's owner would have. */
+async function fill(folder: string, files: Record<string, string>): Promise<void> {
+  const { uid, gid } = await lstat(folder);
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), content);
+    for (let path = join(folder, name); path !== folder; path = dirname(path)) await chown(path, uid, gid);
+  }
 }
 
 /** What becomes of the user's folder. */
@@ -110,11 +118,7 @@ export const workspaceTests: ConformanceTest[] = [
       const access = context.capabilities.workspaceAccess[0];
       if (access === undefined) return { skipped: "the runtime takes no folder" };
       const folder = await context.hostFolder();
-      for (const name of ["fixed", "hidden", "free"]) {
-        await mkdir(join(folder, name), { mode: 0o777 });
-        await writeFile(join(folder, name, "file"), name, { mode: 0o666 });
-      }
-      await writeFile(join(folder, "hidden-file"), "a secret", { mode: 0o666 });
+      await fill(folder, { "fixed/file": "fixed", "hidden/file": "hidden", "free/file": "free", "hidden-file": "a secret" });
       const sandbox = await context.create({
         workspace: { kind: "folder", path: folder, access },
         readOnlyPaths: ["/workspace/fixed"],

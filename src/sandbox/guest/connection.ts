@@ -13,7 +13,7 @@ import { errorFromGuest, printable } from "./guest-error.ts";
 import { createLink, type Link } from "./link.ts";
 import { connectPort } from "./port.ts";
 import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
-import { ask, askForEntries } from "./request.ts";
+import { askForEntries, tell } from "./request.ts";
 
 const PROTOCOL_VERSION = 1;
 const ENTRIES_MAX = 8_192;
@@ -66,7 +66,7 @@ export interface ConnectOptions {
 export async function connectGuest(options: ConnectOptions): Promise<GuestConnection> {
   const deadline = performance.now() + options.timeoutMs;
   const socket = await connectSocket(options, deadline);
-  return greet(socket, options, deadline);
+  return greet({ socket, token: options.token, name: options.socketPath, timeoutMs: Math.max(1, deadline - performance.now()) });
 }
 
 async function connectSocket(options: ConnectOptions, deadline: number): Promise<Socket> {
@@ -82,7 +82,7 @@ async function connectSocket(options: ConnectOptions, deadline: number): Promise
           hint: "The sandbox has died; `caisson sandbox rm` removes what is left of it.",
         });
       }
-      if (performance.now() + pauseMs > deadline) throw timedOut(options, error);
+      if (performance.now() + pauseMs > deadline) throw timedOut(options.socketPath, options.timeoutMs, error);
       await delay(pauseMs);
     }
   }
@@ -110,14 +110,23 @@ function connectOnce(socketPath: string): Promise<Socket> {
   });
 }
 
-/** Says `HELLO` and waits for `WELCOME`. */
-function greet(socket: Socket, options: ConnectOptions, deadline: number): Promise<GuestConnection> {
+export interface GreetOptions {
+  socket: Duplex;
+  token?: Uint8Array | undefined;
+  /** Where the guest is, for messages. */
+  name: string;
+  timeoutMs: number;
+}
+
+/** Says `HELLO` over a stream that leads to a guest and waits for `WELCOME`. Throws as `connectGuest`. */
+export function greet(options: GreetOptions): Promise<GuestConnection> {
+  const { socket, token, name, timeoutMs } = options;
   return new Promise((resolve, reject) => {
     const link = createLink({ socket });
-    const timer = setTimeout(() => link.fail(timedOut(options)), Math.max(1, deadline - performance.now()));
+    const timer = setTimeout(() => link.fail(timedOut(name, timeoutMs)), timeoutMs);
     link.greet({
       onFrame(type, payload) {
-        if (type === frameCode.ERROR) throw errorFromGuest(`greeting the guest at ${options.socketPath}`, payload);
+        if (type === frameCode.ERROR) throw errorFromGuest(`greeting the guest at ${name}`, payload);
         if (type !== frameCode.WELCOME) throw protocolError(`${frameName(type)} before WELCOME`);
         const welcome = welcomeOf(payload);
         clearTimeout(timer);
@@ -129,7 +138,7 @@ function greet(socket: Socket, options: ConnectOptions, deadline: number): Promi
         reject(error);
       },
     });
-    link.send(encodeFields("HELLO", 0, shapes.HELLO, { version: PROTOCOL_VERSION, token: options.token }));
+    link.send(encodeFields("HELLO", 0, shapes.HELLO, { version: PROTOCOL_VERSION, token }));
   });
 }
 
@@ -141,8 +150,8 @@ function welcomeOf(payload: Buffer): Welcome {
   return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed };
 }
 
-function timedOut(options: ConnectOptions, cause?: unknown): CaissonError {
-  return new CaissonError("timeout", `the guest at ${options.socketPath} did not answer within ${options.timeoutMs} ms`, { cause });
+function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonError {
+  return new CaissonError("timeout", `the guest at ${name} did not answer within ${Math.round(timeoutMs)} ms`, { cause });
 }
 
 function connectionOver(link: Link, welcome: Welcome): GuestConnection {
@@ -156,14 +165,10 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
     lastHeardMs: link.lastHeardMs,
     close: link.close,
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
-    shutdown: async ({ graceMs }) => {
-      await ask(link, { type: "SHUTDOWN", values: { graceMs }, answer: answers.nothing, what: "shutting the guest down" });
-    },
+    shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
     spawn: (values, observer) => startProcess(link, { type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
     attach: (values, observer) => startProcess(link, { type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
-    forget: async (ref) => {
-      await ask(link, { type: "FORGET", values: { ref }, answer: answers.nothing, what: `forgetting ${ref}` });
-    },
+    forget: (ref) => tell(link, { type: "FORGET", values: { ref }, what: `forgetting ${ref}` }),
     processes: async () => {
       const request = { type: "LIST", values: {}, entry: entries.process, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
       return (await askForEntries(link, { ...request, what: "listing processes", read: processInfo })).items;

@@ -2,7 +2,7 @@ import type { Bytes, FileInfo, FileKind, Watch } from "../sandbox.ts";
 import { answers, type Decoded, entries } from "./fields.ts";
 import { protocolError } from "./frame.ts";
 import type { Link } from "./link.ts";
-import { ask, askForEntries } from "./request.ts";
+import { ask, askForEntries, tell } from "./request.ts";
 import { download, upload } from "./transfer.ts";
 import { startWatch } from "./watch.ts";
 
@@ -46,12 +46,9 @@ export interface GuestFiles {
 }
 
 export function guestFiles(link: Link): GuestFiles {
-  const done = (promise: Promise<unknown>): Promise<void> => promise.then(() => undefined);
   return {
-    async stat(path, { follow, user }) {
-      const file = await ask(link, { type: "STAT", values: { path, follow, user }, answer: answers.file, what: path });
-      return fileInfo(file);
-    },
+    stat: (path, { follow, user }) =>
+      ask(link, { type: "STAT", values: { path, follow, user }, answer: answers.file, what: path, read: fileInfo }),
     async list(path, { depth, entriesMax, user }) {
       const { items, answer } = await askForEntries(link, {
         type: "LISTDIR",
@@ -64,17 +61,14 @@ export function guestFiles(link: Link): GuestFiles {
       });
       return { entries: items, truncated: answer.truncated };
     },
-    mkdir: (path, { parents, mode, user }) =>
-      done(ask(link, { type: "MKDIR", values: { path, parents, mode, user }, answer: answers.nothing, what: `making ${path}` })),
+    mkdir: (path, { parents, mode, user }) => tell(link, { type: "MKDIR", values: { path, parents, mode, user }, what: `making ${path}` }),
     move: (from, to, { replace, user }) =>
-      done(ask(link, { type: "MOVE", values: { from, to, replace, user }, answer: answers.nothing, what: `moving ${from} to ${to}` })),
-    remove: (path, { recursive, user }) =>
-      done(ask(link, { type: "REMOVE", values: { path, recursive, user }, answer: answers.nothing, what: `removing ${path}` })),
+      tell(link, { type: "MOVE", values: { from, to, replace, user }, what: `moving ${from} to ${to}` }),
+    remove: (path, { recursive, user }) => tell(link, { type: "REMOVE", values: { path, recursive, user }, what: `removing ${path}` }),
     async readFile(path, { offset, length, user }) {
       // On the wire 0 means everything, so nothing is asked for as one byte and left there.
       const values = { path, offset, length: length === 0 ? 1 : length, user };
-      const { answer, bytes } = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}` });
-      fileInfo(answer);
+      const bytes = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}`, check: fileInfo });
       if (length === 0) bytes.cancel();
       return bytes;
     },
@@ -90,8 +84,7 @@ export function guestFiles(link: Link): GuestFiles {
     },
     async tarOut(path, { exclude, bytesMax, user }) {
       const values = { path, exclude, bytesMax, user };
-      const { bytes } = await download(link, { type: "TAR_OUT", values, answer: answers.nothing, what: `packing ${path}` });
-      return bytes;
+      return download(link, { type: "TAR_OUT", values, answer: answers.nothing, what: `packing ${path}` });
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, frameCode, frameName, protocolError } from "./frame.ts";
@@ -51,7 +51,7 @@ const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
-export function createLink(options: { socket: Socket }): Link {
+export function createLink(options: { socket: Duplex }): Link {
   const { socket } = options;
   const streams = new Map<number, StreamHandler>();
   const cancelled = new Set<number>();

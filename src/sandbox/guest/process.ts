@@ -3,13 +3,13 @@ import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import type { OutputChunk, Process } from "../sandbox.ts";
-import { answers, type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
+import { type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { LazySource, Link, StreamHandler } from "./link.ts";
 import { OutputQueue } from "./output-queue.ts";
 import { decodeOutputHead, decodeStdinAck, OUTPUT_HEADER_BYTES } from "./raw.ts";
-import { ask, openWith } from "./request.ts";
+import { openWith, tell } from "./request.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
 
 /** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
@@ -143,15 +143,11 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     const tree = options.scope !== "leader";
     // The leader's end is not the tree's: what it left behind can still be signalled.
     if (this.#outcome !== null && !tree) return;
-    await this.#unlessEnded(
-      ask(this.#link, { type: "SIGNAL", values: { ref: this.ref, signal, tree }, answer: answers.nothing, what: `${name} to ${this.ref}` }),
-    );
+    await this.#unlessEnded(tell(this.#link, { type: "SIGNAL", values: { ref: this.ref, signal, tree }, what: `${name} to ${this.ref}` }));
   }
 
   async kill(): Promise<void> {
-    await this.#unlessEnded(
-      ask(this.#link, { type: "KILL", values: { ref: this.ref }, answer: answers.nothing, what: `killing ${this.ref}` }),
-    );
+    await this.#unlessEnded(tell(this.#link, { type: "KILL", values: { ref: this.ref }, what: `killing ${this.ref}` }));
   }
 
   detach(): void {

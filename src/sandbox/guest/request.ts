@@ -1,4 +1,4 @@
-import { type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "./fields.ts";
+import { answers, type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "./fields.ts";
 import { frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
@@ -6,16 +6,25 @@ import type { Link, StreamHandler } from "./link.ts";
 /** The bytes of one `ENTRY`: a name and a link target of 4,095 bytes each and some numbers. */
 const ENTRY_BYTES_MAX = 16_384;
 
-/** Requests whose answer is one `OK` or `ERROR`. `what` says what is tried, for the error's message. */
-export function ask<Name extends keyof typeof shapes, Answer extends Shape>(
+/**
+ * Requests whose answer is one `OK` or `ERROR`. `what` says what is tried, for the error's message; `read` makes
+ * something of the answer, and throws `protocol` errors for values that cannot be.
+ */
+export function ask<Name extends keyof typeof shapes, Answer extends Shape, Result>(
   link: Link,
-  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; answer: Answer; what: string },
-): Promise<Decoded<Answer>> {
+  request: {
+    type: Name;
+    values: Encodable<(typeof shapes)[Name]>;
+    answer: Answer;
+    what: string;
+    read: (answer: Decoded<Answer>) => Result;
+  },
+): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const { type, values, answer, what } = request;
+    const { type, values, answer, what, read } = request;
     const handler: StreamHandler = {
       onFrame(code, payload) {
-        if (code === frameCode.OK) resolve(decodeFields(`the answer to ${type}`, answer, payload));
+        if (code === frameCode.OK) resolve(read(decodeFields(`the answer to ${type}`, answer, payload)));
         else if (code === frameCode.ERROR) reject(errorFromGuest(what, payload));
         else throw protocolError(`${frameName(code)} as an answer to ${type}`);
         return true;
@@ -24,6 +33,14 @@ export function ask<Name extends keyof typeof shapes, Answer extends Shape>(
     };
     openWith(link, handler, type, values);
   });
+}
+
+/** Requests that are answered by nothing but success. */
+export function tell<Name extends keyof typeof shapes>(
+  link: Link,
+  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; what: string },
+): Promise<void> {
+  return ask(link, { ...request, answer: answers.nothing, read: () => undefined });
 }
 
 /** Requests answered by `ENTRY`s and an `OK`. More than `entriesMax` of them is a `protocol` error. */

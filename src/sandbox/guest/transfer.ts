@@ -12,10 +12,17 @@ import { openWith } from "./request.ts";
 /** `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte. */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
   link: Link,
-  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; answer: Answer; what: string },
-): Promise<{ answer: Decoded<Answer>; bytes: ByteSource }> {
+  request: {
+    type: Name;
+    values: Encodable<(typeof shapes)[Name]>;
+    answer: Answer;
+    what: string;
+    /** Throws `protocol` errors for an answer that cannot be. */
+    check?: (answer: Decoded<Answer>) => void;
+  },
+): Promise<ByteSource> {
   return new Promise((resolve, reject) => {
-    const { type, values, answer, what } = request;
+    const { type, values, answer, what, check } = request;
     let stream = 0;
     let accepted = false;
     const bytes = new ByteSource({
@@ -32,8 +39,9 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
         }
         if (code === frameCode.OK && !accepted) {
           const decoded = decodeFields(`the answer to ${type}`, answer, payload);
+          check?.(decoded);
           accepted = true;
-          resolve({ answer: decoded, bytes });
+          resolve(bytes);
           return false;
         }
         if (!accepted || (code !== frameCode.DATA && code !== frameCode.END))

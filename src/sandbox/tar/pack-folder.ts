@@ -11,6 +11,10 @@ const DEPTH_MAX = 200;
 export interface PackOptions {
   /** Names, at any depth, that are left out. */
   exclude?: readonly string[];
+  /** Paths relative to the folder that are left out, with all below. */
+  excludePaths?: readonly string[];
+  /** Whose the entries are in the archive; root's when absent. */
+  owner?: { uid: number; gid: number };
   /** Entries that are neither file, folder nor link are left out and told here. */
   onSkipped?: (name: string, reason: string) => void;
 }
@@ -39,7 +43,10 @@ async function* packChildren(folder: FileHandle, prefix: string, depth: number, 
   if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${prefix} is nested deeper than ${DEPTH_MAX} folders`);
   const names = await readdir(`/proc/self/fd/${folder.fd}`);
   names.sort();
-  for (const name of names) if (!options.exclude?.includes(name)) yield* packEntry(folder, name, prefix, depth, options);
+  for (const name of names) {
+    if (options.exclude?.includes(name) || options.excludePaths?.includes(prefix + name)) continue;
+    yield* packEntry(folder, name, prefix, depth, options);
+  }
 }
 
 async function* packEntry(
@@ -58,7 +65,8 @@ async function* packEntry(
     if (hasCode(error, "ENOENT")) return;
     throw translated(error, full);
   }
-  const header = { name: full, mode: stats.mode & 0o7777, modifiedMs: Math.floor(stats.mtimeMs), sizeBytes: 0, linkTarget: "" };
+  const described = { name: full, mode: stats.mode & 0o7777, modifiedMs: Math.floor(stats.mtimeMs), sizeBytes: 0, linkTarget: "" };
+  const header = { ...described, ...(options.owner && { owner: options.owner }) };
   if (stats.isDirectory()) {
     yield encodeTarHeader({ ...header, kind: "directory" });
     const child = await openFolderBelow(folder, [name], { make: false });

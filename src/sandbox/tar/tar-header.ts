@@ -12,6 +12,8 @@ export interface TarHeader {
   sizeBytes: number;
   modifiedMs: number;
   linkTarget: string;
+  /** Written when given; never read, since what an archive says of owners is not believed. */
+  owner?: { uid: number; gid: number };
 }
 
 const NAME_BYTES = 100;
@@ -83,8 +85,8 @@ function ustarBlock(header: TarHeader, typeFlag: string): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   writeCut(block, header.name, 0);
   writeOctal(block, header.mode, 100, 8);
-  writeOctal(block, 0, 108, 8);
-  writeOctal(block, 0, 116, 8);
+  writeOctal(block, header.owner?.uid ?? 0, 108, 8);
+  writeOctal(block, header.owner?.gid ?? 0, 116, 8);
   writeOctal(block, Math.min(header.sizeBytes, OCTAL_SIZE_MAX), 124, 12);
   writeOctal(block, Math.max(0, Math.floor(header.modifiedMs / 1000)), 136, 12);
   block.write(typeFlag, 156, "latin1");

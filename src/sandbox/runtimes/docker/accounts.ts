@@ -1,5 +1,6 @@
-import { homeInside, workspaceInside } from "./container-config.ts";
-import type { TarEntry } from "./tar-writer.ts";
+import { dirname } from "node:path";
+import { guestInside, homeInside, privateInside, workspaceInside } from "./container-config.ts";
+import type { SmallEntry } from "./small-archive.ts";
 
 /** The account files of an image, null where it has none. */
 export interface AccountFiles {
@@ -10,8 +11,17 @@ export interface AccountFiles {
 const rootAccount = "root:x:0:0:root:/root:/bin/sh";
 const rootGroup = "root:x:0:";
 
+/** The folders that the guest and its socket are mounted in. Put in each time: in a snapshot, root inside may have changed them. */
+export function guestFolders(): SmallEntry[] {
+  const root = { kind: "directory" as const, uid: 0, gid: 0 };
+  return [
+    { name: dirname(privateInside).slice(1), mode: 0o755, ...root },
+    { name: privateInside.slice(1), mode: 0o700, ...root },
+  ];
+}
+
 /** What is put into a sandbox before it starts: the account of the work, its home, and the workspace. */
-export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): TarEntry[] {
+export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): SmallEntry[] {
   const { files, workUid, sudo } = options;
   const root = { uid: 0, gid: 0 };
   const own = { uid: workUid, gid: workUid };
@@ -20,7 +30,7 @@ export function accountEntries(options: { files: AccountFiles; workUid: number; 
     { name: "etc/group", kind: "file", mode: 0o644, ...root, content: groupWith(files.group, workUid) },
     { name: homeInside.slice(1), kind: "directory", mode: 0o755, ...own },
     { name: workspaceInside.slice(1), kind: "directory", mode: 0o755, ...own },
-    ...(sudo ? [{ name: "usr/local/bin/sudo", kind: "link" as const, mode: 0o777, ...root, linkTarget: "/.caisson/guest" }] : []),
+    ...(sudo ? [{ name: "usr/local/bin/sudo", kind: "link" as const, mode: 0o777, ...root, linkTarget: guestInside }] : []),
   ];
 }
 

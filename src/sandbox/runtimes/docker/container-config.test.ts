@@ -57,10 +57,10 @@ describe("what is asked of the engine", () => {
     expect(config).toMatchObject({ NetworkDisabled: true, Healthcheck: { Test: ["NONE"] }, User: "0:0", Env: [], OpenStdin: false });
   });
 
-  test("every capability is dropped but the guest's four, and privileges cannot be gained", () => {
+  test("every capability is dropped but the guest's five, and privileges cannot be gained", () => {
     const { host } = configOf();
     expect(host.CapDrop).toEqual(["ALL"]);
-    expect(host.CapAdd).toEqual(["SETUID", "SETGID", "SETPCAP", "KILL"]);
+    expect(host.CapAdd).toEqual(["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"]);
     expect(host.SecurityOpt).toEqual(["no-new-privileges:true", "seccomp={}"]);
   });
 
@@ -98,7 +98,7 @@ describe("what is asked of the engine", () => {
     expect(config.Entrypoint).toEqual(["/.caisson/guest"]);
     expect(host.Mounts).toMatchObject([
       { Source: "/opt/guest", Target: "/.caisson/guest", ReadOnly: true },
-      { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/socket", Target: "/.caisson/socket", ReadOnly: false },
+      { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/socket", Target: "/.caisson/private/socket", ReadOnly: false },
     ]);
     expect(host).not.toHaveProperty("Binds");
   });

@@ -4,9 +4,11 @@ import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
-/** Where the guest and its socket are inside. The folder belongs to root and nothing the work runs as may enter the socket's. */
+/** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
 export const guestInside = "/.caisson/guest";
-export const socketFolderInside = "/.caisson/socket";
+/** A folder of root's that no work may enter. The socket's own is below: it has an owner of the host's, whose uid work may run as. */
+export const privateInside = "/.caisson/private";
+export const socketFolderInside = `${privateInside}/socket`;
 export const socketName = "guest.sock";
 export const tokenName = "token";
 
@@ -31,10 +33,10 @@ const OPEN_FILES_MAX = 16_384;
 /** Podman asks for more than some machines allow unless it is told. */
 const PODMAN_NPROC = 32_768;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user. */
-const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL"];
+/** The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user, giving it a terminal. */
+const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
 /** What package managers need besides, given to commands of `root` alone. */
-const rootCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
+const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
 export interface ContainerRequest {
   id: SandboxId;

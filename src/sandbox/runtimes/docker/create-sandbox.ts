@@ -5,21 +5,21 @@ import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { dockerSeccompProfile } from "../../hardening/seccomp.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { accountEntries } from "./accounts.ts";
+import { packFolder } from "../../tar/pack-folder.ts";
+import { accountEntries, guestFolders } from "./accounts.ts";
 import { attachSandbox } from "./attach-sandbox.ts";
 import { type ContainerRequest, containerConfig, containerName, workspaceInside } from "./container-config.ts";
 import { type DockerDetails, runtimeName, workUidFor } from "./details.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
-import { folderArchive } from "./folder-archive.ts";
 import { awaitSocket, guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
 import { accountFilesOf, putIn } from "./put-in.ts";
 import { removeSandbox } from "./remove-sandbox.ts";
 import type { ForkSource, Scope } from "./scope.ts";
-import { tarEnd, tarOf } from "./tar-writer.ts";
+import { archiveOf } from "./small-archive.ts";
 import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
 
 /** From the engine's word that it runs to the guest's listening. */
@@ -65,6 +65,8 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   const engine = fork?.engine ?? (await scope.engine());
   const facts = await engine.facts();
   const { reasons, paths } = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const network: string = spec.network.mode;
+  if (network !== "none") throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced here`);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
@@ -118,12 +120,13 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
   const { engine, record } = plan;
   const { signal } = request;
   const folder = scope.store.dir(record.id);
-  await makeSocketFolder({ sandboxFolder: folder, guest: await guestIdentity({ facts: plan.facts, socketPath: engine.socketPath }) });
-  const config = containerConfig(await containerRequest(scope, plan, folder));
+  const guest = await guestIdentity({ facts: plan.facts, socketPath: engine.socketPath });
+  const { group } = await makeSocketFolder({ sandboxFolder: folder, guest });
+  const config = containerConfig({ ...(await containerRequest(scope, plan, folder)), socketGroup: group });
   // Never given up in the middle: whether the engine made it would not be known.
   await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
   stopIfAborted(signal);
-  await putIn({ engine, container: containerName(record.id), archive: await filesFor(plan, signal), signal });
+  await putFilesIn(plan, signal);
   stopIfAborted(signal);
   const container = engine.docker.getContainer(containerName(record.id));
   await engine.call(`starting sandbox ${record.id}`, () => container.start());
@@ -147,7 +150,7 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
   }
 }
 
-async function containerRequest(scope: Scope, plan: Plan, folder: string): Promise<ContainerRequest> {
+async function containerRequest(scope: Scope, plan: Plan, folder: string): Promise<Omit<ContainerRequest, "socketGroup">> {
   const { record, facts, workspace } = plan;
   return {
     id: record.id,
@@ -162,7 +165,6 @@ async function containerRequest(scope: Scope, plan: Plan, folder: string): Promi
     stateLabel: scope.stateLabel,
     seccomp: await seccompFor(facts, folder),
     workspaceBind: workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly } : null,
-    socketGroup: null,
     cgroupParent: scope.cgroupParent,
   };
 }
@@ -181,32 +183,30 @@ async function seccompFor(facts: EngineFacts, folder: string): Promise<string> {
   return path;
 }
 
-/** One archive of all that has to be inside before the start. */
-async function filesFor(plan: Plan, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>> {
+/** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
+async function smallFiles(plan: Plan): Promise<Buffer> {
   const { engine, record, workspace, details } = plan;
   const container = containerName(record.id);
-  const small = await placeholders({ engine, container, spec: record.spec, plan: workspace });
+  const entries = await placeholders({ engine, container, spec: record.spec, plan: workspace });
   // A snapshot has them already, with what became of them since.
   if (plan.image.workUid === null) {
     const files = await accountFilesOf({ engine, container });
     const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
     // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
-    small.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
+    entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
   }
-  const head = tarOf(small);
-  const { workUid } = details;
-  return (async function* () {
-    yield head.subarray(0, head.length - tarEnd().length);
-    if (workspace.kind !== "staged") yield tarEnd();
-    else
-      yield* folderArchive(workspace.folder, {
-        into: workspaceInside.slice(1),
-        uid: workUid,
-        gid: workUid,
-        exclude: workspace.exclude,
-        ...(signal && { signal }),
-      });
-  })();
+  return archiveOf([...guestFolders(), ...entries]);
+}
+
+async function putFilesIn(plan: Plan, signal: AbortSignal | undefined): Promise<void> {
+  const { engine, record, workspace, details } = plan;
+  const target = { engine, container: containerName(record.id), signal };
+  const small = await smallFiles(plan);
+  await putIn({ ...target, folder: "/", archive: [small] });
+  if (workspace.kind !== "staged") return;
+  stopIfAborted(signal);
+  const owner = { uid: details.workUid, gid: details.workUid };
+  await putIn({ ...target, folder: workspaceInside, archive: packFolder(workspace.folder, { excludePaths: workspace.exclude, owner }) });
 }
 
 async function requireReadable(sandbox: OwnedSandbox, folder: string): Promise<void> {

@@ -34,19 +34,34 @@ export async function guestIdentity(options: { facts: EngineFacts; socketPath: s
   return { uid, gid };
 }
 
-/** Makes the shared folder with the token the guest will ask for; the host's copy stays outside of it. */
-export async function makeSocketFolder(options: { sandboxFolder: string; guest: GuestIdentity }): Promise<void> {
+/**
+ * Makes the shared folder with the token the guest will ask for; the host's copy stays outside of it. Returns the group by which an
+ * engine's root and an ordinary user share it: neither may act for the other, so the guest joins the user's group. Work never has it.
+ */
+export async function makeSocketFolder(options: { sandboxFolder: string; guest: GuestIdentity }): Promise<{ group: number | null }> {
   const { sandboxFolder, guest } = options;
   const folder = socketFolderIn(sandboxFolder);
+  const tokenInside = join(folder, tokenName);
   const token = randomBytes(TOKEN_BYTES).toString("hex");
   await writeFile(join(sandboxFolder, tokenName), token, { mode: 0o600, flag: "wx" });
   await mkdir(folder, { mode: 0o700 });
-  await chmod(folder, 0o700);
-  await writeFile(join(folder, tokenName), token, { mode: 0o600, flag: "wx" });
+  await writeFile(tokenInside, token, { mode: 0o600, flag: "wx" });
   const self = process.geteuid?.() ?? 0;
-  if (guest.uid === self) return;
-  await chown(join(folder, tokenName), guest.uid, guest.gid);
-  await chown(folder, guest.uid, guest.gid);
+  if (guest.uid === self) return { group: null };
+  if (self === 0) {
+    await chown(tokenInside, guest.uid, guest.gid);
+    await chown(folder, guest.uid, guest.gid);
+    return { group: null };
+  }
+  if (guest.uid !== 0) {
+    throw new CaissonError("unsupported", "the engine maps user ids to ones that you may not share a folder with", {
+      hint: "Run as root, use an engine of your own (rootless), or use the oci runtime.",
+    });
+  }
+  await chmod(tokenInside, 0o640);
+  // With the group's bit, the guest's socket belongs to the group as well.
+  await chmod(folder, 0o2770);
+  return { group: process.getegid?.() ?? 0 };
 }
 
 /** Waits until the guest listens, and says which file its socket is. `alive` throws when the sandbox has died meanwhile. */
@@ -70,7 +85,7 @@ export async function awaitSocket(options: {
   });
 }
 
-/** The guest has read its token before it listens. */
+/** Once the guest has greeted us by it, the token is needed no more. */
 export async function removeTokenInside(sandboxFolder: string): Promise<void> {
   await rm(join(socketFolderIn(sandboxFolder), tokenName), { force: true });
 }

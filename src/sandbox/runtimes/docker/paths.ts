@@ -5,7 +5,7 @@ import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
-import type { TarEntry } from "./tar-writer.ts";
+import type { SmallEntry } from "./small-archive.ts";
 import type { WorkspacePlan } from "./workspace.ts";
 
 /** Mounted fresh at the start: what would be below is not there yet to be covered. */
@@ -20,9 +20,9 @@ export async function placeholders(options: {
   container: string;
   spec: SandboxSpec;
   plan: WorkspacePlan;
-}): Promise<TarEntry[]> {
+}): Promise<SmallEntry[]> {
   const { engine, container, spec, plan } = options;
-  const entries: TarEntry[] = [];
+  const entries: SmallEntry[] = [];
   for (const path of [...spec.readOnlyPaths, ...spec.deniedPaths]) {
     if (freshFolders.some((folder) => path.startsWith(folder))) {
       throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is made anew when the sandbox starts`);
@@ -47,7 +47,7 @@ function requireBound(options: { path: string; found: string | null; plan: { fol
   });
 }
 
-function empty(path: string, kind: "file" | "directory"): TarEntry {
+function empty(path: string, kind: "file" | "directory"): SmallEntry {
   return { name: path.slice(1), kind, mode: kind === "file" ? 0o644 : 0o755, uid: 0, gid: 0 };
 }
 

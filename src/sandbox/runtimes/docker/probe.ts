@@ -10,7 +10,7 @@ import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
 import { removeImage } from "./remove-sandbox.ts";
 import type { Scope } from "./scope.ts";
-import { tarEnd, tarHeader, tarPadding } from "./tar-writer.ts";
+import { archiveOf } from "./small-archive.ts";
 
 /** Namespaces that a sandbox must not share with the host; `user` is the engine's choice and reported. */
 const namespaces = ["pid", "mnt", "net", "ipc", "uts", "cgroup"] as const;
@@ -91,8 +91,9 @@ async function compareNamespaces(sandbox: OwnedSandbox): Promise<Finding[]> {
 /** An image of nothing but the guest, which needs nothing else: a probe without any image being there. */
 async function importGuestImage(scope: Scope, engine: Engine): Promise<string> {
   const guest = await readFile(scope.context.guestPath);
-  const entry = { name: "guest", kind: "file", mode: 0o755, uid: 0, gid: 0, mtimeMs: 0, size: guest.length } as const;
-  const archive = Readable.from([Buffer.concat([tarHeader(entry), guest, tarPadding(guest.length), tarEnd()])], { objectMode: false });
+  const archive = Readable.from([archiveOf([{ name: "guest", kind: "file", mode: 0o755, uid: 0, gid: 0, content: guest }])], {
+    objectMode: false,
+  });
   const reference = `caisson-probe:${scope.stateLabel}`;
   await engine.call("importing an image for the probe", async (docker) => {
     const progress = (await docker.importImage(archive, { repo: reference })) as Readable;

@@ -3,18 +3,19 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { AccountFiles } from "./accounts.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
-import { firstFile } from "./tar-writer.ts";
+import { firstFile } from "./small-archive.ts";
 
 const ACCOUNT_BYTES_MAX = 1024 * 1024;
 
-/** Unpacks an archive at the root of a sandbox that has not started. Throws what the archive's making threw, or the engine's refusal. */
+/** Unpacks an archive in a folder of a sandbox that has not started. Throws what the archive's making threw, or the engine's refusal. */
 export async function putIn(options: {
   engine: Engine;
   container: string;
-  archive: AsyncIterable<Uint8Array>;
+  folder: string;
+  archive: Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
   signal?: AbortSignal | undefined;
 }): Promise<void> {
-  const { engine, container, archive, signal } = options;
+  const { engine, container, folder, archive, signal } = options;
   const aborting = new AbortController();
   let broken: unknown;
   const body = Readable.from(archive, { objectMode: false });
@@ -27,7 +28,7 @@ export async function putIn(options: {
   signal?.addEventListener("abort", giveUp, { once: true });
   try {
     if (signal?.aborted) giveUp();
-    await engine.docker.getContainer(container).putArchive(body, { path: "/", abortSignal: aborting.signal });
+    await engine.docker.getContainer(container).putArchive(body, { path: folder, abortSignal: aborting.signal });
   } catch (error) {
     if (broken instanceof CaissonError) throw broken;
     throw engineError(broken ?? error, { what: "putting files into the sandbox", socketPath: engine.socketPath });
@@ -46,15 +47,11 @@ export async function accountFilesOf(options: { engine: Engine; container: strin
 async function smallFile({ engine, container, path }: { engine: Engine; container: string; path: string }): Promise<string | null> {
   try {
     const stream = (await engine.docker.getContainer(container).getArchive({ path })) as Readable;
-    const parts: Buffer[] = [];
-    let length = 0;
-    for await (const part of stream) {
-      parts.push(part);
-      length += part.length;
-      if (length > 2 * ACCOUNT_BYTES_MAX) break;
+    try {
+      return await firstFile(stream, { bytesMax: ACCOUNT_BYTES_MAX });
+    } finally {
+      stream.destroy();
     }
-    stream.destroy();
-    return firstFile(Buffer.concat(parts), { bytesMax: ACCOUNT_BYTES_MAX });
   } catch (error) {
     if (statusOf(error) === 404) return null;
     throw engineError(error, { what: `reading the image's ${path}`, socketPath: engine.socketPath });

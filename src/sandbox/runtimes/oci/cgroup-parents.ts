@@ -36,7 +36,7 @@ export function readLayout(): Hierarchy[] {
 export function cgroupParents(options: { layout: readonly Hierarchy[]; root: boolean; access?: CgroupAccess }): CgroupParents {
   const access = options.access ?? realAccess;
   const parents = options.layout.flatMap((hierarchy) => {
-    const controllers = hierarchy.version === 2 ? hierarchy.controllers : hierarchy.controllers.filter(isUseful);
+    const controllers = hierarchy.controllers.filter(isUseful);
     if (hierarchy.version === 1 && controllers.length === 0) return [];
     const dir = options.root ? topOf(hierarchy, access) : delegated(hierarchy, access);
     return dir === null ? [] : [{ version: hierarchy.version, controllers, dir }];
@@ -70,7 +70,7 @@ function topOf(hierarchy: Hierarchy, access: CgroupAccess): string | null {
 function delegated(hierarchy: Hierarchy, access: CgroupAccess): string | null {
   if (hierarchy.own === null) return null;
   const usable = (dir: string) => access.writable(dir) && access.writable(join(dir, "cgroup.procs"));
-  if (hierarchy.version === 1 || hierarchy.controllers.length === 0) return usable(hierarchy.own) ? hierarchy.own : null;
+  if (hierarchy.version === 1 || !hierarchy.controllers.some(isUseful)) return usable(hierarchy.own) ? hierarchy.own : null;
   // In v2 a group with processes of its own can have no limits below it, so the parent is the nearest one above without any.
   for (let dir = dirname(hierarchy.own); dir.startsWith(hierarchy.mountPoint) && usable(dir); dir = dirname(dir)) {
     const enabled = words(access.read(join(dir, "cgroup.subtree_control")));

@@ -5,6 +5,7 @@ import { createStore, type Store } from "../../store.ts";
 import { type HardLimits, parseHardLimits } from "./bundle.ts";
 import { CGROUP_NAME } from "./cgroup.ts";
 import { type CgroupParents, cgroupParents, readLayout } from "./cgroup-parents.ts";
+import type { Basis } from "./details.ts";
 import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "./discover.ts";
 import { type LimitAbility, limitAbility } from "./enforced-limits.ts";
 import { findIdentity, type Identity } from "./identity.ts";
@@ -39,6 +40,8 @@ export interface House {
   hardLimits(): HardLimits;
   /** mkfs.ext4, or null. */
   mkfs(): string | null;
+  /** What was found out about templates lately. */
+  readonly bases: Map<string, { atMs: number; basis: Basis }>;
 }
 
 export function createHouse(context: RuntimeContext, options: OciOptions): House {
@@ -71,6 +74,7 @@ export function createHouse(context: RuntimeContext, options: OciOptions): House
     },
     hardLimits: once(() => parseHardLimits(readFileSync("/proc/self/limits", "latin1"))),
     mkfs,
+    bases: new Map(),
   };
 }
 

@@ -8,10 +8,12 @@ import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
+import { freezeCgroups } from "./cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { createHouse, type OciOptions } from "./house.ts";
+import { createPool } from "./pool.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./snapshot-store.ts";
-import { SOCKET_NAME, startSandbox } from "./start-sandbox.ts";
+import { SOCKET_NAME } from "./start-sandbox.ts";
 import { sweepHouse } from "./sweep.ts";
 import { createWall } from "./wall.ts";
 
@@ -19,9 +21,15 @@ export type { OciOptions } from "./house.ts";
 
 const OPEN_TIMEOUT_MS = 10_000;
 
+export interface OciRuntime extends Runtime {
+  /** Resolves once the pool is full; for whoever wants to measure or to be ready. */
+  warm(): Promise<void>;
+}
+
 /** Sandboxes by an OCI runtime (crun, runc …), as root or as an ordinary user, without a daemon. */
-export function createOciRuntime(context: RuntimeContext, options: OciOptions): Runtime {
+export function createOciRuntime(context: RuntimeContext, options: OciOptions): OciRuntime {
   const house = createHouse(context, options);
+  const pool = createPool(house);
 
   const wrap = (record: SandboxRecord, details: OciDetails, connection: GuestConnection): OwnedSandbox =>
     createGuestSandbox({
@@ -34,7 +42,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
-    const { record, details, connection } = await startSandbox(house, { spec, ...asked });
+    const { record, details, connection } = await pool.take({ spec, ...asked });
     emitCreated(context, record);
     return wrap(record, details, connection);
   };
@@ -58,8 +66,15 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
-      const connection = await connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
-      return wrap(record, details, connection);
+      const connect = () => connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
+      if (record.state === "running") return wrap(record, details, await connect());
+      // A frozen guest answers nothing, so it is woken for as long as the greeting takes.
+      await freezeCgroups(details.cgroups, "thawed");
+      try {
+        return wrap(record, details, await connect());
+      } finally {
+        await freezeCgroups(details.cgroups, "frozen");
+      }
     },
     async list() {
       const { records } = await house.store.list();
@@ -78,7 +93,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
       await removeSnapshotFiles(house, id);
     },
-    async [Symbol.asyncDispose]() {},
+    warm: () => pool.warm(),
+    [Symbol.asyncDispose]: () => pool.close(),
   };
 }
 

@@ -1,3 +1,4 @@
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
@@ -6,10 +7,13 @@ import { canFreeze, freezeCgroups } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
 import { removeFiles } from "./remove-files.ts";
+import { runInside } from "./run-inside.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
 
 /** The copy of a large tree on a file system without reflinks takes its time. */
 const COPY_TIMEOUT_MS = 30 * 60_000;
+/** `cp` does not say why it failed; with less than this left it is not hard to guess. */
+const NEARLY_FULL_BYTES = 4 * 1024 * 1024;
 
 export interface SnapshotRequest {
   record: SandboxRecord;
@@ -110,12 +114,14 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
 
 /** As root of the user namespace, which owns the files; links are copied as links. */
 async function copyTree(house: House, from: string, to: string): Promise<void> {
-  const argv = ["cp", "-a", "--reflink=auto", "-T", "--", from, to];
-  await house.launch({
-    what: "inside",
-    plan: [...house.identity().plan, ...argv.map((argument) => ["argument", argument] as const)],
-    timeoutMs: COPY_TIMEOUT_MS,
-  });
+  try {
+    await runInside(house, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
+  } catch (cause) {
+    const { bavail, bsize } = await statfs(house.context.stateDir);
+    if (bavail * bsize < NEARLY_FULL_BYTES)
+      throw new CaissonError("no_space", "the disk is too full for a copy of the sandbox's files", { cause });
+    throw cause;
+  }
 }
 
 async function measure(house: House, paths: readonly string[]): Promise<number> {

@@ -5,7 +5,7 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { findBasis, sudoPath } from "./basis.ts";
+import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
 import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
@@ -43,7 +43,8 @@ export interface StartOptions {
  */
 export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
   const { store } = house;
-  const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace) };
+  const asked = await withSnapshotWorkspace(house, options.spec);
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace) };
   const { limits, warnings } = enforcedLimits(spec.limits, house.ability());
   const { rootless } = house.identity();
   const [binary] = house.binaries();
@@ -53,7 +54,7 @@ export async function startSandbox(house: House, options: StartOptions): Promise
   const details: OciDetails = {
     ociRuntime: binary.name,
     rootless,
-    basis: { ...basis, env: { ...basis.env, ...sudoPath(basis.env.PATH, spec.allowRoot && !basis.env.PATH?.startsWith("/.caisson/")) } },
+    basis,
     cgroups: cgroupFolders(house.cgroups().parents, house.cgroupName, id),
     guest: null,
     disk: limits.diskBytes === null ? "none" : rootless ? "memory" : "image",

@@ -8,6 +8,7 @@ import { endSandbox } from "./end-sandbox.ts";
 import type { House } from "./house.ts";
 import { removeFiles } from "./remove-files.ts";
 import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./snapshot-store.ts";
+import { createTemplateCache } from "./template/template-cache.ts";
 
 /** Removes what dead creators left, and finishes what they had begun. Returns the sandboxes it removed. */
 export async function sweepHouse(house: House): Promise<SandboxId[]> {
@@ -27,6 +28,7 @@ export async function sweepHouse(house: House): Promise<SandboxId[]> {
     await removeCgroups(folders);
   }
   await sweepSnapshots(house);
+  await createTemplateCache({ stateDir: house.context.stateDir, remove: (tree) => removeFiles(house, [tree]) }).sweep();
   return removed;
 }
 

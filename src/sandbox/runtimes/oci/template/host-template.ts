@@ -76,7 +76,7 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
   const env = { ...picked.env, PATH: [...new Set([...picked.path, ...standardPath])].join(":") };
   return {
     binds,
-    folders: skeletonFolders([...binds.map(mountPoint), ...files.map(({ path }) => dirname(path))]),
+    folders: skeletonFolders({ paths: [...binds.map(mountPoint), ...files.map(({ path }) => dirname(path))], users: picked.folders }),
     links: [...links, ...fixedLinks],
     files: [...files, ...binds.filter(({ kind }) => kind === "file").map(({ target }) => ({ path: target, mode: 0o644, content: "" }))],
     copies,
@@ -120,6 +120,7 @@ function systemFolders(): { binds: TemplateBind[]; links: { path: string; target
 interface Picked {
   binds: TemplateBind[];
   files: GeneratedFile[];
+  folders: string[];
   hidden: string[];
   env: Record<string, string>;
   path: string[];
@@ -130,7 +131,7 @@ function pickToolchains(
   options: HostTemplateOptions,
   rules: { system: readonly TemplateBind[]; reserved: readonly string[]; avoid: string[] },
 ): Picked {
-  const picked: Picked = { binds: [], files: [], hidden: [], env: {}, path: [], ignored: [] };
+  const picked: Picked = { binds: [], files: [], folders: [], hidden: [], env: {}, path: [], ignored: [] };
   const home = usableHome(options.home, rules.reserved);
   const entries = [...new Set(options.path.split(":"))].filter((entry) => entry !== "").slice(0, PATH_ENTRIES_MAX);
   for (const entry of entries) {
@@ -144,6 +145,7 @@ function pickToolchains(
       picked.binds.push({ source: path, target: path, kind, why: `${outcome.name}, which is on PATH` });
     }
     picked.files.push(...(outcome.files ?? []).map((file) => ({ ...file, mode: 0o644 })));
+    picked.folders.push(...(outcome.folders ?? []));
     picked.hidden.push(...(outcome.hidden ?? []));
     picked.path.push(...outcome.path);
     Object.assign(picked.env, outcome.env);
@@ -222,17 +224,17 @@ function mountPoint({ kind, target }: TemplateBind): string {
   return kind === "folder" ? target : dirname(target);
 }
 
-/** Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs. */
-function skeletonFolders(paths: string[]): TemplateFolder[] {
+/** Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs, and what toolchains want to write to. */
+function skeletonFolders({ paths, users }: { paths: string[]; users: string[] }): TemplateFolder[] {
   const fixed = ["/dev", "/etc", "/home", sandboxUser.home, "/mnt", "/opt", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr"];
   const below = ["/run/lock", "/var/cache", "/var/lib", "/var/log", "/var/spool", "/workspace"];
   const all = new Set<string>();
-  for (const path of [...fixed, ...below, ...paths]) {
+  for (const path of [...fixed, ...below, ...paths, ...users]) {
     for (let folder = path; folder !== "/"; folder = dirname(folder)) all.add(folder);
   }
   return [...all].sort().map((path) => ({
     path,
     mode: path === "/tmp" || path === "/run/lock" ? 0o1777 : 0o755,
-    owner: isWithin(path, sandboxUser.home) || path === "/workspace" ? "user" : "root",
+    owner: isWithin(path, sandboxUser.home) || path === "/workspace" || users.includes(path) ? "user" : "root",
   }));
 }

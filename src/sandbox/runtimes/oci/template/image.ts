@@ -13,13 +13,20 @@ import { createTemplateCache, type TemplateCache } from "./template-cache.ts";
 import { checkRoot } from "./unpack-image.ts";
 import { type RunInside, unpackInProcess } from "./unpack-process.ts";
 
-/** What an image may unpack to, unless the caller says otherwise. */
-export const imageLimits = {
+export interface ImageLimits {
+  bytesMax: number;
+  entriesMax: number;
+  fetchTimeoutMs: number;
+  unpackTimeoutMs: number;
+}
+
+/** What an image may unpack to, and how long that may take, unless the caller says otherwise. */
+const defaultImageLimits: ImageLimits = {
   bytesMax: 32 * 1024 ** 3,
   entriesMax: 2_000_000,
   fetchTimeoutMs: 30 * 60_000,
   unpackTimeoutMs: 30 * 60_000,
-} as const;
+};
 
 const ImageRecordText = z
   .string()
@@ -57,7 +64,7 @@ export interface ResolveImageOptions {
   keepOwners?: boolean;
   /** Asks the registry again although the name was fetched before. */
   refresh?: boolean;
-  limits?: Partial<typeof imageLimits>;
+  limits?: Partial<ImageLimits>;
   signal?: AbortSignal | undefined;
 }
 
@@ -116,7 +123,7 @@ async function gather(
   options: ResolveImageOptions,
   draft: string,
 ): Promise<ImageStore> {
-  const limits = { ...imageLimits, ...options.limits };
+  const limits = { ...defaultImageLimits, ...options.limits };
   const folder = join(draft, "parts");
   if (source.kind === "archive") {
     await mkdir(folder, { mode: 0o700 });
@@ -134,7 +141,7 @@ async function unpack(work: {
   draft: string;
 }): Promise<ImageTemplate> {
   const { options, cache, found, draft } = work;
-  const limits = { ...imageLimits, ...options.limits };
+  const limits = { ...defaultImageLimits, ...options.limits };
   const image = join(draft, "image");
   await mkdir(image, { mode: 0o700 });
   const keepOwners = options.keepOwners ?? (options.inside !== undefined || process.getuid?.() === 0);

@@ -8,6 +8,7 @@ import {
   lchownSync,
   linkSync,
   lstatSync,
+  lutimesSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -108,6 +109,7 @@ async function apply(state: LayerState, entry: TarEntry): Promise<void> {
     if (entry.linkName === "") throw unsafe(entry.name, "is a link to nothing");
     symlinkSync(Buffer.from(entry.linkName, "latin1"), onDisk(state, path));
     if (state.keepOwners) lchownSync(onDisk(state, path), id(entry.uid), id(entry.gid));
+    lutimesSync(onDisk(state, path), entry.modifiedSeconds, entry.modifiedSeconds);
   } else if (entry.kind === "hardLink") {
     hardLink(state, entry, path);
   } else {

@@ -1,9 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createStore } from "../../../store.ts";
 
+/** A draft's name says which process makes it, and when that process began. */
 const DRAFT = /^\.draft-(\d+)-(\d+)-[0-9a-f]{12}$/;
+const OTHER_DRAFT = /^\.draft-(\d+)-/;
 
 export interface TemplateCache {
   readonly folder: string;
@@ -31,6 +34,11 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       if (options.remove === undefined || (cause.code !== "EACCES" && cause.code !== "EPERM")) throw cause;
       await options.remove(path);
     });
+  };
+  const makerLives = (name: string) => {
+    const [, pid, ticks] = DRAFT.exec(name) ?? [];
+    if (ticks === undefined) return existsSync(`/proc/${OTHER_DRAFT.exec(name)?.[1]}`);
+    return store.ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: store.ownerOf().bootId });
   };
   const cache: TemplateCache = {
     folder,
@@ -62,9 +70,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       let removed = 0;
       const names = await readdir(folder).catch(() => []);
       for (const name of names) {
-        const [, pid, ticks] = DRAFT.exec(name) ?? [];
-        if (pid === undefined || ticks === undefined) continue;
-        if (store.ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: store.ownerOf().bootId })) continue;
+        if (!OTHER_DRAFT.test(name) || makerLives(name)) continue;
         await discard(join(folder, name));
         removed += 1;
       }

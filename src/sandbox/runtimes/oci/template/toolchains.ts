@@ -15,6 +15,8 @@ export interface Toolchain {
   /** Paths below the mounts that are covered, as they may hold credentials. */
   hidden?: string[];
   env?: Record<string, string>;
+  /** Empty folders that its programs insist on. */
+  folders?: string[];
   /** Small files written anew instead of the user's own. */
   files?: { path: string; content: string }[];
   /** For the doctor: what was left out. */
@@ -59,6 +61,7 @@ function cargo(rest: string, home: string): Toolchain | null {
     name: "rustup and cargo",
     mounts: [...found.mounts, join(rustup, "toolchains")],
     env: { RUSTUP_HOME: rustup },
+    folders: ["downloads", "tmp", "update-hashes"].map((name) => join(rustup, name)),
     files: [{ path: join(rustup, "settings.toml"), content: settings.join("\n") }],
   };
 }

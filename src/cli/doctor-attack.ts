@@ -1,0 +1,25 @@
+import { dirname, join } from "node:path";
+import { summaryText, verdictText } from "../sandbox/attack/print-report.ts";
+import { signReport } from "../sandbox/attack/report.ts";
+import { runAttacks } from "../sandbox/attack/run-attacks.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+
+/** Attacks the runtime that would be used, or the one that was named. Exit code 1 when a claim does not hold. */
+export async function runAttack(context: CliContext, given: Given): Promise<number> {
+  const json = given.switched("json");
+  const image = given.text("image") ?? context.config.image;
+  const runtime = await context.resolver.resolve(given.text("runtime") ?? context.config.runtime);
+  const report = await runAttacks(runtime, {
+    version: context.version,
+    stateDir: context.stateDir,
+    probePath: join(dirname(context.guestPath), "caisson-probe"),
+    ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
+    onVerdict: (verdict) => {
+      if (!json) void context.stdout.write(`${verdictText(verdict)}\n`);
+    },
+  });
+  if (json) await context.stdout.write(`${JSON.stringify(await signReport(report, { stateDir: context.stateDir }))}\n`);
+  else await context.stdout.write(`${summaryText(report)}\n`);
+  return report.holds ? 0 : 1;
+}

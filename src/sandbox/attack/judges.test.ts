@@ -1,0 +1,292 @@
+import { describe, expect, it } from "vitest";
+import type { Capabilities } from "../../contract/sandbox.ts";
+import { claims } from "./suite.ts";
+
+const capabilities: Capabilities = {
+  isolation: 1,
+  sharesHostFilesystem: true,
+  templates: ["host"],
+  workspaceAccess: ["overlay"],
+  limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
+  network: ["none"],
+  rootUser: true,
+  pause: true,
+  snapshot: true,
+  paths: true,
+  reattach: true,
+  reasons: {},
+};
+
+const MIB = 1024 * 1024;
+const refusedCalls = {
+  end: "ok",
+  io_uring_setup: "EPERM",
+  io_uring_enter: "ENOSYS",
+  io_uring_register: "EPERM",
+  unshare_user: "EPERM",
+  clone_user: "EPERM",
+  clone3_user: "ENOSYS",
+  ptrace_init: "EPERM",
+  process_vm_readv_init: "EPERM",
+  process_vm_writev_init: "EPERM",
+  proc_mem_init: "EACCES",
+  pidfd_getfd_init: "EPERM",
+  mknod_disk: "EPERM",
+  mknod_memory: "EPERM",
+  landlock: "ok",
+};
+const calls = { user: refusedCalls, root: { ...refusedCalls, chroot: "ok" } };
+const callsBut = (name: string, result = "ok") => [
+  { ...calls, user: { ...refusedCalls, [name]: result } },
+  { ...calls, root: { ...refusedCalls, [name]: result } },
+  { ...calls, user: { ...refusedCalls, end: "" } },
+];
+const memory = { outcome: "killed for memory", memoryKills: 1, answered: true, usedBytes: 10 * MIB };
+const memoryBut = [
+  { ...memory, answered: false },
+  { ...memory, outcome: "exited 0" },
+  { ...memory, usedBytes: 500 * MIB },
+];
+const hostile = { answers: { trick: "protocol" }, grownBytes: 0, others: true };
+const hostileBut = [
+  { ...hostile, answers: { trick: "stayed open" } },
+  { ...hostile, grownBytes: 2000 * MIB },
+  { ...hostile, others: false },
+];
+
+/** For each claim one observation that is right and several that are wrong, each in one way. */
+const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
+  I01: {
+    right: calls,
+    wrong: [...callsBut("bpf"), ...callsBut("quotactl", "ENOENT"), { ...calls, user: { ...refusedCalls, chroot: "ok" } }],
+  },
+  I02: { right: calls, wrong: callsBut("io_uring_setup", "EFAULT") },
+  I03: { right: calls, wrong: callsBut("clone3_user") },
+  I05: { right: calls, wrong: callsBut("process_vm_readv_init", "EFAULT") },
+  I06: {
+    right: { user: true, root: true },
+    wrong: [
+      { user: false, root: true },
+      { user: true, root: false },
+    ],
+  },
+  I07: { right: [], wrong: [["/proc/1/exe as user"]] },
+  I09: {
+    right: { refused: ["dev"], started: ["tmp"], touched: [] },
+    wrong: [{ refused: [], started: ["dev"], touched: ["null through dev"] }],
+  },
+  I11: { right: [], wrong: [["/proc/sys/kernel/core_pattern as root inside"]] },
+  I12: {
+    right: { writable: [], agents: [] },
+    wrong: [
+      { writable: ["/sys/fs/cgroup/x"], agents: [] },
+      { writable: [], agents: ["release_agent"] },
+    ],
+  },
+  I13: {
+    right: { sockets: [], opened: [] },
+    wrong: [
+      { sockets: ["/run/x.sock"], opened: [] },
+      { sockets: [], opened: ["/run/docker.sock"] },
+    ],
+  },
+  I16: { right: calls, wrong: callsBut("mknod_disk") },
+  I18: {
+    right: { noNewPrivileges: "1", before: "1000", after: "1000" },
+    wrong: [
+      { noNewPrivileges: "0", before: "1000", after: "1000" },
+      { noNewPrivileges: "1", before: "1000", after: "0" },
+    ],
+  },
+  I19: {
+    right: { readable: [], log: "", devices: [] },
+    wrong: [
+      { readable: ["/proc/kcore"], log: "", devices: [] },
+      { readable: [], log: "[0.0] Linux", devices: [] },
+      { readable: [], log: "", devices: ["/dev/sda"] },
+    ],
+  },
+  I20: {
+    right: { processes: false, files: [], stateDir: false, hostProcess: false },
+    wrong: [
+      { processes: true, files: [], stateDir: false, hostProcess: false },
+      { processes: false, files: ["/tmp/x"], stateDir: false, hostProcess: false },
+      { processes: false, files: [], stateDir: true, hostProcess: false },
+      { processes: false, files: [], stateDir: false, hostProcess: true },
+    ],
+  },
+  H01: { right: { leaked: [], answers: {} }, wrong: [{ leaked: ["link-to-file"], answers: {} }] },
+  H03: {
+    right: { landed: [], uploads: 9, refused: 9 },
+    wrong: [
+      { landed: ["file1"], uploads: 9, refused: 0 },
+      { landed: [], uploads: 0, refused: 0 },
+    ],
+  },
+  H04: {
+    right: { "reading dots": "invalid", "reading percent-encoded": "not_found" },
+    wrong: [{ "reading dots": "succeeded" }, { "reading dots": "not_found" }, { "reading percent-encoded": "succeeded" }],
+  },
+  H05: {
+    right: { answers: { x: "unsafe" }, touched: [] },
+    wrong: [
+      { answers: { x: "succeeded" }, touched: [] },
+      { answers: { x: "unsafe" }, touched: ["dots"] },
+    ],
+  },
+  H06: {
+    right: { code: "too_large", taken: 9 * MIB, gzip: "invalid" },
+    wrong: [
+      { code: "succeeded", taken: 9 * MIB, gzip: "invalid" },
+      { code: "too_large", taken: 512 * MIB, gzip: "invalid" },
+      { code: "too_large", taken: 9 * MIB, gzip: "succeeded" },
+    ],
+  },
+  H10: { right: hostile, wrong: hostileBut },
+  H12: { right: hostile, wrong: hostileBut },
+  H13: {
+    right: { frames: 1_000_000, foreign: [], heldBytesMax: 100 },
+    wrong: [
+      { frames: 10, foreign: [], heldBytesMax: 100 },
+      { frames: 1_000_000, foreign: ["RangeError"], heldBytesMax: 100 },
+      { frames: 1_000_000, foreign: [], heldBytesMax: 4_000_000_000 },
+    ],
+  },
+  H14: {
+    right: { paths: [], lived: true, removed: [] },
+    wrong: [
+      { paths: ["/run/guest.sock"], lived: true, removed: [] },
+      { paths: [], lived: false, removed: [] },
+      { paths: [], lived: true, removed: ["/run/guest.sock as root"] },
+    ],
+  },
+  H16: {
+    right: { polluted: false, names: ["__proto__"], variable: "own" },
+    wrong: [
+      { polluted: true, names: ["__proto__"], variable: "own" },
+      { polluted: false, names: [], variable: "own" },
+    ],
+  },
+  H18: {
+    right: { source: "host", before: 1, after: 500 },
+    wrong: [
+      { source: "guest", before: 1, after: 500 },
+      { source: "host", before: 5, after: 5 },
+    ],
+  },
+  N01: {
+    right: { results: { "tcp 10.0.0.1 80": "ENETUNREACH", end: "ok" }, arrived: 0 },
+    wrong: [
+      { results: { "tcp 10.0.0.1 80": "ok", end: "ok" }, arrived: 0 },
+      { results: { "tcp 10.0.0.1 80": "ETIMEDOUT", end: "ok" }, arrived: 0 },
+      { results: { end: "ok" }, arrived: 1 },
+      { results: {}, arrived: 0 },
+    ],
+  },
+  N03: {
+    right: { interfaces: ["lo"], results: { "udp 8.8.8.8 53": "ENETUNREACH" }, resolved: "" },
+    wrong: [
+      { interfaces: ["lo", "eth0"], results: {}, resolved: "" },
+      { interfaces: ["lo"], results: { "udp 8.8.8.8 53": "ok" }, resolved: "" },
+      { interfaces: ["lo"], results: {}, resolved: "1.2.3.4 data.example.com" },
+    ],
+  },
+  N04: {
+    right: { interfaces: ["lo"], routes: [], results: { "tcp 1.1.1.1 443": "ENETUNREACH" } },
+    wrong: [
+      { interfaces: ["eth0"], routes: [], results: {} },
+      { interfaces: ["lo"], routes: ["eth0 0000"], results: {} },
+      { interfaces: ["lo"], routes: [], results: { "icmp 1.1.1.1 0": "ok" } },
+    ],
+  },
+  N13: {
+    right: { port: "8080", result: "ECONNREFUSED" },
+    wrong: [
+      { port: "8080", result: "ok" },
+      { port: "", result: "ECONNREFUSED" },
+    ],
+  },
+  R01: {
+    right: { forks: 60, error: "EAGAIN", answered: true, processes: 62 },
+    wrong: [
+      { forks: 60, error: "EAGAIN", answered: false, processes: 62 },
+      { forks: 3000, error: "ok", answered: true, processes: 62 },
+      { forks: 60, error: "EAGAIN", answered: true, processes: 500 },
+      { forks: 0, error: "", answered: true, processes: 2 },
+    ],
+  },
+  R02: { right: memory, wrong: [...memoryBut, { ...memory, memoryKills: 0 }] },
+  R03: { right: memory, wrong: memoryBut },
+  R04: { right: memory, wrong: memoryBut },
+  R05: {
+    right: { stderr: "No space left", bytes: 30 * MIB, answered: true },
+    wrong: [
+      { stderr: "", bytes: 128 * MIB, answered: true },
+      { stderr: "", bytes: 30 * MIB, answered: false },
+    ],
+  },
+  R07: {
+    right: { grownBytes: MIB, outcome: "killed for output", bytes: 8_000_000 },
+    wrong: [
+      { grownBytes: 1300 * MIB, outcome: "killed for output", bytes: 8_000_000 },
+      { grownBytes: MIB, outcome: "exited", bytes: 8_000_000 },
+      { grownBytes: MIB, outcome: "killed for output", bytes: 8_000_001 },
+    ],
+  },
+  R09: { right: { p95Ms: 20, commands: 40 }, wrong: [{ p95Ms: 4_000, commands: 40 }] },
+  R10: {
+    right: { made: { descriptors: "1024 EMFILE", watches: "900000 ok" }, answered: true },
+    wrong: [
+      { made: { descriptors: "1200000 ok" }, answered: true },
+      { made: {}, answered: false },
+    ],
+  },
+  R12: {
+    right: { succeeded: 9_000, busy: 1_000, other: [], answered: true },
+    wrong: [
+      { succeeded: 9_000, busy: 0, other: ["lost"], answered: true },
+      { succeeded: 0, busy: 10_000, other: [], answered: true },
+      { succeeded: 9_000, busy: 0, other: [], answered: false },
+    ],
+  },
+  R13: {
+    right: { lineBytes: 10_000_000, stdinBytes: 200 * MIB, grownBytes: 0 },
+    wrong: [
+      { lineBytes: 65_536, stdinBytes: 200 * MIB, grownBytes: 0 },
+      { lineBytes: 10_000_000, stdinBytes: 0, grownBytes: 0 },
+      { lineBytes: 10_000_000, stdinBytes: 200 * MIB, grownBytes: 200 * MIB },
+    ],
+  },
+  D02: {
+    right: { outcome: "lost", closed: "lost", next: "lost", left: false },
+    wrong: [
+      { outcome: "exited", closed: "lost", next: "lost", left: false },
+      { outcome: "lost", closed: "destroyed", next: "lost", left: false },
+      { outcome: "lost", closed: "lost", next: "succeeded", left: false },
+      { outcome: "lost", closed: "lost", next: "lost", left: true },
+    ],
+  },
+  D04: {
+    right: { aborted: 5, finished: 7, listed: [], mounts: 0 },
+    wrong: [
+      { aborted: 5, finished: 7, listed: ["sb_aaaaaaaaaaaa"], mounts: 0 },
+      { aborted: 5, finished: 7, listed: [], mounts: 3 },
+      { aborted: 0, finished: 12, listed: [], mounts: 0 },
+    ],
+  },
+};
+
+describe("the judges of the attack suite", () => {
+  it("are each tried", () => {
+    expect(Object.keys(observations).sort()).toEqual(claims.map((claim) => claim.id).sort());
+  });
+
+  for (const claim of claims) {
+    const { right, wrong } = observations[claim.id] ?? { right: null, wrong: [] };
+    it(`${claim.id} holds on what is right and fails on each wrong observation`, () => {
+      expect(claim.judge(right, { capabilities })).toEqual([]);
+      expect(wrong.length).toBeGreaterThan(0);
+      for (const seen of wrong) expect(claim.judge(seen, { capabilities }), JSON.stringify(seen)).not.toEqual([]);
+    });
+  }
+});

@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { expect, onTestFinished, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import { answers, decodeFields, entries, type Shape, shapes } from "./fields.ts";
+import { createFrameParser, encodeFrame, FRAME_HEADER_BYTES, FRAME_PAYLOAD_MAX, type FrameName, frameName, frameTypes } from "./frame.ts";
+import { decodeCredit, decodeOutputHead, decodeStdinAck } from "./raw.ts";
+
+const toHost = (Object.keys(frameTypes) as FrameName[]).filter((name) => frameTypes[name].direction !== "toGuest");
+const frames = fc.array(
+  fc.record({
+    type: fc.constantFrom(...toHost),
+    stream: fc.integer({ min: 0, max: 0xffff_ffff }),
+    payload: fc.uint8Array({ maxLength: 300 }),
+  }),
+  { maxLength: 20 },
+);
+
+function parse(chunks: Buffer[]): { type: string; stream: number; payload: string }[] {
+  const seen: { type: string; stream: number; payload: string }[] = [];
+  const parser = createFrameParser({
+    receiver: "host",
+    onFrame: (type, stream, payload) => seen.push({ type: frameName(type), stream, payload: payload.toString("hex") }),
+  });
+  for (const chunk of chunks) {
+    parser.push(chunk);
+    expect(parser.heldBytes).toBeLessThanOrEqual(FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX);
+  }
+  return seen;
+}
+
+test("however the bytes are cut, the same frames come out", () => {
+  fc.assert(
+    fc.property(frames, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 200 }), (sent, cuts) => {
+      const bytes = Buffer.concat(sent.map(({ type, stream, payload }) => encodeFrame(type, stream, payload)));
+      const chunks: Buffer[] = [];
+      for (let at = 0, i = 0; at < bytes.length; i += 1) {
+        const size = cuts[i % cuts.length] as number;
+        chunks.push(bytes.subarray(at, at + size));
+        at += size;
+      }
+      const expected = sent.map(({ type, stream, payload }) => ({ type, stream, payload: Buffer.from(payload).toString("hex") }));
+      expect(parse(chunks)).toEqual(expected);
+      expect(parse([bytes])).toEqual(expected);
+    }),
+  );
+});
+
+test("a frame of the largest size passes, one byte at a time at the edges", () => {
+  const payload = Buffer.alloc(FRAME_PAYLOAD_MAX, 7);
+  const bytes = encodeFrame("DATA", 1, payload);
+  const chunks = [...Array.from({ length: 20 }, (_, i) => bytes.subarray(i, i + 1)), bytes.subarray(20, -3), bytes.subarray(-3)];
+  expect(parse(chunks)).toEqual([{ type: "DATA", stream: 1, payload: payload.toString("hex") }]);
+});
+
+test("nothing is allocated for a length that is refused", () => {
+  const parser = createFrameParser({ receiver: "host", onFrame: () => {} });
+  const header = Buffer.from("ffffffff0800000001000000", "hex");
+  expect(() => parser.push(header.subarray(0, 3))).not.toThrow();
+  expect(() => parser.push(header.subarray(3))).toThrowError(expect.objectContaining({ code: "protocol" }));
+  expect(() => parser.push(Buffer.alloc(1))).toThrowError(expect.objectContaining({ code: "protocol" }));
+});
+
+test("types of the other direction are refused by either side", () => {
+  for (const [name, { direction }] of Object.entries(frameTypes)) {
+    for (const receiver of ["host", "guest"] as const) {
+      const parser = createFrameParser({ receiver, onFrame: () => {} });
+      const push = () => parser.push(encodeFrame(name as FrameName, 1));
+      if (direction === "both" || (direction === "toHost") === (receiver === "host")) expect(push).not.toThrow();
+      else expect(push).toThrowError(expect.objectContaining({ code: "protocol" }));
+    }
+  }
+});
+
+test("a million mutated frames throw nothing but protocol errors", { timeout: 60_000 }, () => {
+  const seeds = seedFrames();
+  const random = xorshift(0x9e3779b9);
+  const decoders: ((payload: Buffer) => unknown)[] = [
+    ...[...Object.values(shapes), ...Object.values(answers), ...Object.values(entries)].map(
+      (shape) => (payload: Buffer) => decodeFields("fuzz", shape as Shape, payload),
+    ),
+    decodeCredit,
+    decodeOutputHead,
+    decodeStdinAck,
+  ];
+  // Most rounds end in an error; its stack is of no use, and costs more than all the rest.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  onTestFinished(() => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
+  let accepted = 0;
+  let refused = 0;
+  const guarded = (work: () => void) => {
+    try {
+      work();
+      accepted += 1;
+    } catch (error) {
+      if (!(error instanceof CaissonError) || error.code !== "protocol") throw error;
+      refused += 1;
+    }
+  };
+  for (let round = 0; round < 1_000_000; round += 1) {
+    const seed = seeds[random() % seeds.length] as Buffer;
+    const mutated = Buffer.from(seed);
+    for (let flips = random() % 4; flips >= 0; flips -= 1) mutated[random() % mutated.length] = random() & 0xff;
+    const bytes = random() % 8 === 0 ? mutated.subarray(0, random() % mutated.length) : mutated;
+    const decode = decoders[random() % decoders.length] as (payload: Buffer) => unknown;
+    const parser = createFrameParser({ receiver: "host", onFrame: (_type, _stream, payload) => decode(payload) });
+    guarded(() => parser.push(bytes));
+  }
+  // Both outcomes must be common, or the mutations prove nothing.
+  expect(accepted).toBeGreaterThan(10_000);
+  expect(refused).toBeGreaterThan(100_000);
+});
+
+function seedFrames(): Buffer[] {
+  const field = (tag: number, text: string) => Buffer.concat([Buffer.from([tag, text.length, 0, 0, 0]), Buffer.from(text)]);
+  const number = (tag: number) => Buffer.from([tag, 8, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+  const payloads = [
+    Buffer.alloc(0),
+    Buffer.concat([field(1, "name"), number(2), number(3), number(4), number(5), number(6), number(7), field(8, "target")]),
+    Buffer.concat([number(1), number(2), number(3), number(4), number(5), number(6), number(7)]),
+    Buffer.concat([field(1, "ref"), number(2), number(3), number(4), number(5)]),
+    Buffer.from([1, 0, 0, 0, 0, 0, 0, 0, 0, 65, 66]),
+    Buffer.alloc(8),
+    Buffer.alloc(4, 1),
+  ];
+  return toHost.flatMap((name) => payloads.map((payload) => encodeFrame(name, 1, payload)));
+}
+
+/** Deterministic, so that a failure can be had again. */
+function xorshift(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return state >>> 0;
+  };
+}

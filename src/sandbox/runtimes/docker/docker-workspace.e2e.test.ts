@@ -1,0 +1,80 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { sh, useDockerHarness } from "../../../../test/support/docker-harness.ts";
+
+const _MIB = 1024 * 1024;
+const docker = useDockerHarness();
+
+describe("workspace", () => {
+  test("overlay: a copy that belongs to the sandbox's user", async () => {
+    const folder = docker.newFolder("workspace");
+    mkdirSync(join(folder, "sub"));
+    writeFileSync(join(folder, "sub/file"), "before", { mode: 0o600 });
+    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder } }));
+    const { stdout } = await sh(sandbox, "cat sub/file; echo after > sub/file; cat sub/file; rm -r sub; ls");
+    expect(stdout).toBe("beforeafter\n");
+    expect(readFileSync(join(folder, "sub/file"), "utf8")).toBe("before");
+  });
+
+  test("rw: changes are the folder owner's", async () => {
+    const folder = docker.newFolder("workspace", 12_345);
+    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder, access: "rw" } }));
+    expect((await sh(sandbox, "id -u; echo made > made; mkdir sub")).stdout).toBe("12345\n");
+    await sandbox.writeFile("/workspace/by-host", Buffer.from("x"));
+    expect(statSync(join(folder, "made")).uid).toBe(12_345);
+    expect(statSync(join(folder, "by-host")).uid).toBe(12_345);
+    expect(statSync(folder)).toMatchObject({ uid: 12_345, mode: 0o40700 });
+    await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "unsupported" });
+    await expect(sandbox.fork()).rejects.toMatchObject({ code: "unsupported" });
+  });
+
+  test("rw of a folder that is root's is refused with what to do", async () => {
+    const refused = docker.runtime.create(
+      docker.specOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),
+    );
+    await expect(refused).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("overlay") });
+  });
+
+  test("ro: readable, never writable; refused when the sandbox's user may not read it", async () => {
+    const folder = docker.newFolder("workspace");
+    writeFileSync(join(folder, "file"), "x");
+    const spec = docker.specOf({ workspace: { kind: "folder", path: folder, access: "ro" } });
+    await expect(docker.runtime.create(spec)).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("chmod") });
+    expect(await docker.runtime.list()).toEqual([]);
+    chmodSync(folder, 0o777);
+    await using sandbox = await docker.runtime.create(spec);
+    expect((await sh(sandbox, "cat file; touch made 2>&1")).stdout).toMatch(/^xtouch: .*Read-only/);
+    expect(readdirSync(folder)).toEqual(["file"]);
+  });
+
+  test("read-only and denied paths hold, also where nothing was", async () => {
+    await using sandbox = await docker.runtime.create(
+      docker.specOf({ readOnlyPaths: ["/home/user/fixed"], deniedPaths: ["/etc/passwd", "/workspace/no"] }),
+    );
+    const { stdout } = await sh(
+      sandbox,
+      "cat /etc/passwd; touch /home/user/fixed/x /workspace/no/x 2>&1; mv /workspace/no /workspace/yes 2>&1",
+    );
+    expect(stdout.match(/Read-only/g)).toHaveLength(2);
+    expect(stdout).toContain("busy");
+    expect(stdout).not.toContain("root:");
+  });
+
+  test("a folder of thousands of files goes in whole, and giving up in the middle leaves nothing", async () => {
+    const folder = docker.newFolder("workspace");
+    for (let i = 0; i < 3000; i += 1) writeFileSync(join(folder, `file-${i}`), Buffer.alloc(10_000, i % 256));
+    const spec = docker.specOf({ workspace: { kind: "folder", path: folder } });
+    await using sandbox = await docker.runtime.create(spec);
+    expect((await sh(sandbox, "ls | wc -l; du -sk . | cut -f1")).stdout).toMatch(/^3000\n3\d{4}\n/);
+    for (const afterMs of [20, 60, 120, 200, 300]) {
+      const created = docker.runtime.create(spec, { signal: AbortSignal.timeout(afterMs) });
+      await created.then(
+        (made) => made.destroy(),
+        (error) => expect(error).toMatchObject({ code: "cancelled" }),
+      );
+      expect((await docker.runtime.list()).map(({ id }) => id)).toEqual([sandbox.id]);
+      expect(docker.containers()).toEqual([`caisson-${sandbox.id}`]);
+    }
+  });
+});

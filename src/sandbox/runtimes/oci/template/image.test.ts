@@ -1,0 +1,308 @@
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { resolveImage } from "./image.ts";
+import { imageFiles } from "./image-files.ts";
+import { archiveOf, dockerArchive, type FixtureImage, writeLayout } from "./image-fixture.ts";
+import { tarOf } from "./tar-fixture.ts";
+import { type UnpackRequest, unpackImage } from "./unpack-image.ts";
+import type { RunInside } from "./unpack-process.ts";
+
+let folder = "";
+let stateDir = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  stateDir = join(folder, "state");
+});
+afterEach(() => {
+  // Whatever happened, no draft is left; only whole templates and their names.
+  if (existsSync(join(stateDir, "templates")))
+    expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const at = (name: string) => join(folder, name);
+/** Unpacks in this process, which saves a start of Node for each test; image.e2e.test.ts has the real one. */
+const inProcess: RunInside = async (argv) => {
+  const request = JSON.parse(readFileSync(argv.at(-1) ?? "", "utf8")) as UnpackRequest;
+  const answer = await unpackImage(request).then(
+    (counts) => ({ counts }),
+    (error: unknown) => ({ error }),
+  );
+  return [JSON.stringify(answer)];
+};
+const resolve = (reference: string, options: Partial<Parameters<typeof resolveImage>[0]> = {}) =>
+  resolveImage({ reference, stateDir, inside: inProcess, keepOwners: false, ...options });
+const refusal = (code: string) => expect.objectContaining({ code });
+const templates = () =>
+  existsSync(join(stateDir, "templates")) ? readdirSync(join(stateDir, "templates")).filter((name) => name.startsWith("image-")) : [];
+
+const sound: FixtureImage = {
+  tag: "one",
+  layers: [
+    [
+      { name: "etc/", type: "5" },
+      {
+        name: "etc/passwd",
+        content: "root:x:0:0:root:/root:/bin/ash\nnode:x:1000:1000::/home/node:/bin/sh\nuser:x:77:77::/:/bin/sh\nbroken\n",
+      },
+      { name: "bin/tool", content: "old", mode: 0o4755 },
+    ],
+    [{ name: "bin/tool", content: "new", mode: 0o755 }],
+  ],
+  config: {
+    Env: ["PATH=/usr/bin:/bin", "A=b=c", "no-name", "1x=y"],
+    WorkingDir: "/srv",
+    User: "node",
+    Entrypoint: ["/bin/tool"],
+    Cmd: null,
+  },
+};
+
+describe("an OCI layout", () => {
+  it.each(["gzip", "zstd", "none"] as const)("is unpacked and its configuration read (%s)", async (compression) => {
+    const [digest] = writeLayout(at("layout"), [{ ...sound, compression }]);
+    const image = await resolve(at("layout"));
+    expect(image.digest).toBe(digest);
+    expect(readFileSync(join(image.rootfsDir, "bin/tool"), "utf8")).toBe("new");
+    expect(lstatSync(join(image.rootfsDir, "bin/tool")).mode & 0o7777).toBe(0o755);
+    expect(image.config).toEqual({
+      env: { PATH: "/usr/bin:/bin", A: "b=c" },
+      workdir: "/srv",
+      user: "node",
+      entrypoint: ["/bin/tool"],
+      command: [],
+    });
+  });
+
+  it("is unpacked once", async () => {
+    writeLayout(at("layout"), [sound]);
+    const first = await resolve(at("layout"));
+    writeFileSync(join(first.rootfsDir, "mark"), "");
+    expect(await resolve(`${at("layout")}:one`)).toEqual(first);
+    expect(existsSync(join(first.rootfsDir, "mark"))).toBe(true);
+  });
+
+  it("is the same for all who ask at the same time", async () => {
+    writeLayout(at("layout"), [sound]);
+    const found = await Promise.all([1, 2, 3].map(() => resolve(at("layout"))));
+    expect(new Set(found.map(({ rootfsDir }) => rootfsDir)).size).toBe(1);
+    expect(templates()).toHaveLength(1);
+  });
+
+  it("with several images needs a tag", async () => {
+    writeLayout(at("layout"), [sound, { ...sound, tag: "two", config: { WorkingDir: "/two" } }]);
+    await expect(resolve(at("layout"))).rejects.toThrow(
+      expect.objectContaining({ code: "invalid", hint: expect.stringContaining("one, two") }),
+    );
+    expect((await resolve(`oci:${at("layout")}:two`)).config.workdir).toBe("/two");
+    await expect(resolve(`${at("layout")}:three`)).rejects.toThrow(refusal("not_found"));
+  });
+
+  it("of another processor is unsupported", async () => {
+    writeLayout(at("layout"), [{ ...sound, architecture: "riscv64" }]);
+    await expect(resolve(at("layout"))).rejects.toThrow(
+      expect.objectContaining({ code: "unsupported", message: expect.stringContaining("riscv64") }),
+    );
+  });
+
+  it("for several processors gives the one for this machine", async () => {
+    const digests = writeLayout(at("layout"), [
+      { ...sound, config: { WorkingDir: "/here" } },
+      { ...sound, architecture: "riscv64" },
+    ]);
+    const index = JSON.parse(readFileSync(at("layout/index.json"), "utf8")) as {
+      manifests: { digest: string; platform?: unknown; annotations?: unknown }[];
+    };
+    for (const manifest of index.manifests) {
+      manifest.platform = {
+        os: "linux",
+        architecture: manifest.digest === digests[1] ? "riscv64" : process.arch === "x64" ? "amd64" : "arm64",
+      };
+      delete manifest.annotations;
+    }
+    writeFileSync(at("layout/index.json"), JSON.stringify(index));
+    expect((await resolve(at("layout"))).config.workdir).toBe("/here");
+  });
+
+  it("that is damaged is refused and leaves nothing", async () => {
+    writeLayout(at("layout"), [{ ...sound, compression: "none" }]);
+    const blobs = readdirSync(at("layout/blobs/sha256")).map((name) => at(`layout/blobs/sha256/${name}`));
+    for (const blob of blobs) {
+      const original = readFileSync(blob);
+      appendFileSync(blob, Buffer.alloc(512));
+      await expect(resolve(at("layout")), blob).rejects.toThrow(refusal("invalid"));
+      truncateSync(blob, original.length - 1);
+      await expect(resolve(at("layout")), blob).rejects.toThrow(refusal("invalid"));
+      rmSync(blob);
+      await expect(resolve(at("layout")), blob).rejects.toThrow(refusal("invalid"));
+      symlinkSync("/dev/zero", blob);
+      await expect(resolve(at("layout")), blob).rejects.toThrow(refusal("invalid"));
+      rmSync(blob);
+      execFileSync("mkfifo", [blob]);
+      await expect(resolve(at("layout")), blob).rejects.toThrow(refusal("invalid"));
+      rmSync(blob);
+      writeFileSync(blob, original);
+    }
+    expect(templates()).toEqual([]);
+  });
+});
+
+describe("an archive", () => {
+  it.each(["plain", "gzip"])("of docker save is unpacked, a layer that occurs twice too (%s)", async (how) => {
+    const layer = [{ name: "bin/tool", content: "x" }];
+    const archive = dockerArchive({ layers: [layer, [{ name: "etc/x", content: "y" }], layer], config: { WorkingDir: "/w" } });
+    writeFileSync(at("image.tar"), how === "gzip" ? gzipSync(archive) : archive);
+    const image = await resolve(at("image.tar"));
+    expect(readFileSync(join(image.rootfsDir, "bin/tool"), "utf8")).toBe("x");
+    expect(image.config.workdir).toBe("/w");
+    expect(await resolve(`docker-archive:${at("image.tar")}:app:1`)).toEqual(image);
+    await expect(resolve(`${at("image.tar")}:2`)).rejects.toThrow(refusal("not_found"));
+  });
+
+  it("of an OCI layout is the same image as the folder", async () => {
+    writeLayout(at("layout"), [sound]);
+    writeFileSync(at("image.tar"), archiveOf(at("layout")));
+    expect(await resolve(at("image.tar"))).toEqual(await resolve(at("layout")));
+  });
+
+  it("that changed is read again", async () => {
+    writeFileSync(at("image.tar"), dockerArchive({ layers: [[{ name: "bin/a" }]] }));
+    const first = await resolve(at("image.tar"));
+    writeFileSync(at("image.tar"), dockerArchive({ layers: [[{ name: "bin/bb" }]] }));
+    expect((await resolve(at("image.tar"))).digest).not.toBe(first.digest);
+  });
+
+  it("cannot name files outside, nor lie about its layers", async () => {
+    writeFileSync(at("victim"), "untouched");
+    const config = JSON.stringify({
+      architecture: "arm64",
+      os: "linux",
+      rootfs: { type: "layers", diff_ids: [`sha256:${"0".repeat(64)}`] },
+    });
+    for (const layer of ["../victim", "/etc/passwd", "missing"]) {
+      const manifest = JSON.stringify([{ Config: "config.json", Layers: [layer] }]);
+      writeFileSync(
+        at("image.tar"),
+        tarOf([
+          { name: "../victim", content: "owned" },
+          { name: "config.json", content: config },
+          { name: "manifest.json", content: manifest },
+        ]),
+      );
+      await expect(resolve(at("image.tar"), { arch: "arm64" })).rejects.toThrow(refusal("invalid"));
+    }
+    expect(readFileSync(at("victim"), "utf8")).toBe("untouched");
+  });
+});
+
+describe("a hostile image", () => {
+  it.each(["dev", "proc", "sys", "etc"])("with a link in the place of /%s is refused", async (name) => {
+    writeFileSync(at("victim"), "untouched");
+    writeLayout(at("layout"), [
+      { layers: [[{ name: "bin/sh" }, { name, type: "2", link: folder }, { name: `${name}/victim`, content: "owned" }]] },
+    ]);
+    await expect(resolve(at("layout"))).rejects.toThrow(refusal("unsafe"));
+    expect(readFileSync(at("victim"), "utf8")).toBe("untouched");
+    expect(templates()).toEqual([]);
+  });
+
+  it("as a folder with such links is refused too", async () => {
+    mkdirSync(at("root/bin"), { recursive: true });
+    symlinkSync("/dev", at("root/dev"));
+    await expect(resolve(at("root"))).rejects.toThrow(refusal("unsafe"));
+  });
+
+  it("that grows without end is refused, wherever the bytes are", async () => {
+    const limits = { bytesMax: 100_000, entriesMax: 100 };
+    writeLayout(at("layout"), [{ layers: [[{ name: "zeros", content: Buffer.alloc(1_000_000) }]] }]);
+    await expect(resolve(at("layout"), { limits })).rejects.toThrow(refusal("too_large"));
+    // Behind the end of the archive.
+    const trailing = Buffer.concat([tarOf([{ name: "a" }]), Buffer.alloc(1_000_000)]);
+    writeFileSync(at("bomb.tar.gz"), gzipSync(trailing));
+    await expect(resolve(at("bomb.tar.gz"), { limits })).rejects.toThrow(refusal("too_large"));
+    expect(templates()).toEqual([]);
+  });
+});
+
+describe("what is not an image", () => {
+  it("is refused with what is accepted", async () => {
+    writeFileSync(at("text"), "hello");
+    mkdirSync(at("empty"));
+    for (const reference of [at("text"), at("empty"), "/dev/null", "--option", "UPPER CASE", "a b", ""]) {
+      await expect(resolve(reference), reference).rejects.toThrow(
+        expect.objectContaining({ code: "invalid", hint: expect.stringContaining("docker save") }),
+      );
+    }
+    for (const reference of [at("nothing"), "./nothing", `oci:${at("nothing")}`])
+      await expect(resolve(reference), reference).rejects.toThrow(refusal("not_found"));
+  });
+
+  it("is unavailable without skopeo when it is a name in a registry", async () => {
+    const fetch = resolve("registry.invalid/app:1", { env: { PATH: folder } });
+    await expect(fetch).rejects.toThrow(
+      expect.objectContaining({ code: "unavailable", hint: expect.stringContaining("apt install skopeo") }),
+    );
+  });
+
+  it("is not begun when it was cancelled", async () => {
+    writeLayout(at("layout"), [sound]);
+    await expect(resolve(at("layout"), { signal: AbortSignal.abort(), inside: undefined })).rejects.toThrow(refusal("cancelled"));
+    expect(templates()).toEqual([]);
+  });
+});
+
+describe("a root file system folder", () => {
+  it("is used as it lies", async () => {
+    mkdirSync(at("root/etc"), { recursive: true });
+    expect(await resolve(at("root"))).toMatchObject({ digest: null, rootfsDir: at("root") });
+    expect(existsSync(join(stateDir, "templates"))).toBe(false);
+  });
+
+  it("for another processor is unsupported, also behind links", async () => {
+    mkdirSync(at("root/usr/bin"), { recursive: true });
+    symlinkSync("/usr/bin", at("root/bin"));
+    const program = Buffer.alloc(64);
+    program.write("\x7fELF", "latin1");
+    program.writeUInt16LE(243, 18);
+    writeFileSync(at("root/usr/bin/sh"), program);
+    await expect(resolve(at("root"))).rejects.toThrow(refusal("unsupported"));
+  });
+});
+
+describe("imageFiles", () => {
+  it("adds the sandbox's user to the image's accounts", async () => {
+    writeLayout(at("layout"), [sound]);
+    const { rootfsDir } = await resolve(at("layout"));
+    const { files } = imageFiles({ rootfsDir });
+    expect(files.find(({ path }) => path === "/etc/passwd")?.content).toBe(
+      "root:x:0:0:root:/root:/bin/ash\nuser:x:1000:1000:user:/home/user:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n",
+    );
+    expect(files.find(({ path }) => path === "/etc/group")?.content).toBe("root:x:0:\nuser:x:1000:\n");
+  });
+
+  it("never reads outside the image", () => {
+    mkdirSync(at("root/etc"), { recursive: true });
+    writeFileSync(at("secret"), "mallory:x:5:5::/:/bin/sh\n");
+    for (const link of [at("secret"), "../../secret", "/dev/zero"]) {
+      rmSync(at("root/etc/passwd"), { force: true });
+      symlinkSync(link, at("root/etc/passwd"));
+      expect(imageFiles({ rootfsDir: at("root") }).files[0]?.content).not.toContain("mallory");
+    }
+  });
+});

@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Verdict } from "../../src/sandbox/attack/claim.ts";
+import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
+import { createDockerRuntime } from "../../src/sandbox/runtimes/docker/runtime.ts";
+import { createHostRuntime } from "../../src/sandbox/runtimes/host/runtime.ts";
+import { describeAttack } from "../support/attack-results.ts";
+import { useDockerEngine } from "../support/docker-engine.ts";
+import { ordinaryUser } from "../support/ordinary-user.ts";
+import { runSuite } from "../support/run-suite.ts";
+
+const builds = join(import.meta.dirname, "../../guest/build");
+const [guestPath, probePath] = [join(builds, "caisson-guest"), join(builds, "caisson-probe")];
+
+async function withStateDir<T>(work: (stateDir: string) => Promise<T>): Promise<T> {
+  const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  try {
+    return await work(stateDir);
+  } finally {
+    await rm(stateDir, { recursive: true, force: true });
+  }
+}
+
+async function attackOci(user?: { uid: number; gid: number; home: string; name: string }): Promise<Verdict[] | { absent: string }> {
+  const [probe, ...verdicts] = await runSuite({ suite: "attack", ...(user && { user }) });
+  if (probe?.usable !== true) return { absent: probe?.findings?.map(({ text }) => text).join(" ") ?? "it did not start" };
+  return verdicts as Verdict[];
+}
+
+describeAttack("oci", () => attackOci());
+
+describeAttack("oci-rootless", async () => {
+  const user = ordinaryUser();
+  try {
+    return await attackOci(user);
+  } finally {
+    user.remove();
+  }
+});
+
+describeAttack("docker", async () => {
+  const engine = await useDockerEngine();
+  return withStateDir(async (stateDir) => {
+    await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
+    const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
+    return (await runAttacks(runtime, { version: "test", stateDir, probePath, spec })).verdicts;
+  });
+});
+
+describe("attacks on host, which has no wall", () => {
+  // What fails there whoever runs it; as root more does.
+  const broken = ["I01", "I13", "I20", "H01", "H03", "H18", "N01", "N03", "N04", "N13"];
+
+  it("fail where they must, so that the suite is known to be able to", { timeout: 120_000 }, async () => {
+    await withStateDir(async (stateDir) => {
+      await using runtime = createHostRuntime({ stateDir, guestPath });
+      const report = await runAttacks(runtime, { version: "test", stateDir, probePath, only: [...broken, "R01", "R02", "I06"] });
+      expect(report.holds).toBe(false);
+      const of = (kind: Verdict["verdict"]) => report.verdicts.filter((each) => each.verdict === kind).map((each) => each.id);
+      expect(of("failed").sort()).toEqual([...broken].sort());
+      expect(of("unverifiable").sort()).toEqual(["I06", "R01", "R02"]);
+    });
+  });
+});

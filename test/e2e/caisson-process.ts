@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+
+export const root = join(import.meta.dirname, "..", "..");
+export const launcher = join(root, "caisson");
+
+export interface Finished {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: Buffer;
+  stderr: string;
+  /** stdout as text. */
+  text: string;
+}
+
+export interface Started {
+  child: ChildProcess;
+  finished: Promise<Finished>;
+}
+
+interface RunOptions {
+  input?: string | Uint8Array;
+  cwd?: string;
+  env?: Record<string, string>;
+}
+
+/** A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in them. */
+export function useCaisson() {
+  let base = "";
+  beforeAll(async () => {
+    base = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  });
+  afterAll(async () => {
+    await run(["sandbox", "rm", "--all"]);
+    await rm(base, { recursive: true, force: true });
+  });
+  const home = () => join(base, "home");
+
+  function start(argv: readonly string[], options: RunOptions = {}): Started {
+    const child = spawn(launcher, argv, {
+      cwd: options.cwd ?? base,
+      env: { ...process.env, CAISSON_HOME: home(), ...options.env },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+    // A command that ends without reading its input is no failure of ours.
+    child.stdin.on("error", () => {});
+    if (options.input !== undefined) child.stdin.end(options.input);
+    const finished = once(child, "close").then(([code, signal]) => {
+      const output = Buffer.concat(stdout);
+      return { code, signal, stdout: output, stderr: withoutSetup(Buffer.concat(stderr).toString()), text: output.toString() } as Finished;
+    });
+    return { child, finished };
+  }
+  async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
+    return start(argv, { input: "", ...options }).finished;
+  }
+  /** Sandboxes that have a folder in our home. */
+  const sandboxes = (): string[] => {
+    const folder = join(home(), "sandboxes");
+    return existsSync(folder) ? readdirSync(folder) : [];
+  };
+  return { start, run, sandboxes, home, base: () => base };
+}
+
+/** The launcher sets up again when sources changed, which is no matter of these tests. */
+function withoutSetup(text: string): string {
+  return text.replaceAll(/^setup: .*\n/gm, "");
+}
+
+/** Fails a test that leaves a sandbox behind. */
+export function expectNothingLeftAfterEach(sandboxes: () => string[]): void {
+  afterEach(() => {
+    expect(sandboxes(), "folders of sandboxes").toEqual([]);
+  });
+}
+
+/** Where on this machine a sandbox can still be seen: processes, mounts, cgroups. */
+export function tracesOf(id: string): string[] {
+  if (!/^sb_[a-z2-7]{12}$/.test(id)) throw new Error(`${id} is no sandbox's id`);
+  const traces: string[] = [];
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const read = (name: string) => {
+      try {
+        return readFileSync(`/proc/${pid}/${name}`, "latin1").replaceAll("\0", " ");
+      } catch {
+        return "";
+      }
+    };
+    // A dead process that its parent (here: the machine's process 1) has not yet asked about is no trace.
+    if (/\) [ZX] /.test(read("stat"))) continue;
+    if (read("cmdline").includes(id) || read("cgroup").includes(id)) traces.push(`process ${pid}: ${read("cmdline")}`);
+  }
+  if (readFileSync("/proc/self/mountinfo", "utf8").includes(id)) traces.push("a mount");
+  const cgroups = readdirSync("/sys/fs/cgroup").flatMap((name) => {
+    const folder = join("/sys/fs/cgroup", name);
+    return [folder, join(folder, "caisson")];
+  });
+  for (const folder of cgroups) {
+    try {
+      for (const name of readdirSync(folder)) if (name.includes(id)) traces.push(`cgroup ${join(folder, name)}`);
+    } catch {
+      // A file, or not there.
+    }
+  }
+  return traces;
+}
+
+/** Resolves when a condition of the outside world holds; there is no event for what other processes do. */
+export async function until(what: string, holds: () => boolean, timeoutMs = 15_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!holds()) {
+    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

@@ -1,0 +1,164 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { SandboxEvent } from "../../src/contract/event.ts";
+import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
+
+const { run, start, sandboxes, base } = useCaisson();
+expectNothingLeftAfterEach(sandboxes);
+
+describe("caisson exec", () => {
+  let project = "";
+  beforeAll(async () => {
+    project = join(base(), "project");
+    await mkdir(project, { recursive: true });
+    await writeFile(join(project, "data.txt"), "from outside\n");
+  });
+  const inProject = (...argv: string[]) => run(["exec", ...argv], { cwd: project });
+
+  test("shows a sandbox, and the folder outside stays as it was", async () => {
+    const result = await inProject(
+      "--",
+      "sh",
+      "-c",
+      "id; cat /etc/shadow; ls -A /root | grep .; touch /workspace/x; ls /workspace; ip link",
+    );
+    expect(result.code).toBe(0);
+    expect(result.text).toMatch(/uid=1000/);
+    expect(result.stderr).toMatch(/shadow/);
+    expect(result.text).toMatch(/^uid=.*\ndata.txt\nx\n1: lo: /);
+    expect(result.text).not.toMatch(/^\d+: (?!lo)/m);
+    expect(existsSync(join(project, "x"))).toBe(false);
+  });
+
+  test("stdout and stderr are kept apart", async () => {
+    const result = await inProject("--", "sh", "-c", "echo out; echo err >&2");
+    expect(result.text).toBe("out\n");
+    expect(result.stderr).toBe("err\n");
+  });
+
+  test.each([0, 1, 3, 255])("the exit code %d is the command's own", async (code) => {
+    expect((await inProject("--", "sh", "-c", `exit ${code}`)).code).toBe(code);
+  });
+
+  test("a signal's exit code is 128 and its number", async () => {
+    expect((await inProject("--", "sh", "-c", "kill -TERM $$")).code).toBe(143);
+    expect((await inProject("--", "sh", "-c", "kill -KILL $$")).code).toBe(137);
+  });
+
+  test("10 MB go through stdin and stdout unchanged", async () => {
+    const bytes = randomBytes(10_000_000);
+    const result = await run(["exec", "--", "cat"], { cwd: project, input: bytes });
+    expect(result.code).toBe(0);
+    expect(result.stdout.equals(bytes)).toBe(true);
+  });
+
+  test("an open stdin that nobody writes to holds nothing up", async () => {
+    const { child, finished } = start(["exec", "--", "echo", "done"], { cwd: project });
+    const result = await finished;
+    child.stdin?.destroy();
+    expect(result).toMatchObject({ code: 0, text: "done\n" });
+  });
+
+  test("a closed stdin is closed inside", async () => {
+    expect((await inProject("--", "cat")).code).toBe(0);
+  });
+
+  test("a reader that goes away ends the command", async () => {
+    const { child, finished } = start(["exec", "--", "yes"], { cwd: project });
+    child.stdout?.once("data", () => child.stdout?.destroy());
+    expect((await finished).code).toBe(141);
+  });
+
+  test("variables, folder and arguments arrive as given", async () => {
+    const result = await run(
+      [
+        "exec",
+        "--env",
+        "A=x y",
+        "--env",
+        "TAKEN",
+        "--cwd",
+        "/tmp",
+        "--",
+        "sh",
+        "-c",
+        'pwd; printf "%s|%s|%s\\n" "$A" "$TAKEN" "$1"',
+        "sh",
+        "a  b\n'",
+      ],
+      {
+        cwd: project,
+        env: { TAKEN: "from outside", SECRET_OF_MINE: "never inside" },
+      },
+    );
+    expect(result.text).toBe("/tmp\nx y|from outside|a  b\n'\n");
+    expect((await run(["exec", "--", "env"], { env: { SECRET_OF_MINE: "never inside" } })).text).not.toContain("SECRET_OF_MINE");
+  });
+
+  test("a workspace that is shared for real is changed, and the files are their owner's", async () => {
+    const shared = join(base(), "shared");
+    await mkdir(shared);
+    expect((await inProject("--workspace", `${shared}:rw`, "--", "sh", "-c", "echo hello > made")).code).toBe(0);
+    expect(await readFile(join(shared, "made"), "utf8")).toBe("hello\n");
+    expect((await inProject("--workspace", `${shared}:ro`, "--", "sh", "-c", "echo no > made")).code).not.toBe(0);
+    expect(await readFile(join(shared, "made"), "utf8")).toBe("hello\n");
+  });
+
+  test("no workspace is an empty one", async () => {
+    expect((await inProject("--no-workspace", "--", "ls", "-A", "/workspace")).text).toBe("");
+  });
+
+  test("a command that runs too long is ended: 124 and the reason", async () => {
+    const result = await inProject("--timeout", "300ms", "--", "sleep", "60");
+    expect(result.code).toBe(124);
+    expect(result.stderr).toContain("longer than 300 ms");
+  });
+
+  test("a command that takes too much memory is ended: 137 and the reason", async () => {
+    const result = await inProject("--memory", "64m", "--", "tail", "/dev/zero");
+    expect(result.code).toBe(137);
+    expect(result.stderr).toMatch(/memory/);
+  });
+
+  test("a command that writes too much is ended: 153, and exactly as much was let through", async () => {
+    const result = await inProject("--output-max", "10k", "--", "yes");
+    expect(result.code).toBe(153);
+    expect(result.stdout.length).toBe(10_240);
+  });
+
+  test("the process limit holds", async () => {
+    const result = await inProject("--pids", "20", "--", "sh", "-c", "for i in $(seq 60); do sleep 5 & done; wait");
+    expect(result.stderr).toMatch(/fork|[Rr]esource/);
+  });
+
+  test("root inside is only for those who allow it", async () => {
+    const refused = await inProject("--user", "root", "--", "id", "-u");
+    expect(refused.code).toBe(125);
+    expect(refused.stderr).toMatch(/hint: /);
+    expect((await inProject("--allow-root", "--user", "root", "--", "id", "-u")).text).toBe("0\n");
+  });
+
+  test("--json prints events, output included, each of the contract", async () => {
+    const result = await inProject("--json", "--", "sh", "-c", "echo hi; printf '\\377' >&2; exit 4");
+    expect(result.code).toBe(4);
+    const events = result.text
+      .trimEnd()
+      .split("\n")
+      .map((line) => SandboxEvent.parse(JSON.parse(line)));
+    expect(events.map((event) => event.type)).toEqual([
+      "sandbox.created",
+      "command.started",
+      ...events.filter((event) => event.type === "command.output").map((event) => event.type),
+      "command.ended",
+      "sandbox.ended",
+    ]);
+    const bytes = events.flatMap((event) =>
+      event.type === "command.output" ? [[event.data.stream, event.data.encoding, event.data.text]] : [],
+    );
+    expect(bytes).toContainEqual(["stdout", "utf8", "hi\n"]);
+    expect(bytes).toContainEqual(["stderr", "base64", "/w=="]);
+  });
+});

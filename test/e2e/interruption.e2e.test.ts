@@ -1,0 +1,139 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { expectNothingLeftAfterEach, type Started, tracesOf, until, useCaisson } from "./caisson-process.ts";
+
+const { run, start, sandboxes, home } = useCaisson();
+expectNothingLeftAfterEach(sandboxes);
+
+/** Waits until the command writes, and gives the sandbox's id. */
+async function running({ child }: Started): Promise<string> {
+  await new Promise((resolve) => child.stdout?.once("data", resolve));
+  const [id] = sandboxes();
+  if (id === undefined) throw new Error("the command runs, but there is no sandbox");
+  return id;
+}
+/** Moments spread over the life of a command on this machine, as fast as it is now. */
+async function moments(count: number): Promise<number[]> {
+  const began = performance.now();
+  await run(["exec", "--", "true"]);
+  const wholeMs = performance.now() - began;
+  return Array.from({ length: count }, (_, index) => Math.round(((index + 1) * wholeMs) / count));
+}
+
+/** What the threads of a process wait for in the kernel. */
+function waitsOf(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/task`).map((task) => readFileSync(`/proc/${pid}/task/${task}/wchan`, "latin1"));
+}
+
+const talking = ["exec", "--", "sh", "-c", "echo up; sleep 300 & sleep 300"];
+
+describe("interruption", () => {
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("%s ends the command and removes the sandbox", async (signal, code) => {
+    const started = start(talking);
+    const id = await running(started);
+    started.child.kill(signal);
+    expect((await started.finished).code).toBe(code);
+    expect(tracesOf(id)).toEqual([]);
+  });
+
+  test("a program may tidy up, and its exit code counts", async () => {
+    const started = start(["exec", "--", "sh", "-c", 'trap "echo bye; exit 7" INT; echo up; while :; do sleep 0.05; done']);
+    await running(started);
+    started.child.kill("SIGINT");
+    expect(await started.finished).toMatchObject({ code: 7, text: "up\nbye\n" });
+  });
+
+  test("a program that will not end is ended; a second signal is not kept waiting", async () => {
+    const started = start(["exec", "--", "sh", "-c", 'trap "" INT TERM HUP; echo up; while :; do sleep 0.05; done']);
+    const id = await running(started);
+    started.child.kill("SIGINT");
+    started.child.kill("SIGTERM");
+    const began = Date.now();
+    started.child.kill("SIGINT");
+    expect((await started.finished).code).toBe(130);
+    expect(Date.now() - began).toBeLessThan(2_900);
+    expect(tracesOf(id)).toEqual([]);
+  });
+
+  test("a reader that takes nothing does not keep us from ending", async () => {
+    const { child, finished } = start(["exec", "--", "yes"]);
+    await new Promise((resolve) => child.stdout?.once("data", resolve));
+    child.stdout?.pause();
+    await until("a write is stuck", () => waitsOf(child.pid as number).some((wait) => wait.includes("pipe_write")));
+    child.kill("SIGINT");
+    child.kill("SIGINT");
+    await new Promise((resolve) => child.once("exit", resolve));
+    child.stdout?.resume();
+    const { code, signal } = await finished;
+    expect(code === 130 || signal === "SIGINT").toBe(true);
+  });
+
+  test("Ctrl-C at any moment leaves nothing behind", async () => {
+    for (const afterMs of await moments(14)) {
+      const { child, finished } = start(["exec", "--", "sleep", "300"]);
+      await new Promise((resolve) => setTimeout(resolve, afterMs));
+      child.kill("SIGINT");
+      const { code, signal, stderr } = await finished;
+      // Before Node is up the shell or Node itself dies of the signal: nothing was begun then.
+      expect(code === 130 || signal === "SIGINT", `after ${afterMs} ms: ${code} ${signal} ${stderr}`).toBe(true);
+      expect(sandboxes(), `after ${afterMs} ms`).toEqual([]);
+    }
+  });
+
+  test("the next command removes what kill -9 left", async () => {
+    const started = start(talking);
+    const id = await running(started);
+    started.child.kill("SIGKILL");
+    await started.finished;
+    expect(sandboxes()).toEqual([id]);
+    expect((await run(["sandbox", "ls"])).text).toBe("");
+    expect(sandboxes()).toEqual([]);
+    expect(tracesOf(id)).toEqual([]);
+  });
+
+  test("kill -9 in the middle of making one is swept, too", async () => {
+    for (const afterMs of await moments(10)) {
+      const { child, finished } = start(["exec", "--", "sleep", "300"]);
+      await new Promise((resolve) => setTimeout(resolve, afterMs));
+      child.kill("SIGKILL");
+      await finished;
+      const left = sandboxes();
+      await run(["sandbox", "ls"]);
+      expect(sandboxes(), `after ${afterMs} ms`).toEqual([]);
+      for (const id of left) expect(tracesOf(id), `after ${afterMs} ms`).toEqual([]);
+    }
+  });
+
+  test("a kept sandbox outlives its creator's kill -9", async () => {
+    const created = await run(["sandbox", "create"]);
+    const id = created.text.trim();
+    const { child, finished } = start(["exec", "--sandbox", id, "--", "sh", "-c", "echo up; sleep 300"]);
+    await new Promise((resolve) => child.stdout?.once("data", resolve));
+    child.kill("SIGKILL");
+    await finished;
+    expect((await run(["exec", "--sandbox", id, "--", "echo", "alive"])).text).toBe("alive\n");
+    expect((await run(["sandbox", "rm", id])).code).toBe(0);
+    expect(tracesOf(id)).toEqual([]);
+  });
+
+  test("an interrupted command in a kept sandbox leaves the sandbox, not the command", async () => {
+    const id = (await run(["sandbox", "create"])).text.trim();
+    const { child, finished } = start(["exec", "--sandbox", id, "--", "sh", "-c", "echo up; sleep 321"]);
+    await new Promise((resolve) => child.stdout?.once("data", resolve));
+    child.kill("SIGINT");
+    expect((await finished).code).toBe(130);
+    expect((await run(["exec", "--sandbox", id, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])).text).not.toContain(
+      "sleep 321",
+    );
+    await run(["sandbox", "rm", id]);
+  });
+
+  test("no temporary file of the store is left", () => {
+    expect(readdirSync(join(home(), "sandboxes"))).toEqual([]);
+  });
+});

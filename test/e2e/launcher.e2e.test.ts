@@ -1,0 +1,61 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { launcher, root, useCaisson } from "./caisson-process.ts";
+
+const { run, base, home } = useCaisson();
+
+describe("the launcher", () => {
+  test("works through links, from any folder", () => {
+    const link = join(base(), "link-to-caisson");
+    symlinkSync(launcher, link);
+    const second = join(base(), "second");
+    symlinkSync("link-to-caisson", second);
+    expect(execFileSync(second, ["--version"], { cwd: "/", encoding: "utf8" })).toMatch(/^caisson \d+\.\d+\.\d+\n$/);
+    expect(execFileSync("sh", ["caisson", "--version"], { cwd: root, encoding: "utf8" })).toMatch(/^caisson /);
+  });
+
+  test("takes no variable of its own inside or to programs", async () => {
+    expect((await run(["exec", "--", "env"])).text).not.toContain("NODE_COMPILE_CACHE");
+  });
+
+  test("works when many start at once", async () => {
+    const results = await Promise.all(Array.from({ length: 6 }, () => run(["exec", "--", "echo", "hi"])));
+    expect(results.map((result) => [result.code, result.text])).toEqual(results.map(() => [0, "hi\n"]));
+  });
+
+  test("set-up is idempotent and quick the second time", () => {
+    execFileSync(join(root, "scripts", "setup"), [], { encoding: "utf8" });
+    const began = performance.now();
+    execFileSync(join(root, "scripts", "setup"), ["--quick"]);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+});
+
+describe("the command line's own commands", () => {
+  test("--help, everywhere", async () => {
+    const overview = (await run(["--help"])).text;
+    const names = [...overview.matchAll(/^ {2}((?:\w+)(?: \w+)?) {2,}/gm)].map((match) => (match[1] as string).split(" "));
+    expect(names.length).toBeGreaterThan(12);
+    for (const name of names) {
+      const help = await run([...name, "--help"]);
+      expect(help.code).toBe(0);
+      expect(help.text).toMatch(new RegExp(`^Usage: caisson ${name.join(" ")}[\\s\\S]*Options:[\\s\\S]*Examples:`));
+    }
+  });
+
+  test("config shows what is in force and where it comes from", async () => {
+    const result = await run(["config"], { env: { CAISSON_RUNTIME: "docker" } });
+    expect(result.text).toMatch(/runtime +docker +CAISSON_RUNTIME/);
+    expect(result.text).toContain(home());
+    expect(JSON.parse((await run(["config", "--json"])).text)).toMatchObject({ runtime: "auto", stateDir: home() });
+  });
+
+  test.each(["bash", "zsh", "fish"])("completion for %s", async (shell) => {
+    const { text, code } = await run(["completion", shell]);
+    expect(code).toBe(0);
+    expect(text).toContain("caisson");
+    if (shell !== "fish") expect(spawnSync("bash", ["-n"], { input: text }).status).toBe(0);
+  });
+});

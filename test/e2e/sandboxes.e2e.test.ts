@@ -1,0 +1,144 @@
+import { execFileSync } from "node:child_process";
+import { lstat, mkdir, readFile, readlink, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SandboxInfo } from "../../src/contract/sandbox.ts";
+import { tracesOf, useCaisson } from "./caisson-process.ts";
+
+const { run, sandboxes, base } = useCaisson();
+
+async function ok(...argv: string[]): Promise<string> {
+  const result = await run(argv);
+  expect(result.stderr).toBe("");
+  expect(result.code).toBe(0);
+  return result.text;
+}
+const inside = (id: string, script: string) => ok("exec", "--sandbox", id, "--", "sh", "-c", script);
+
+describe("a sandbox that stays", () => {
+  let id = "";
+  beforeAll(async () => {
+    id = (await ok("sandbox", "create", "--no-workspace", "--label", "purpose=test", "--allow-root")).trim();
+  });
+  afterAll(async () => {
+    await run(["sandbox", "rm", "--all"]);
+    expect(sandboxes()).toEqual([]);
+    expect(tracesOf(id)).toEqual([]);
+  });
+
+  test("is listed, for people and for programs", async () => {
+    expect(await ok("sandbox", "ls")).toMatch(new RegExp(`${id} +\\w+ +running .*yes .*purpose=test`));
+    const [info] = JSON.parse(await ok("sandbox", "ls", "--json")) as unknown[];
+    expect(SandboxInfo.parse(info)).toMatchObject({ id, keep: true, state: "running", labels: { purpose: "test" } });
+  });
+
+  test("keeps its files and its processes from one command to the next", async () => {
+    await inside(id, "echo one > /workspace/f; sleep 1234 >/dev/null 2>&1 &");
+    expect(await inside(id, "cat /workspace/f")).toBe("one\n");
+    expect(await inside(id, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")).toContain("sleep 1234");
+  });
+
+  test("a command in it may have variables, a limit on output and a user of its own", async () => {
+    expect(await ok("exec", "--sandbox", id, "--env", "A=1", "--user", "root", "--", "sh", "-c", "echo $A; id -u")).toBe("1\n0\n");
+    expect((await run(["exec", "--sandbox", id, "--output-max", "2k", "--", "yes"])).code).toBe(153);
+  });
+
+  test("its figures come from the host", async () => {
+    const [stats] = JSON.parse(await ok("sandbox", "stats", "--json", id)) as Record<string, unknown>[];
+    expect(stats).toMatchObject({ id, source: "host", processes: expect.any(Number) });
+    expect(await ok("sandbox", "stats", id)).toContain(id);
+  });
+
+  test("pauses and resumes", async () => {
+    await ok("sandbox", "pause", id);
+    expect(await ok("sandbox", "ls")).toMatch(/paused/);
+    const refused = await run(["exec", "--sandbox", id, "--", "true"]);
+    expect(refused).toMatchObject({ code: 125, stderr: expect.stringContaining("paused") });
+    await ok("sandbox", "resume", id);
+    expect(await inside(id, "echo on")).toBe("on\n");
+  });
+
+  test("snapshot, fork, and a new start from a snapshot", async () => {
+    await inside(id, "echo before > /workspace/state; echo root > /home/user/made");
+    const snapshot = (await ok("sandbox", "snapshot", "--name", "first", id)).trim();
+    const forked = (await ok("sandbox", "fork", id)).trim();
+    await inside(id, "echo after > /workspace/state");
+    expect(await inside(forked, "cat /workspace/state /home/user/made")).toBe("before\nroot\n");
+    expect(await ok("exec", "--snapshot", snapshot, "--no-workspace", "--", "cat", "/workspace/state", "/home/user/made")).toBe(
+      "before\nroot\n",
+    );
+    expect(await ok("snapshot", "ls")).toMatch(new RegExp(`${snapshot} .*first`));
+    await ok("sandbox", "rm", forked);
+    await ok("snapshot", "rm", snapshot);
+    expect(await ok("snapshot", "ls")).toBe("");
+    expect(await inside(id, "cat /workspace/state")).toBe("after\n");
+  });
+
+  test("exec --keep keeps, and says which", async () => {
+    const result = await run(["exec", "--keep", "--no-workspace", "--", "sh", "-c", "echo x > kept"]);
+    const kept = /kept (sb_\w+)/.exec(result.stderr)?.[1] as string;
+    expect(await inside(kept, "cat kept")).toBe("x\n");
+    await ok("sandbox", "rm", kept);
+    expect(tracesOf(kept)).toEqual([]);
+  });
+
+  describe("cp", () => {
+    beforeAll(async () => {
+      await mkdir(join(base(), "in", "sub"), { recursive: true });
+      await writeFile(join(base(), "in", "sub", "a.bin"), Buffer.alloc(300_000, 1));
+      await writeFile(join(base(), "in", "run.sh"), "#!/bin/sh\necho ran\n", { mode: 0o755 });
+      await symlink("run.sh", join(base(), "in", "link"));
+    });
+
+    test("a file in and out", async () => {
+      await ok("cp", "in/sub/a.bin", `${id}:/workspace/`);
+      await ok("cp", `${id}:/workspace/a.bin`, "back.bin");
+      expect((await readFile(join(base(), "back.bin"))).equals(Buffer.alloc(300_000, 1))).toBe(true);
+    });
+    test("a folder in and out, with modes and links", async () => {
+      await ok("cp", "in", `${id}:/workspace/tree`);
+      expect(await inside(id, "/workspace/tree/link")).toBe("ran\n");
+      await ok("cp", `${id}:/workspace/tree`, "out");
+      expect((await readFile(join(base(), "out", "sub", "a.bin"))).length).toBe(300_000);
+      expect((await lstat(join(base(), "out", "run.sh"))).mode & 0o777).toBe(0o755);
+      expect(await readlink(join(base(), "out", "link"))).toBe("run.sh");
+    });
+    test("a folder that is there already is not overwritten", async () => {
+      await mkdir(join(base(), "there", "tree"), { recursive: true });
+      expect(await run(["cp", `${id}:/workspace/tree`, "there"])).toMatchObject({
+        code: 125,
+        stderr: expect.stringContaining("exists already"),
+      });
+    });
+    test("archives on standard input and output", async () => {
+      const archive = execFileSync("tar", ["c", "-C", join(base(), "in"), "."]);
+      expect(await run(["cp", "-", `${id}:/workspace/untarred`], { input: archive })).toMatchObject({ code: 0, stderr: "" });
+      const back = await run(["cp", `${id}:/workspace/untarred`, "-"]);
+      expect(execFileSync("tar", ["t"], { input: back.stdout, encoding: "utf8" })).toContain("a.bin");
+    });
+    test("a link to a secret of the host brings nothing out", async () => {
+      await inside(
+        id,
+        "mkdir -p /workspace/trap && ln -s /etc/shadow /workspace/trap/l && ln -s ../../../etc /workspace/trap/up && echo ok > /workspace/trap/f",
+      );
+      const result = await run(["cp", `${id}:/workspace/trap`, "trap"]);
+      expect(result.code).toBe(0);
+      expect(result.stderr).toMatch(/left out l[\s\S]*left out up|left out up[\s\S]*left out l/);
+      await expect(lstat(join(base(), "trap", "l"))).rejects.toThrow();
+      expect((await run(["cp", `${id}:/workspace/trap/l`, "shadow"])).code).toBe(125);
+    });
+    test.each([`/workspace/../etc/passwd`, `/${"a".repeat(5000)}`, "/no/such/file"])("the path %.20s is refused", async (path) => {
+      expect(await run(["cp", `${id}:${path}`, "never"])).toMatchObject({ code: 125, stderr: expect.stringMatching(/^caisson: /) });
+    });
+    test("a source that is not there is named", async () => {
+      expect(await run(["cp", "no-such", `${id}:/workspace/`])).toMatchObject({ code: 125, stderr: expect.stringContaining("no-such") });
+    });
+  });
+
+  test("rm removes, and twice is an error that says so", async () => {
+    const other = (await ok("sandbox", "create", "--no-workspace")).trim();
+    await ok("sandbox", "rm", other);
+    expect(tracesOf(other)).toEqual([]);
+    expect(await run(["sandbox", "rm", other])).toMatchObject({ code: 125, stderr: expect.stringContaining(other) });
+  });
+});

@@ -1,0 +1,27 @@
+/**
+ * Runs the conformance or the attack suite on the oci runtime in a process of its own, as whoever started it, and prints one JSON line for
+ * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, the state folder, and JSON of the runtime's options.
+ */
+import { join } from "node:path";
+import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
+import { runConformance } from "../../src/sandbox/conformance/run-conformance.ts";
+import { createOciRuntime, type OciOptions } from "../../src/sandbox/runtimes/oci/runtime.ts";
+
+const [suite, stateDir = "", optionsText = "{}"] = process.argv.slice(2);
+const builds = join(import.meta.dirname, "../../guest/build");
+const runtime = createOciRuntime({ stateDir, guestPath: join(builds, "caisson-guest") }, JSON.parse(optionsText) as OciOptions);
+const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
+try {
+  const probe = await runtime.probe();
+  print({ usable: probe.usable, findings: probe.findings });
+  if (probe.usable && suite === "conformance") {
+    await runConformance(runtime, {
+      onResult: (result) =>
+        print(result.outcome === "failed" ? { ...result, error: String((result.error as Error)?.stack ?? result.error) } : result),
+    });
+  } else if (probe.usable) {
+    await runAttacks(runtime, { version: "test", stateDir, probePath: join(builds, "caisson-probe"), onVerdict: print });
+  }
+} finally {
+  await runtime[Symbol.asyncDispose]();
+}
