@@ -43,9 +43,31 @@ static int listening_socket(const char *name) {
   return fd;
 }
 
-static void join_cgroup(const char *path) {
-  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0 || write(fd, "0", 1) != 1) launch_fail("cgroup", "%s", path);
+/*
+ * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet point,
+ * some milliseconds in which the rest can be made ready.
+ */
+static pid_t start_joining(const struct plan *plan) {
+  pid_t self = getpid();
+  pid_t child = fork();
+  if (child < 0) launch_fail("cgroup", "cannot fork");
+  if (child > 0) return child;
+  for (size_t i = 0; i < plan->count; i++) {
+    if (strcmp(plan->records[i].verb, "cgroup-join") != 0) continue;
+    const char *path = plan->records[i].fields[0];
+    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "%d", self) < 0) launch_fail("cgroup", "%s", path);
+  }
+  _exit(0);
+}
+
+static void finish_joining(pid_t *child) {
+  if (*child == 0) return;
+  int status = 0;
+  while (waitpid(*child, &status, 0) < 0 && errno == EINTR) continue;
+  /* It has said what failed. */
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) _exit(125);
+  *child = 0;
 }
 
 static int open_cgroup(const char *path, int flags) {
@@ -177,11 +199,15 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     const struct plan_record *record = &plan->records[i];
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
-    if (strcmp(record->verb, "cgroup-join") == 0) join_cgroup(record->fields[0]);
   }
   dprintf(STDOUT_FILENO, "listening\n");
+  pid_t joining = start_joining(plan);
   int userns = user_namespace(launch, map_named(launch, "sandbox"));
-  if (launch->rootless) enter_user_namespace(launch);
+  if (launch->rootless) {
+    /* Only a process of the same user may be moved. */
+    finish_joining(&joining);
+    enter_user_namespace(launch);
+  }
   private_mounts();
   mount_stage(launch);
   build(&run, plan);
@@ -191,6 +217,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   snprintf(path, sizeof path, "%s/output", launch->stage);
   int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) launch_fail("stage", "%s", path);
+  finish_joining(&joining);
   pid_t pid = fork();
   if (pid < 0) launch_fail("namespace", "cannot fork");
   if (pid == 0) {
