@@ -50,8 +50,8 @@ void process_started(struct process *process, pid_t pid) {
   process->state = PROCESS_RUNNING;
   process->started_at = now_ms();
   process_release_request(process);
-  if (process->sudo) {
-    sudo_started(process->sudo, pid);
+  if (process->hidden) {
+    if (process->sudo) sudo_started(process->sudo, pid);
   } else {
     guest->running_count++;
     process_send_started(process, process->stream && process->stream->existing);
@@ -137,8 +137,9 @@ void process_leader_ended(struct process *process, int status) {
     process->exit_code = WEXITSTATUS(status);
     process->kind = KIND_EXITED;
   }
-  if (process->sudo) {
-    sudo_leader_ended(process->sudo, status);
+  if (process->hidden) {
+    process->state = PROCESS_ENDED;
+    if (process->sudo) sudo_leader_ended(process->sudo, status);
     return;
   }
   guest->running_count--;
@@ -166,7 +167,7 @@ void process_tree_empty(struct process *process) {
   process->tree_empty = true;
   process->supervisor = NULL;
   process_answer_kills(process);
-  if (process->sudo || process->forgotten)
+  if (process->hidden || process->forgotten)
     process_delete(process, true);
   else if (process->state == PROCESS_ENDED)
     output_close(process);
