@@ -27,8 +27,8 @@ interface Stop {
 
 const OUTPUT_SHOWN_MAX = 64 * 1024;
 
-export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): Stop[] {
-  const { sandbox, folder } = options;
+export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home: string }): Stop[] {
+  const { sandbox, folder, home } = options;
   const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
   const stops: Stop[] = [
     {
@@ -38,9 +38,11 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): St
     },
     { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
     {
-      claim: "neither is root's home, nor yours",
-      ...shell("ls -A /root 2>/dev/null; ls -A /home"),
-      holds: ({ stdout }) => stdout.split("\n").filter((line) => line !== "" && line !== "user").length === 0,
+      claim: "nor are your keys, your settings, your history",
+      ...shell(
+        `ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")} /root/.ssh /root/.bashrc`,
+      ),
+      holds: ({ stdout, exitCode }) => stdout === "" && exitCode !== 0,
     },
     { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },
     {
