@@ -105,6 +105,11 @@ static void add_disk(struct launch *launch, const struct plan_record *record) {
   if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
 }
 
+/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
+static void hide(const char *path) {
+  if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+}
+
 static void build(struct run *run, const struct plan *plan) {
   struct launch *launch = run->launch;
   for (size_t i = 0; i < plan->count; i++) {
@@ -120,7 +125,7 @@ static void build(struct run *run, const struct plan *plan) {
     else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
     else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
     else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
-    else if (strcmp(record->verb, "hide") == 0) umount2(fields[0], MNT_DETACH);
+    else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
     else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
   }
   if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
