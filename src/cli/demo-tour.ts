@@ -1,3 +1,5 @@
+import type { Ended } from "../contract/outcome.ts";
+import { run } from "../sandbox/run.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 
 export interface DemoFolder {
@@ -81,21 +83,24 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home:
 
 /** Runs a command to its end and keeps the beginning of what it wrote. */
 export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
-  const process = await sandbox.spawn({ argv, timeoutMs, outputBytesMax: OUTPUT_SHOWN_MAX });
-  const parts: Record<"stdout" | "stderr", Uint8Array[]> = { stdout: [], stderr: [] };
-  for await (const chunk of process.output) parts[chunk.stream].push(chunk.data);
-  const ended = await process.ended;
+  const { ended, stdout, stderr } = await run(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
   return {
-    stdout: Buffer.concat(parts.stdout).toString("utf8"),
-    stderr: Buffer.concat(parts.stderr).toString("utf8"),
+    stdout: stdout.toString("utf8"),
+    stderr: stderr.toString("utf8"),
     exitCode: ended.kind === "exited" ? ended.exitCode : null,
-    ended:
-      ended.kind === "exited"
-        ? `exited ${ended.exitCode}`
-        : ended.kind === "timedOut"
-          ? "timed out"
-          : ended.kind === "killed"
-            ? `killed for ${ended.why}`
-            : ended.kind,
+    ended: describeEnd(ended),
   };
+}
+
+function describeEnd(ended: Ended): string {
+  switch (ended.kind) {
+    case "exited":
+      return `exited ${ended.exitCode}`;
+    case "timedOut":
+      return "timed out";
+    case "killed":
+      return `killed for ${ended.why}`;
+    default:
+      return ended.kind;
+  }
 }
