@@ -162,6 +162,7 @@ struct guest {
   uint8_t boot_id[16];
   uint64_t started_at;
   bool not_init, allow_root;
+  size_t sudo_count;
   uid_t uid;
   gid_t gid;
   const char *home;

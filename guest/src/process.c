@@ -107,6 +107,8 @@ static void describe(const struct process *process, int stage, char *out, size_t
 }
 
 void process_failed(struct process *process, int stage, int error) {
+  /* Its supervisor died and took the answer with it: the command may have run, and must not run twice. */
+  bool perhaps_ran = error == EOWNERDEAD;
   char what[600];
   describe(process, stage, what, sizeof what);
   enum error_code code = code_of(stage, error);
@@ -122,7 +124,7 @@ void process_failed(struct process *process, int stage, int error) {
   process_answer_kills(process);
   if (process->supervisor) process->supervisor->process = NULL;
   process->supervisor = NULL;
-  process_delete(process, false);
+  process_delete(process, perhaps_ran);
 }
 
 void process_leader_ended(struct process *process, int status) {

@@ -360,8 +360,7 @@ static void supervisor_lost(struct supervisor *supervisor) {
     if (process->pid > 0 && !process->leader_ended) kill(process->pid, SIGKILL);
     orphans_kill(&guest->orphan_timer);
     if (process->state == PROCESS_STARTING) {
-      /* It may have run already; starting it again could do its work twice. */
-      process_failed(process, STAGE_SETUP, EIO);
+      process_failed(process, STAGE_SETUP, EOWNERDEAD);
     } else {
       if (!process->leader_ended) process_leader_ended(process, SIGKILL);
       process_tree_empty(process);
