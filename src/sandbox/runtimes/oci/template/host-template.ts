@@ -94,8 +94,17 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
   };
 }
 
-/** npm's global settings, with its tokens, lie below /usr. */
-const hiddenBelowUsr = ["/usr/etc", "/usr/local/etc", "/usr/lib/node_modules/npm/npmrc", "/usr/local/lib/node_modules/npm/npmrc"];
+/**
+ * Settings for the whole machine that lie below /usr, npm's with its tokens among them. Some distributions keep their own defaults in /usr/etc, so
+ * there only the files that may hold a secret are covered.
+ */
+const hiddenBelowUsr = [
+  "/usr/etc/gitconfig",
+  "/usr/etc/npmrc",
+  "/usr/local/etc",
+  "/usr/lib/node_modules/npm/npmrc",
+  "/usr/local/lib/node_modules/npm/npmrc",
+];
 
 const fixedLinks = [
   { path: "/etc/mtab", target: "/proc/self/mounts" },
