@@ -26,8 +26,8 @@ if (existsSync(zodBundle)) {
 }
 
 const variable = (name: string): string | undefined => process.env[name];
-const stdout = createOutput({ fd: 1, isTerminal: isatty(1) });
-const stderr = createOutput({ fd: 2, isTerminal: isatty(2) });
+const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null });
+const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null });
 const interruption = watchSignals();
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 

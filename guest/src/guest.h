@@ -29,7 +29,7 @@ struct guest;
 struct connection;
 struct process;
 struct relay;
-struct worker;
+struct file_worker;
 struct port;
 struct sudo_session;
 
@@ -125,7 +125,8 @@ struct process {
 
   struct stream *stream;
   struct stream *kill_waiters;
-  struct sudo_session *sudo; /* a root command asked for from inside: no ref, not in the table */
+  bool hidden;               /* a root command asked for from inside: no ref, not in the table */
+  struct sudo_session *sudo; /* who asked for it, while they listen */
 
   /* Kept until the leader runs, so that another supervisor can try. */
   uint8_t *request;
@@ -161,6 +162,7 @@ struct guest {
   uint8_t boot_id[16];
   uint64_t started_at;
   bool not_init, allow_root;
+  size_t sudo_count;
   uid_t uid;
   gid_t gid;
   const char *home;
@@ -269,7 +271,7 @@ void spawner_run(struct process *process);
 /* It no longer waits for one. */
 void spawner_cancel(struct process *process);
 /* Forks a file worker on `fd`, which is taken over; relay_spawned follows, perhaps at once. `here`: by main, not the spawner. */
-void spawner_worker(struct guest *guest, struct worker *worker, const struct identity *identity, int fd, bool here);
+void spawner_worker(struct guest *guest, struct file_worker *worker, const struct identity *identity, int fd, bool here);
 /* Lets go of spare supervisors beyond one. */
 void spawner_trim_idle(struct guest *guest);
 bool supervisor_send(struct supervisor *supervisor, const struct order *order);
@@ -283,10 +285,11 @@ void spawner_reaped(struct guest *guest, pid_t pid, int status);
 bool request_file(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
 bool relay_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload);
 void relay_cancel(struct stream *stream);
-void relay_spawned(struct worker *worker, pid_t pid, int error);
+void relay_spawned(struct file_worker *worker, pid_t pid, int error);
 bool relay_owns(const struct guest *guest, pid_t pid);
 /* The connection can take bytes again. */
 void relay_resume(struct connection *connection);
+void relay_trim_idle(struct guest *guest);
 
 /* port.c */
 bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload);

@@ -64,6 +64,7 @@ static void on_heartbeat(struct timer *timer) {
   guest->loop.late = 0;
   output_trim_idle(guest);
   spawner_trim_idle(guest);
+  relay_trim_idle(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
 

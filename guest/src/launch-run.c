@@ -43,9 +43,31 @@ static int listening_socket(const char *name) {
   return fd;
 }
 
-static void join_cgroup(const char *path) {
-  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0 || write(fd, "0", 1) != 1) launch_fail("cgroup", "%s", path);
+/*
+ * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet point,
+ * some milliseconds in which the rest can be made ready.
+ */
+static pid_t start_joining(const struct plan *plan) {
+  pid_t self = getpid();
+  pid_t child = fork();
+  if (child < 0) launch_fail("cgroup", "cannot fork");
+  if (child > 0) return child;
+  for (size_t i = 0; i < plan->count; i++) {
+    if (strcmp(plan->records[i].verb, "cgroup-join") != 0) continue;
+    const char *path = plan->records[i].fields[0];
+    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "%d", self) < 0) launch_fail("cgroup", "%s", path);
+  }
+  _exit(0);
+}
+
+static void finish_joining(pid_t *child) {
+  if (*child == 0) return;
+  int status = 0;
+  while (waitpid(*child, &status, 0) < 0 && errno == EINTR) continue;
+  /* It has said what failed. */
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) _exit(125);
+  *child = 0;
 }
 
 static int open_cgroup(const char *path, int flags) {
@@ -83,6 +105,11 @@ static void add_disk(struct launch *launch, const struct plan_record *record) {
   if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
 }
 
+/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
+static void hide(const char *path) {
+  if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+}
+
 static void build(struct run *run, const struct plan *plan) {
   struct launch *launch = run->launch;
   for (size_t i = 0; i < plan->count; i++) {
@@ -98,7 +125,7 @@ static void build(struct run *run, const struct plan *plan) {
     else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
     else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
     else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
-    else if (strcmp(record->verb, "hide") == 0) umount2(fields[0], MNT_DETACH);
+    else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
     else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
   }
   if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
@@ -177,11 +204,15 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     const struct plan_record *record = &plan->records[i];
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
-    if (strcmp(record->verb, "cgroup-join") == 0) join_cgroup(record->fields[0]);
   }
   dprintf(STDOUT_FILENO, "listening\n");
+  pid_t joining = start_joining(plan);
   int userns = user_namespace(launch, map_named(launch, "sandbox"));
-  if (launch->rootless) enter_user_namespace(launch);
+  if (launch->rootless) {
+    /* Only a process of the same user may be moved. */
+    finish_joining(&joining);
+    enter_user_namespace(launch);
+  }
   private_mounts();
   mount_stage(launch);
   build(&run, plan);
@@ -191,6 +222,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   snprintf(path, sizeof path, "%s/output", launch->stage);
   int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) launch_fail("stage", "%s", path);
+  finish_joining(&joining);
   pid_t pid = fork();
   if (pid < 0) launch_fail("namespace", "cannot fork");
   if (pid == 0) {

@@ -133,8 +133,7 @@ static bool open_terminal(struct process *process, uint64_t cols, uint64_t rows)
   return true;
 }
 
-/* What is wrong with the texts of a SPAWN, or NULL. */
-static const char *fault_of(const uint8_t *payload, size_t length) {
+const char *spawn_fault(const uint8_t *payload, size_t length) {
   struct fields cursor = fields_of(payload, length);
   struct field field;
   bool has_program = false;
@@ -161,7 +160,7 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
     reply_error(connection, header->stream, ERR_GONE, 0, "process %s was forgotten", ref);
     return true;
   }
-  const char *fault = fault_of(payload, header->length);
+  const char *fault = spawn_fault(payload, header->length);
   uint64_t pty, cols, rows, with_stdin, timeout_ms, output_max;
   bool integers = field_find_u64(payload, header->length, TAG_PTY, 0, &pty) && field_find_u64(payload, header->length, TAG_COLS, 80, &cols) &&
                   field_find_u64(payload, header->length, TAG_ROWS, 24, &rows) &&

@@ -88,7 +88,10 @@ struct process *process_new(struct guest *guest, const char *ref) {
     process->outputs[i].process = process;
     process->outputs[i].source.fd = -1;
   }
-  if (ref == NULL) return process; /* a root command from inside: nobody looks it up */
+  if (ref == NULL) {
+    process->hidden = true;
+    return process;
+  }
   strcpy(process->ref, ref);
   struct process **bucket = bucket_of(guest, ref);
   process->bucket_next = *bucket;
@@ -131,7 +134,7 @@ void process_delete(struct process *process, bool remember) {
   timer_clear(&guest->loop, &process->timeout);
   timer_clear(&guest->loop, &process->linger);
   if (process->supervisor) process->supervisor->process = NULL;
-  if (process->sudo == NULL) {
+  if (!process->hidden) {
     unlink_from_table(process);
     if (remember && !process->forgotten) tombstone_add(guest, process->ref);
   }

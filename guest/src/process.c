@@ -50,8 +50,8 @@ void process_started(struct process *process, pid_t pid) {
   process->state = PROCESS_RUNNING;
   process->started_at = now_ms();
   process_release_request(process);
-  if (process->sudo) {
-    sudo_started(process->sudo, pid);
+  if (process->hidden) {
+    if (process->sudo) sudo_started(process->sudo, pid);
   } else {
     guest->running_count++;
     process_send_started(process, process->stream && process->stream->existing);
@@ -107,6 +107,8 @@ static void describe(const struct process *process, int stage, char *out, size_t
 }
 
 void process_failed(struct process *process, int stage, int error) {
+  /* Its supervisor died and took the answer with it: the command may have run, and must not run twice. */
+  bool perhaps_ran = error == EOWNERDEAD;
   char what[600];
   describe(process, stage, what, sizeof what);
   enum error_code code = code_of(stage, error);
@@ -122,7 +124,7 @@ void process_failed(struct process *process, int stage, int error) {
   process_answer_kills(process);
   if (process->supervisor) process->supervisor->process = NULL;
   process->supervisor = NULL;
-  process_delete(process, false);
+  process_delete(process, perhaps_ran);
 }
 
 void process_leader_ended(struct process *process, int status) {
@@ -137,8 +139,9 @@ void process_leader_ended(struct process *process, int status) {
     process->exit_code = WEXITSTATUS(status);
     process->kind = KIND_EXITED;
   }
-  if (process->sudo) {
-    sudo_leader_ended(process->sudo, status);
+  if (process->hidden) {
+    process->state = PROCESS_ENDED;
+    if (process->sudo) sudo_leader_ended(process->sudo, status);
     return;
   }
   guest->running_count--;
@@ -166,7 +169,7 @@ void process_tree_empty(struct process *process) {
   process->tree_empty = true;
   process->supervisor = NULL;
   process_answer_kills(process);
-  if (process->sudo || process->forgotten)
+  if (process->hidden || process->forgotten)
     process_delete(process, true);
   else if (process->state == PROCESS_ENDED)
     output_close(process);

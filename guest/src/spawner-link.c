@@ -18,7 +18,7 @@ enum { IDLE_MAX = 2, COMING_MAX = 8, RESTART_PAUSE_MS = 1000, ORPHAN_PAUSE_MS = 
 struct pending {
   struct pending *next;
   struct supervisor *supervisor;
-  struct worker *worker;
+  struct file_worker *worker;
 };
 
 struct spawner {
@@ -114,7 +114,7 @@ void spawner_start(struct guest *guest) {
 }
 
 /* False when there is no spawner to ask; then main does it. */
-static bool ask_spawner(struct guest *guest, const struct order *order, int fd, struct supervisor *supervisor, struct worker *worker) {
+static bool ask_spawner(struct guest *guest, const struct order *order, int fd, struct supervisor *supervisor, struct file_worker *worker) {
   struct spawner *spawner = guest->spawner;
   if (spawner->source.fd < 0) spawner_start(guest);
   if (spawner->source.fd < 0) return false;
@@ -130,7 +130,7 @@ static bool ask_spawner(struct guest *guest, const struct order *order, int fd, 
   return true;
 }
 
-void spawner_worker(struct guest *guest, struct worker *worker, const struct identity *identity, int fd, bool here) {
+void spawner_worker(struct guest *guest, struct file_worker *worker, const struct identity *identity, int fd, bool here) {
   struct order order = {.kind = ORDER_WORKER, .identity = *identity};
   if (!here && ask_spawner(guest, &order, fd, NULL, worker)) {
     close(fd);
@@ -360,8 +360,7 @@ static void supervisor_lost(struct supervisor *supervisor) {
     if (process->pid > 0 && !process->leader_ended) kill(process->pid, SIGKILL);
     orphans_kill(&guest->orphan_timer);
     if (process->state == PROCESS_STARTING) {
-      /* It may have run already; starting it again could do its work twice. */
-      process_failed(process, STAGE_SETUP, EIO);
+      process_failed(process, STAGE_SETUP, EOWNERDEAD);
     } else {
       if (!process->leader_ended) process_leader_ended(process, SIGKILL);
       process_tree_empty(process);

@@ -1,3 +1,5 @@
+import type { Ended } from "../contract/outcome.ts";
+import { run } from "../sandbox/run.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 
 export interface DemoFolder {
@@ -27,8 +29,8 @@ interface Stop {
 
 const OUTPUT_SHOWN_MAX = 64 * 1024;
 
-export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): Stop[] {
-  const { sandbox, folder } = options;
+export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home: string }): Stop[] {
+  const { sandbox, folder, home } = options;
   const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
   const stops: Stop[] = [
     {
@@ -38,9 +40,11 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): St
     },
     { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
     {
-      claim: "neither is root's home, nor yours",
-      ...shell("ls -A /root 2>/dev/null; ls -A /home"),
-      holds: ({ stdout }) => stdout.split("\n").filter((line) => line !== "" && line !== "user").length === 0,
+      claim: "nor are your keys, your settings, your history",
+      ...shell(
+        `ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")} /root/.ssh /root/.bashrc`,
+      ),
+      holds: ({ stdout, exitCode }) => stdout === "" && exitCode !== 0,
     },
     { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },
     {
@@ -79,21 +83,24 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder }): St
 
 /** Runs a command to its end and keeps the beginning of what it wrote. */
 export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
-  const process = await sandbox.spawn({ argv, timeoutMs, outputBytesMax: OUTPUT_SHOWN_MAX });
-  const parts: Record<"stdout" | "stderr", Uint8Array[]> = { stdout: [], stderr: [] };
-  for await (const chunk of process.output) parts[chunk.stream].push(chunk.data);
-  const ended = await process.ended;
+  const { ended, stdout, stderr } = await run(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
   return {
-    stdout: Buffer.concat(parts.stdout).toString("utf8"),
-    stderr: Buffer.concat(parts.stderr).toString("utf8"),
+    stdout: stdout.toString("utf8"),
+    stderr: stderr.toString("utf8"),
     exitCode: ended.kind === "exited" ? ended.exitCode : null,
-    ended:
-      ended.kind === "exited"
-        ? `exited ${ended.exitCode}`
-        : ended.kind === "timedOut"
-          ? "timed out"
-          : ended.kind === "killed"
-            ? `killed for ${ended.why}`
-            : ended.kind,
+    ended: describeEnd(ended),
   };
+}
+
+function describeEnd(ended: Ended): string {
+  switch (ended.kind) {
+    case "exited":
+      return `exited ${ended.exitCode}`;
+    case "timedOut":
+      return "timed out";
+    case "killed":
+      return `killed for ${ended.why}`;
+    default:
+      return ended.kind;
+  }
 }

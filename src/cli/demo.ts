@@ -104,7 +104,7 @@ async function walk(options: {
 }): Promise<number> {
   const { sandbox, folder, style, print } = options;
   let failures = 0;
-  for (const stop of tour({ sandbox, folder })) {
+  for (const stop of tour({ sandbox, folder, home: options.context.home })) {
     if (options.context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
     const began = performance.now();
     const result = await runQuietly(sandbox, stop.argv, stop.timeoutMs);

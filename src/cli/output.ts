@@ -1,6 +1,6 @@
 import { write } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { WriteStream } from "node:tty";
+import type { WriteStream } from "node:tty";
 
 /** One of our own output streams: binary-clean, in order, and slow readers slow the writer down. */
 export interface Output {
@@ -25,12 +25,11 @@ const FULL_PIPE_WAIT_MS = 5;
  * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling of
  * signals and of the guest.
  */
-export function createOutput(options: { fd: number; isTerminal: boolean }): Output {
-  const { fd, isTerminal } = options;
+export function createOutput(options: { fd: number; terminal: WriteStream | null }): Output {
+  const { fd, terminal } = options;
   let last = Promise.resolve();
   let waiting = 0;
   let isBroken = false;
-  let terminal: WriteStream | undefined;
   const { promise: broken, resolve: markBroken } = Promise.withResolvers<void>();
 
   async function writeAll(bytes: Uint8Array): Promise<void> {
@@ -48,19 +47,17 @@ export function createOutput(options: { fd: number; isTerminal: boolean }): Outp
 
   return {
     fd,
-    isTerminal,
+    isTerminal: terminal !== null,
     broken,
     pending: () => waiting > 0,
     size() {
-      if (isTerminal) terminal ??= new WriteStream(fd);
       const [cols, rows] = terminal?.getWindowSize() ?? [80, 24];
       // A terminal that does not know its size says 0.
       return { cols: cols || 80, rows: rows || 24 };
     },
     onResize(listener) {
-      if (!isTerminal) return () => {};
-      process.on("SIGWINCH", listener);
-      return () => process.off("SIGWINCH", listener);
+      terminal?.on("resize", listener);
+      return () => void terminal?.off("resize", listener);
     },
     write(data) {
       const bytes = typeof data === "string" ? Buffer.from(data) : data;

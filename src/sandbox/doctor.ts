@@ -62,7 +62,8 @@ async function examineRuntime(options: DoctorOptions, name: string): Promise<Run
   const runtime = await options.runtimes.get(name);
   const probe = await options.resolver.probe(name);
   const capabilities = await runtime.capabilities().catch((error: unknown) => {
-    if (error instanceof CaissonError && error.code === "unavailable") return null;
+    // The probe has said already why it cannot be used.
+    if (error instanceof CaissonError && !probe.usable) return null;
     throw error;
   });
   return { name, usable: probe.usable, startMs: probe.startMs, findings: probe.findings, capabilities };

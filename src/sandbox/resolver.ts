@@ -144,8 +144,13 @@ function machineKey(options: { path: string; guestPath: string }): string {
 }
 
 function identity(path: string): string | null {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat === undefined ? null : `${path}:${stat.ino}:${stat.size}:${stat.mtimeMs}`;
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat === undefined ? null : `${path}:${stat.ino}:${stat.size}:${stat.mtimeMs}`;
+  } catch {
+    // PATH may name folders that this user may not enter.
+    return null;
+  }
 }
 
 function readText(path: string): string {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -38,6 +38,8 @@ export interface Store {
   dir(id: SandboxId): string;
   /** Atomic: a crash leaves the old record or the new one. The first write makes the folder, record included, in one step. */
   write(record: SandboxRecord): Promise<void>;
+  /** The same at once and without waiting for the disk: it outlives this process, but perhaps not a power cut, after which nothing of a sandbox lives either. */
+  note(record: SandboxRecord): void;
   /** Throws `not_found`, and `internal` for a record that cannot be understood. */
   read(id: SandboxId): Promise<SandboxRecord>;
   /** Every sandbox of every runtime. A damaged record is reported and hides nothing else. */
@@ -89,6 +91,22 @@ export function createStore(options: { stateDir: string }): Store {
         await rm(fresh, { recursive: true, force: true });
         throw error;
       }
+    },
+    note(record) {
+      const target = dir(record.id);
+      const text = `${JSON.stringify(SandboxRecord.parse(record), null, 1)}\n`;
+      const { pid, startTicks } = ownerOf();
+      if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) {
+        const temporary = join(target, `${RECORD_NAME}.${randomName(8)}.tmp`);
+        writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });
+        renameSync(temporary, join(target, RECORD_NAME));
+        return;
+      }
+      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomName(8)}`);
+      mkdirSync(root, { recursive: true, mode: 0o700 });
+      mkdirSync(fresh, { mode: 0o700 });
+      writeFileSync(join(fresh, RECORD_NAME), text, { flag: "wx", mode: 0o600 });
+      renameSync(fresh, target);
     },
     async read(id) {
       const outcome = await readRecord(dir(id));

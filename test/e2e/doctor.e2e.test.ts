@@ -37,7 +37,7 @@ describe("doctor", () => {
   });
 
   test("without any runtime it refuses, with every fix, and never takes the host", async () => {
-    const nothing = { ...noEngine, PATH: "/nonexistent" };
+    const nothing = { ...noEngine, CAISSON_OCI_RUNTIME: "no-such-runtime" };
     const doctor = await run(["doctor"], { env: nothing });
     expect(doctor.code).toBe(1);
     const exec = await run(["exec", "--", "true"], { env: nothing });

@@ -23,7 +23,7 @@ describe("caisson exec", () => {
       "--",
       "sh",
       "-c",
-      "id; cat /etc/shadow; ls -A /root | grep .; touch /workspace/x; ls /workspace; ip link",
+      'id; cat /etc/shadow; ls -A /root | grep -E "^.(ssh|bashrc|profile)"; touch /workspace/x; ls /workspace; ip link',
     );
     expect(result.code).toBe(0);
     expect(result.text).toMatch(/uid=1000/);

@@ -103,12 +103,12 @@ describe("a sandbox that stays", () => {
       expect((await lstat(join(base(), "out", "run.sh"))).mode & 0o777).toBe(0o755);
       expect(await readlink(join(base(), "out", "link"))).toBe("run.sh");
     });
-    test("a folder that is there already is not overwritten", async () => {
-      await mkdir(join(base(), "there", "tree"), { recursive: true });
-      expect(await run(["cp", `${id}:/workspace/tree`, "there"])).toMatchObject({
-        code: 125,
-        stderr: expect.stringContaining("exists already"),
-      });
+    test("a folder goes into a folder that is there", async () => {
+      await mkdir(join(base(), "there"), { recursive: true });
+      await ok("cp", `${id}:/workspace/tree`, "there");
+      expect((await readFile(join(base(), "there", "tree", "sub", "a.bin"))).length).toBe(300_000);
+      await ok("cp", "in", `${id}:/workspace/tree`);
+      expect(await inside(id, "cat /workspace/tree/in/run.sh")).toContain("echo ran");
     });
     test("archives on standard input and output", async () => {
       const archive = execFileSync("tar", ["c", "-C", join(base(), "in"), "."]);

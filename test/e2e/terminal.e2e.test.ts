@@ -38,6 +38,7 @@ describe("a terminal", () => {
       await until("the first size", () => /is-a-tty\n30 100/.test(screen()), 30_000);
       resize(90, 25);
       await until("the second size", () => /25 90/.test(screen()), 30_000);
+      await until("the end", () => sandboxes().length === 0);
     });
   });
 

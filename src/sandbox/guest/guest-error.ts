@@ -3,7 +3,7 @@ import { decodeFields, shapes } from "./fields.ts";
 import { protocolError } from "./frame.ts";
 
 /** The guest's error codes, by number, and what they are to a caller. */
-const guestErrors: Readonly<Record<number, { name: string; code: ErrorCode; hint?: string }>> = {
+const guestErrors = {
   1: { name: "invalid", code: "invalid" },
   2: { name: "not_found", code: "not_found" },
   3: { name: "exists", code: "exists" },
@@ -20,14 +20,23 @@ const guestErrors: Readonly<Record<number, { name: string; code: ErrorCode; hint
   14: { name: "refused", code: "unavailable", hint: "Nothing listens on that port inside yet." },
   15: { name: "not_executable", code: "denied", hint: "Give the file execute permission, or run it with its interpreter." },
   16: { name: "unsafe", code: "unsafe" },
-};
+} as const satisfies Readonly<Record<number, { name: string; code: ErrorCode; hint?: string }>>;
+
+type GuestError = (typeof guestErrors)[keyof typeof guestErrors];
+export type GuestErrorName = GuestError["name"];
+const byNumber: Readonly<Record<number, { name: string; code: ErrorCode; hint?: string } | undefined>> = guestErrors;
+
+/** The number of an error on the wire, for what plays the guest's part. */
+export function guestErrorNumber(name: GuestErrorName): number {
+  return Number(Object.entries(guestErrors).find(([, error]) => error.name === name)?.[0]);
+}
 
 const MESSAGE_CHARACTERS_MAX = 1_024;
 
 /** An `ERROR` frame as an error of ours. `what` says what was tried, on what. */
 export function errorFromGuest(what: string, payload: Buffer): CaissonError {
   const { code, message, errno } = decodeFields("ERROR", shapes.ERROR, payload);
-  const known = guestErrors[code];
+  const known = byNumber[code];
   if (known === undefined) throw protocolError(`error code ${code}`);
   return new CaissonError(known.code, `${what}: ${printable(message) || known.name.replaceAll("_", " ")}`, {
     details: { guest: known.name, ...(errno === 0 ? {} : { errno }) },

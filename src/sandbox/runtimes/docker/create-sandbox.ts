@@ -24,6 +24,7 @@ import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
 
 /** From the engine's word that it runs to the guest's listening. */
 const GUEST_START_MS = 20_000;
+const ACCOUNT_FILES_MAX = 256;
 
 export interface CreateRequest {
   spec: SandboxSpec;
@@ -126,7 +127,7 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
   // Never given up in the middle: whether the engine made it would not be known.
   await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
   stopIfAborted(signal);
-  await putFilesIn(plan, signal);
+  await putFilesIn(scope, plan, signal);
   stopIfAborted(signal);
   const container = engine.docker.getContainer(containerName(record.id));
   await engine.call(`starting sandbox ${record.id}`, () => container.start());
@@ -184,13 +185,15 @@ async function seccompFor(facts: EngineFacts, folder: string): Promise<string> {
 }
 
 /** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
-async function smallFiles(plan: Plan): Promise<Buffer> {
+async function smallFiles(scope: Scope, plan: Plan): Promise<Buffer> {
   const { engine, record, workspace, details } = plan;
   const container = containerName(record.id);
   const entries = await placeholders({ engine, container, spec: record.spec, plan: workspace });
   // A snapshot has them already, with what became of them since.
   if (plan.image.workUid === null) {
-    const files = await accountFilesOf({ engine, container });
+    const files = scope.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
+    if (scope.accountFiles.size >= ACCOUNT_FILES_MAX) scope.accountFiles.clear();
+    scope.accountFiles.set(plan.image.id, files);
     const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
     // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
     entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
@@ -198,10 +201,10 @@ async function smallFiles(plan: Plan): Promise<Buffer> {
   return archiveOf([...guestFolders(), ...entries]);
 }
 
-async function putFilesIn(plan: Plan, signal: AbortSignal | undefined): Promise<void> {
+async function putFilesIn(scope: Scope, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
   const { engine, record, workspace, details } = plan;
   const target = { engine, container: containerName(record.id), signal };
-  const small = await smallFiles(plan);
+  const small = await smallFiles(scope, plan);
   await putIn({ ...target, folder: "/", archive: [small] });
   if (workspace.kind !== "staged") return;
   stopIfAborted(signal);

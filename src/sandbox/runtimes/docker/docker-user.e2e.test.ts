@@ -34,7 +34,7 @@ test.skipIf(process.getuid?.() !== 0)(
     const group = statSync(docker.engine.socketPath).gid;
     const as = [`--reuid=${USER}`, `--regid=${USER}`, `--groups=${group}`, "--inh-caps=-all"];
     const output = execFileSync("setpriv", [...as, process.execPath, "--input-type=module", "-e", script], { encoding: "utf8" });
-    const refused = "ls: can't open '/.caisson/private/socket': Permission denied";
+    const refused = expect.stringMatching(/^ls: .*Permission denied$/);
     expect(output.split("\n")).toEqual([
       ...["the user's", expect.stringMatching(/^[2-5]\d{4}$/), refused],
       // Work of a folder given read-write has its owner's ids, and still not the group by which the guest reaches its socket's folder.

@@ -69,7 +69,7 @@ async function startOne(scope: Scope, engine: Engine, findings: Finding[]): Prom
     startMs = performance.now() - began;
     if (ended.kind !== "exited" || ended.exitCode !== 0)
       findings.push({ level: "problem", text: `A command inside ended as ${JSON.stringify(ended)}.` });
-    findings.push(...(await compareNamespaces(sandbox)));
+    findings.push(...(await compareNamespaces(sandbox, await engine.facts())));
     for (const text of sandbox.info.warnings) findings.push({ level: "note", text });
   } finally {
     if (scope.defaultImage === null) await removeImage(engine, image);
@@ -77,12 +77,21 @@ async function startOne(scope: Scope, engine: Engine, findings: Finding[]): Prom
   return startMs;
 }
 
-async function compareNamespaces(sandbox: OwnedSandbox): Promise<Finding[]> {
+async function compareNamespaces(sandbox: OwnedSandbox, facts: EngineFacts): Promise<Finding[]> {
   const shared: string[] = [];
   for (const name of namespaces) {
     const outside = await readlink(`/proc/self/ns/${name}`);
     const inside = (await sandbox.stat(`/proc/self/ns/${name}`, { follow: false })).linkTarget;
     if (inside === null || inside === outside) shared.push(name);
+  }
+  if (shared.join() === "cgroup" && facts.kind === "podman" && facts.cgroupVersion === "1") {
+    return [
+      {
+        level: "note",
+        text: "Podman on cgroup v1 gives no cgroup namespace: a sandbox can read the name of its own cgroup, and change nothing there.",
+        fix: "Boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or use Docker or the oci runtime.",
+      },
+    ];
   }
   if (shared.length > 0) return [{ level: "problem", text: `A sandbox shares namespaces with the host: ${shared.join(", ")}.` }];
   return [{ level: "ok", text: `A sandbox started; it has namespaces of its own: ${namespaces.join(", ")}.` }];

@@ -32,6 +32,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     stateLabel: stateLabelOf(context.stateDir),
     defaultImage: options.defaultImage ?? null,
     cgroupParent: options.cgroupParent ?? null,
+    accountFiles: new Map(),
     ...createEngineCache(() => connectEngine(options)),
     createFork: (spec, source) => announced(createSandbox(scope, { spec, fork: source })),
   };

@@ -3,6 +3,7 @@ import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import type { RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import type { Store } from "../../store.ts";
+import type { AccountFiles } from "./accounts.ts";
 import { type Engine, engineAt } from "./engine.ts";
 import type { EngineImage } from "./image.ts";
 
@@ -22,6 +23,8 @@ export interface Scope {
   stateLabel: string;
   defaultImage: string | null;
   cgroupParent: string | null;
+  /** Account files by image id. An image never changes under its id, and asking the engine for them takes longer than starting a sandbox. */
+  accountFiles: Map<string, AccountFiles>;
   /** Makes a sandbox from another's files; a sandbox's wall asks for it. */
   createFork(spec: SandboxSpec, source: ForkSource): Promise<OwnedSandbox>;
   /** The engine for new sandboxes. Throws `unavailable`. */

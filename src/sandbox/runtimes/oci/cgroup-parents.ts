@@ -6,8 +6,10 @@ import { cgroupLayout, type Hierarchy } from "./cgroup-layout.ts";
 export interface CgroupParent {
   version: 1 | 2;
   controllers: string[];
-  /** `caisson` below it holds one folder for each sandbox. */
+  /** A folder below it holds one for each sandbox. */
   dir: string;
+  /** This process's own group, when it may write to it. */
+  own: string | null;
 }
 
 export interface CgroupParents {
@@ -39,7 +41,8 @@ export function cgroupParents(options: { layout: readonly Hierarchy[]; root: boo
     const controllers = hierarchy.controllers.filter(isUseful);
     if (hierarchy.version === 1 && controllers.length === 0) return [];
     const dir = options.root ? topOf(hierarchy, access) : delegated(hierarchy, access);
-    return dir === null ? [] : [{ version: hierarchy.version, controllers, dir }];
+    const own = hierarchy.own !== null && access.writable(join(hierarchy.own, "cgroup.procs")) ? hierarchy.own : null;
+    return dir === null ? [] : [{ version: hierarchy.version, controllers, dir, own }];
   });
   const missing = limiters.filter((name) => !parents.some((parent) => parent.controllers.includes(name)));
   return { parents, reason: missing.length === 0 ? null : reasonFor(missing, options) };

@@ -5,12 +5,11 @@ import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { type CgroupParent, limiters } from "./cgroup-parents.ts";
 
-/** A sandbox's groups in one hierarchy. `split` ones have the leaves `guest` and `work`; in the others all is in one. */
+/** A sandbox's groups in one hierarchy: a folder with the leaves `guest` and `work`. */
 export const CgroupFolder = z.object({
   version: z.union([z.literal(1), z.literal(2)]),
   controllers: z.array(z.string()),
   dir: z.string(),
-  split: z.boolean(),
 });
 export type CgroupFolder = z.infer<typeof CgroupFolder>;
 
@@ -41,21 +40,14 @@ export function cgroupFolders(parents: readonly CgroupParent[], group: string, n
     version,
     controllers,
     dir: join(dir, group, name),
-    split: controllers.some((controller) => limiters.some((limiter) => limiter === controller)),
   }));
 }
 
 /** Makes the groups. Idempotent; a failure leaves what `removeCgroups` removes. */
 export function makeCgroups(folders: readonly CgroupFolder[]): void {
-  for (const { version, controllers, dir, split } of folders) {
+  for (const { version, controllers, dir } of folders) {
     try {
-      if (version === 2 && split) enableBelow(dirname(dirname(dir)), controllers);
-      mkdirSync(dir, { recursive: true });
-      if (!split) continue;
-      if (version === 2) {
-        enableBelow(dirname(dir), controllers);
-        enableBelow(dir, controllers);
-      }
+      if (version === 2) for (const above of [dirname(dirname(dir)), dirname(dir), dir]) enableBelow(above, controllers);
       mkdirSync(join(dir, "guest"), { recursive: true });
       mkdirSync(join(dir, "work"), { recursive: true });
     } catch (cause) {
@@ -76,17 +68,17 @@ function enableBelow(dir: string, controllers: readonly string[]): void {
 
 /** Where the guest's first process joins, which work is put into, and where kills for memory are counted. */
 export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: string[]; work: string[]; memoryKills: string | null } {
-  const memory = folders.find(({ controllers, split }) => split && controllers.includes("memory"));
+  const memory = folders.find(({ controllers }) => controllers.includes("memory"));
   return {
-    join: folders.map(({ dir, split }) => join(dir, split ? "guest" : "", "cgroup.procs")),
-    work: folders.filter(({ split }) => split).map(({ dir }) => join(dir, "work", "cgroup.procs")),
+    join: folders.map(({ dir }) => join(dir, "guest", "cgroup.procs")),
+    work: folders.map(({ dir }) => join(dir, "work", "cgroup.procs")),
     memoryKills: memory === undefined ? null : join(memory.dir, "work", memory.version === 2 ? "memory.events" : "memory.oom_control"),
   };
 }
 
 /** Puts limits on the work; may be called again with others while it runs. */
 export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLimits): void {
-  for (const folder of folders.filter(({ split }) => split)) {
+  for (const folder of folders) {
     const has = (controller: string) => folder.controllers.includes(controller);
     const work = join(folder.dir, "work");
     const guest = join(folder.dir, "guest");
@@ -136,7 +128,7 @@ export function cgroupFigures(folders: readonly CgroupFolder[]): CgroupFigures {
     const text = folder === undefined ? null : read(join(folder.dir, folder.version === 2 ? v2 : v1));
     return text === null ? null : Number(text);
   };
-  const cpu2 = folders.find(({ version, split }) => version === 2 && split);
+  const cpu2 = folders.find(({ version, controllers }) => version === 2 && controllers.includes("cpu"));
   const usage = cpu2 === undefined ? null : field(read(join(cpu2.dir, "cpu.stat")), "usage_usec");
   const nanoseconds = cpu2 === undefined ? number("cpuacct", "cpuacct.usage", "") : null;
   const killsPath = cgroupEntrances(folders).memoryKills;
@@ -152,8 +144,8 @@ export function cgroupFigures(folders: readonly CgroupFolder[]): CgroupFigures {
 export function processesIn(folders: readonly CgroupFolder[]): number[] | null {
   if (folders.length === 0) return null;
   const pids = new Set<number>();
-  for (const { dir, split } of folders) {
-    for (const leaf of split ? ["guest", "work"] : [""]) {
+  for (const { dir } of folders) {
+    for (const leaf of ["guest", "work"]) {
       for (const line of (read(join(dir, leaf, "cgroup.procs")) ?? "").split("\n")) if (line !== "") pids.add(Number(line));
     }
   }
@@ -164,19 +156,20 @@ export function canFreeze(folders: readonly { version: 1 | 2; controllers: reado
   return folders.some(({ version, controllers }) => version === 2 || controllers.includes("freezer"));
 }
 
-/** Stops or goes on with every process, and waits until it is so. */
-export async function freezeCgroups(folders: readonly CgroupFolder[], state: "frozen" | "thawed"): Promise<void> {
+/** Stops or goes on with every process of the work, and waits until it is so. The guest stays awake, so that anyone can connect and resume. */
+export async function freezeWork(folders: readonly CgroupFolder[], state: "frozen" | "thawed"): Promise<void> {
   const v1 = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
   const v2 = folders.find(({ version }) => version === 2);
   const folder = v1 ?? v2;
   if (folder === undefined) throw new CaissonError("unsupported", "there is no control group that can freeze processes");
   const frozen = state === "frozen";
-  if (folder.version === 1) writeFileSync(join(folder.dir, "freezer.state"), frozen ? "FROZEN" : "THAWED");
-  else writeFileSync(join(folder.dir, "cgroup.freeze"), frozen ? "1" : "0");
-  await until(`the processes of ${folder.dir} are ${state}`, () =>
+  const work = join(folder.dir, "work");
+  if (folder.version === 1) writeFileSync(join(work, "freezer.state"), frozen ? "FROZEN" : "THAWED");
+  else writeFileSync(join(work, "cgroup.freeze"), frozen ? "1" : "0");
+  await until(`the processes of ${work} are ${state}`, () =>
     folder.version === 1
-      ? read(join(folder.dir, "freezer.state"))?.trim() === (frozen ? "FROZEN" : "THAWED")
-      : field(read(join(folder.dir, "cgroup.events")), "frozen") === (frozen ? 1 : 0),
+      ? read(join(work, "freezer.state"))?.trim() === (frozen ? "FROZEN" : "THAWED")
+      : field(read(join(work, "cgroup.events")), "frozen") === (frozen ? 1 : 0),
   );
 }
 
@@ -194,7 +187,7 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
     if (pids.length === 0) return true;
     // Frozen ones cannot die, and without cgroup.kill new ones may come while the list is read: freeze, kill, thaw, look again.
     if (killFile === undefined) for (const pid of pids) killQuietly(pid);
-    if (freezer !== undefined) putIfThere(join(freezer.dir, "freezer.state"), "THAWED");
+    if (freezer !== undefined) putIfThere(join(freezer.dir, "work", "freezer.state"), "THAWED");
     return false;
   });
 }

@@ -16,7 +16,7 @@ const DEATH_TIMEOUT_MS = 20_000;
  * what there was to do. Idempotent.
  */
 export async function endSandbox(house: House, record: SandboxRecord, details: OciDetails): Promise<void> {
-  await house.store.write({ ...record, state: "completing", owner: house.store.ownerOf(), details });
+  house.store.note({ ...record, state: "completing", owner: house.store.ownerOf(), details });
   await killGuest(details);
   await emptyCgroups(details.cgroups);
   await guestGone(details);

@@ -125,7 +125,9 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
     limitCgroups(details.cgroups, limits);
     const owner = spec.keep ? null : house.store.ownerOf();
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
-    await Promise.all([house.store.write(record), attach(house, { ...member, record, details })]);
+    if (spec.keep) await house.store.write(record);
+    else house.store.note(record);
+    await attach(house, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
     await end(house, member);

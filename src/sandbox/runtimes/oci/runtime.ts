@@ -8,7 +8,6 @@ import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
-import { freezeCgroups } from "./cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { createHouse, type OciOptions } from "./house.ts";
 import { createPool } from "./pool.ts";
@@ -42,6 +41,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
+    refuseNetwork(spec);
     const { record, details, connection } = await pool.take({ spec, ...asked });
     emitCreated(context, record);
     return wrap(record, details, connection);
@@ -66,15 +66,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
-      const connect = () => connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
-      if (record.state === "running") return wrap(record, details, await connect());
-      // A frozen guest answers nothing, so it is woken for as long as the greeting takes.
-      await freezeCgroups(details.cgroups, "thawed");
-      try {
-        return wrap(record, details, await connect());
-      } finally {
-        await freezeCgroups(details.cgroups, "frozen");
-      }
+      const connection = await connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
+      return wrap(record, details, connection);
     },
     async list() {
       const { records } = await house.store.list();
@@ -96,6 +89,15 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),
   };
+}
+
+/** Callers without types may ask for what the contract does not have yet. */
+function refuseNetwork(spec: SandboxSpec): void {
+  const mode: string = spec.network.mode;
+  if (mode !== "none")
+    throw new CaissonError("unsupported", `the network policy ${JSON.stringify(mode)} cannot be enforced`, {
+      hint: "Sandboxes have no network.",
+    });
 }
 
 async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promise<SandboxRecord> {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { canFreeze, freezeCgroups } from "./cgroup.ts";
+import { canFreeze, freezeWork } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
 import { removeFiles } from "./remove-files.ts";
@@ -33,12 +33,12 @@ export async function takeSnapshot(house: House, request: SnapshotRequest): Prom
   const draft = await makeSnapshotDraft(house, id);
   const freezes = canFreeze(details.cgroups) && !paused;
   try {
-    if (freezes) await freezeCgroups(details.cgroups, "frozen");
+    if (freezes) await freezeWork(details.cgroups, "frozen");
     const copies = layerCopies(record, details);
     try {
       for (const { from, to } of copies) await copyTree(house, join(house.store.dir(record.id), from), join(draft, to));
     } finally {
-      if (freezes) await freezeCgroups(details.cgroups, "thawed");
+      if (freezes) await freezeWork(details.cgroups, "thawed");
     }
     const bytes = await measure(
       house,

@@ -8,6 +8,7 @@ import type { SandboxRecord } from "../../store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
 import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
+import { quickenMigration } from "./cgroup-migration.ts";
 import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
 import { endSandbox } from "./end-sandbox.ts";
@@ -72,12 +73,15 @@ export async function startSandbox(house: House, options: StartOptions): Promise
     owner: store.ownerOf(),
     details,
   };
-  await store.write(record);
+  const migration = quickenMigration(house.cgroups().parents);
+  store.note(record);
   try {
     return await bringUp(house, { record, details, options });
   } catch (error) {
     await endSandbox(house, record, details);
     throw error;
+  } finally {
+    migration.stop();
   }
 }
 
@@ -95,7 +99,9 @@ async function bringUp(house: House, start: { record: SandboxRecord; details: Oc
       if (binary !== first) house.prefer(binary);
       const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
       try {
-        await house.store.write(running);
+        // What is to outlive this process must outlive a power cut as well, as far as its record goes.
+        if (record.spec.keep) await house.store.write(running);
+        else house.store.note(running);
       } catch (error) {
         connection.close();
         throw error;

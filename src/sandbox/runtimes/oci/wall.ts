@@ -3,7 +3,7 @@ import type { SandboxStats } from "../../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import type { SandboxRecord } from "../../store.ts";
 import type { Wall } from "../../wall.ts";
-import { canFreeze, cgroupFigures, freezeCgroups } from "./cgroup.ts";
+import { canFreeze, cgroupFigures, freezeWork } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import type { House } from "./house.ts";
@@ -25,7 +25,7 @@ export function createWall(options: WallOptions): Wall {
   const freezes = canFreeze(details.cgroups);
   const setState = async (state: "running" | "paused") => {
     if (record.state === state) return;
-    await freezeCgroups(details.cgroups, state === "paused" ? "frozen" : "thawed");
+    await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
     record = { ...record, state };
     await house.store.write(record);
   };

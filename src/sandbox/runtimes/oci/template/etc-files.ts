@@ -23,7 +23,7 @@ const fixedCopies: readonly EtcCopy[] = [
   { path: "/etc/ld.so.conf", why: "programs find their libraries" },
   { path: "/etc/ld.so.conf.d", why: "programs find their libraries" },
   { path: "/etc/alternatives", why: "names such as java and editor lead to programs through it" },
-  { path: "/etc/ssl/certs", why: "certificates of public authorities" },
+  { path: "/etc/ssl/certs", why: "certificates of public authorities", except: /\.key$/ },
   { path: "/etc/ssl/openssl.cnf", why: "openssl's defaults" },
   { path: "/etc/pki/tls/certs", why: "certificates of public authorities", except: /\.key$|^localhost/ },
   { path: "/etc/pki/tls/openssl.cnf", why: "openssl's defaults" },

@@ -1,6 +1,7 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, sandboxUser } from "./etc-files.ts";
+import { lookUp } from "./look-up.ts";
 import { type Toolchain, toolchainAt } from "./toolchains.ts";
 
 /** Entries of PATH beyond this many are not looked at. */
@@ -93,8 +94,17 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
   };
 }
 
-/** npm's global settings, with its tokens, lie below /usr. */
-const hiddenBelowUsr = ["/usr/etc", "/usr/local/etc", "/usr/lib/node_modules/npm/npmrc", "/usr/local/lib/node_modules/npm/npmrc"];
+/**
+ * Settings for the whole machine that lie below /usr, npm's with its tokens among them. Some distributions keep their own defaults in /usr/etc, so
+ * there only the files that may hold a secret are covered.
+ */
+const hiddenBelowUsr = [
+  "/usr/etc/gitconfig",
+  "/usr/etc/npmrc",
+  "/usr/local/etc",
+  "/usr/lib/node_modules/npm/npmrc",
+  "/usr/local/lib/node_modules/npm/npmrc",
+];
 
 const fixedLinks = [
   { path: "/etc/mtab", target: "/proc/self/mounts" },
@@ -141,7 +151,7 @@ function pickToolchains(
       continue;
     }
     for (const path of outcome.mounts) {
-      const kind = lstatSync(path).isDirectory() ? "folder" : "file";
+      const kind = lookUp(path)?.isDirectory() === true ? "folder" : "file";
       picked.binds.push({ source: path, target: path, kind, why: `${outcome.name}, which is on PATH` });
     }
     picked.files.push(...(outcome.files ?? []).map((file) => ({ ...file, mode: 0o644 })));
@@ -177,17 +187,18 @@ function admit(
 function optFolder(folder: string): Toolchain | null {
   const own = /^\/opt\/[^/]+/.exec(folder)?.[0];
   if (own === undefined) return null;
-  const stat = lstatSync(own);
-  if (stat.uid !== 0) return null;
+  if (lookUp(own)?.uid !== 0) return null;
   return { name: own, mounts: [own], path: [folder], hidden: [join(own, "etc"), join(own, "lib/node_modules/npm/npmrc")] };
 }
 
 function mountProblem(path: string, reserved: readonly string[]): string | null {
   const taken = reserved.find((folder) => isWithin(path, folder));
   if (taken !== undefined) return `lies in ${taken}, which sandboxes have for themselves`;
-  if (realpathSync(path) !== path) return `${path} is reached through a link`;
+  const stat = lookUp(path);
+  if (stat === undefined) return `${path} may not be entered`;
+  if (realPath(path) !== path) return `${path} is reached through a link`;
   // Whoever can write there could hand programs to every sandbox.
-  if ((lstatSync(path).mode & 0o002) !== 0) return `${path} can be written by everybody`;
+  if ((stat.mode & 0o002) !== 0) return `${path} can be written by everybody`;
   if (/[\n\0:,\\]/.test(path)) return `${path} has characters that cannot be mounted`;
   return null;
 }
@@ -199,9 +210,13 @@ function usableHome(home: string, reserved: readonly string[]): string | null {
 }
 
 function realFolder(path: string): string | null {
+  const real = realPath(path);
+  return real !== null && lookUp(real)?.isDirectory() === true ? real : null;
+}
+
+function realPath(path: string): string | null {
   try {
-    const real = realpathSync(path);
-    return lstatSync(real).isDirectory() ? real : null;
+    return realpathSync(path);
   } catch {
     return null;
   }
@@ -212,7 +227,7 @@ function isWithin(path: string, folder: string): boolean {
 }
 
 function exists(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  return lookUp(path) !== undefined;
 }
 
 function withoutNested(binds: TemplateBind[]): TemplateBind[] {

@@ -1,6 +1,7 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { type GeneratedFile, sandboxHostname, sandboxUser } from "./etc-files.ts";
 import type { TemplateFolder } from "./host-template.ts";
+import { lookUp } from "./look-up.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
 const ACCOUNTS_BYTES_MAX = 1024 * 1024;
@@ -67,5 +68,5 @@ function read(root: string, path: string): string {
 
 function runnable(root: string, path: string): boolean {
   const found = resolveInRoot(root, path.split("/"));
-  return found !== null && (lstatSync(root + found, { throwIfNoEntry: false })?.isFile() ?? false);
+  return found !== null && (lookUp(root + found)?.isFile() ?? false);
 }

@@ -28,9 +28,12 @@ export function writeLayout(folder: string, images: readonly FixtureImage[]): st
     const packed = tars.map((tar) =>
       image.compression === "none" ? tar : image.compression === "zstd" ? zstdCompressSync(tar) : gzipSync(tar),
     );
-    const config = put(Buffer.from(JSON.stringify(documentOf(image, tars))));
-    const layers = packed.map((data) => ({ mediaType: "application/vnd.oci.image.layer.v1.tar", ...put(data) }));
-    const manifest = put(Buffer.from(JSON.stringify({ schemaVersion: 2, config, layers })));
+    const suffix = image.compression === "none" ? "" : `+${image.compression ?? "gzip"}`;
+    const config = { mediaType: "application/vnd.oci.image.config.v1+json", ...put(Buffer.from(JSON.stringify(documentOf(image, tars)))) };
+    const layers = packed.map((data) => ({ mediaType: `application/vnd.oci.image.layer.v1.tar${suffix}`, ...put(data) }));
+    const manifest = put(
+      Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: "application/vnd.oci.image.manifest.v1+json", config, layers })),
+    );
     const annotations = image.tag === undefined ? {} : { annotations: { "org.opencontainers.image.ref.name": image.tag } };
     return { mediaType: "application/vnd.oci.image.manifest.v1+json", ...manifest, ...annotations };
   });

@@ -1,7 +1,8 @@
-import { closeSync, lstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CaissonError } from "../../../../contract/error.ts";
 import { notAnImage } from "./image-store.ts";
+import { lookUp } from "./look-up.ts";
 import { isRegistryReference } from "./registry.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
@@ -41,15 +42,26 @@ function registry(name: string, reference: string): ImageSource {
 
 function sourceOnDisk(path: string, tag: string | null): ImageSource | null {
   const absolute = resolve(path);
-  const stat = statSync(absolute, { throwIfNoEntry: false });
+  const stat = statOf(absolute);
   if (stat === undefined) return null;
   if (stat.isFile()) return { kind: "archive", path: absolute, tag };
   if (!stat.isDirectory()) throw notAnImage(path);
-  const has = (name: string) => lstatSync(join(absolute, name), { throwIfNoEntry: false }) !== undefined;
+  const has = (name: string) => lookUp(join(absolute, name)) !== undefined;
   if (has("oci-layout") || (has("manifest.json") && !has("usr"))) return { kind: "layout", folder: absolute, tag };
   if (tag !== null) return null;
   if (!["bin", "usr", "lib", "etc"].some(has)) throw notAnImage(path);
   return { kind: "rootfs", folder: absolute };
+}
+
+/** Throws `denied` for a path that may not be looked at. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code;
+    if (code === "EACCES") throw new CaissonError("denied", `The image ${path} may not be read.`, { cause });
+    return undefined;
+  }
 }
 
 const machines: Record<string, { number: number; name: string }> = {
@@ -74,7 +86,7 @@ export function checkRootProcessor(root: string, arch: string): void {
 }
 
 function machineOf(path: string): number | null {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return null;
+  if (lookUp(path)?.isFile() !== true) return null;
   const header = Buffer.alloc(20);
   try {
     const fd = openSync(path, "r");

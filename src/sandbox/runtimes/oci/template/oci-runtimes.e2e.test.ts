@@ -172,7 +172,7 @@ describe.each(["runc", "crun"])("%s", (runtime) => {
     const { stdout } = run(runtime, [
       "sh",
       "-c",
-      "id -un; find /root /home -maxdepth 1; ls /usr/etc /usr/local/etc; cat /etc/shadow; cat /proc/kcore | wc -c",
+      "id -un; find /root /home -maxdepth 1; ls /usr/local/etc; cat /usr/etc/npmrc /etc/shadow; cat /proc/kcore | wc -c",
     ]);
     const names = stdout.split("\n");
     expect(names[0]).toBe("user");
@@ -181,6 +181,7 @@ describe.each(["runc", "crun"])("%s", (runtime) => {
       names.filter((line) => line.startsWith("/") && !line.endsWith(":") && !allowed.includes(line) && !line.startsWith("/root/.")),
     ).toEqual([]);
     expect(stdout).not.toContain("npmrc");
+    expect(stdout).not.toContain("registry");
     expect(stdout).not.toContain("root:");
   });
 });

@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 
 const LINKS_MAX = 40;
 
@@ -18,7 +18,8 @@ export function resolveInRoot(root: string, parts: readonly string[], options: {
     }
     const path = `${done.length === 0 ? "" : `/${done.join("/")}`}/${part}`;
     const place = Buffer.concat([Buffer.from(root), Buffer.from(path, "latin1")]);
-    const stat = lstatSync(place, { throwIfNoEntry: false });
+    const stat = statOf(place);
+    if (stat === null) return null;
     if (stat?.isSymbolicLink() === true) {
       links += 1;
       if (links > LINKS_MAX) return null;
@@ -36,4 +37,13 @@ export function resolveInRoot(root: string, parts: readonly string[], options: {
     done.push(part);
   }
   return done.length === 0 ? "" : `/${done.join("/")}`;
+}
+
+function statOf(place: Buffer): Stats | undefined | null {
+  try {
+    return lstatSync(place, { throwIfNoEntry: false });
+  } catch {
+    // It lies in a folder that may not be entered, or its name is too long.
+    return null;
+  }
 }

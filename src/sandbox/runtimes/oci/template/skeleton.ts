@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
+import { type Dirent, readdirSync, type Stats } from "node:fs";
 import { chmod, lchown, mkdir, open, readlink, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CaissonError } from "../../../../contract/error.ts";
 import type { EtcCopy } from "./etc-files.ts";
 import type { HostTemplate } from "./host-template.ts";
+import { lookUp } from "./look-up.ts";
 import { createTemplateCache } from "./template-cache.ts";
 
 const COPY_ENTRIES_MAX = 5_000;
@@ -98,7 +99,7 @@ function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => 
   const step = (path: string, name: string, depth: number) => {
     entries += 1;
     if (entries > COPY_ENTRIES_MAX || depth > COPY_DEPTH_MAX || copy.except?.test(name) === true) return;
-    const stat = lstatSync(path, { throwIfNoEntry: false });
+    const stat = lookUp(path);
     if (stat?.isSymbolicLink()) visit(path, "link", stat);
     else if (stat?.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= COPY_FILE_BYTES_MAX) visit(path, "file", stat);
     else if (stat?.isDirectory() && (stat.mode & 0o005) === 0o005) {

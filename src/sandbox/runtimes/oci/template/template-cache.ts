@@ -30,10 +30,14 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   const folder = join(options.stateDir, "templates");
   const store = createStore({ stateDir: options.stateDir });
   const discard = async (path: string) => {
-    await rm(path, { recursive: true, force: true }).catch(async (cause: NodeJS.ErrnoException) => {
-      if (options.remove === undefined || (cause.code !== "EACCES" && cause.code !== "EPERM")) throw cause;
-      await options.remove(path);
-    });
+    const failure = await rm(path, { recursive: true, force: true }).then(
+      () => null,
+      (cause: NodeJS.ErrnoException) => cause,
+    );
+    // The process that unpacked for a caller that was killed may write for another moment.
+    if (failure?.code === "ENOTEMPTY") await rm(path, { recursive: true, force: true, maxRetries: 8, retryDelay: 100 });
+    else if ((failure?.code === "EACCES" || failure?.code === "EPERM") && options.remove !== undefined) await options.remove(path);
+    else if (failure !== null) throw failure;
   };
   const makerLives = (name: string) => {
     const [, pid, ticks] = DRAFT.exec(name) ?? [];

@@ -1,5 +1,6 @@
-import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
+import { lookUp } from "./look-up.ts";
 
 /** More versions or tools than this in one toolchain folder are left out. */
 const TOOLS_MAX = 32;
@@ -253,10 +254,10 @@ function resolveWithin(path: string, folder: string): string | undefined {
 }
 
 function isFolder(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return lookUp(path)?.isDirectory() ?? false;
 }
 function isFile(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  return lookUp(path)?.isFile() ?? false;
 }
 
 function isElf(path: string): boolean {
@@ -265,7 +266,7 @@ function isElf(path: string): boolean {
 
 /** The text of a small regular file, or nothing. */
 function readSmall(path: string): string {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
+  const stat = lookUp(path);
   if (stat === undefined || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
   try {
     return readFileSync(path, "utf8");

@@ -1,0 +1,148 @@
+import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { SandboxEvent } from "./contract/event.ts";
+import type { SandboxId } from "./contract/ids.ts";
+import type { SandboxInfo, SandboxSpecInput } from "./contract/sandbox.ts";
+import { createResolver } from "./sandbox/resolver.ts";
+import type { Runtime } from "./sandbox/runtime.ts";
+import { createRuntimeSet } from "./sandbox/runtime-set.ts";
+import type { OwnedSandbox } from "./sandbox/sandbox.ts";
+import { parseSpec } from "./sandbox/spec.ts";
+import { createStore } from "./sandbox/store.ts";
+
+/** The library: `createSandbox` for most, `createCaisson` for programs that hold many, runtimes for those who compose. */
+
+export { CaissonError, type ErrorCode } from "./contract/error.ts";
+export type { SandboxEvent } from "./contract/event.ts";
+export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
+export type { Ended } from "./contract/outcome.ts";
+export type { Capabilities, Limits, SandboxInfo, SandboxSpec, SandboxSpecInput, SandboxState, SandboxStats } from "./contract/sandbox.ts";
+export { type Copied, copyIn, copyOut } from "./sandbox/copy.ts";
+export { type RunOptions, type RunResult, run } from "./sandbox/run.ts";
+export type { Finding, Probe, Runtime, RuntimeContext, SnapshotInfo } from "./sandbox/runtime.ts";
+export { createDockerRuntime } from "./sandbox/runtimes/docker/runtime.ts";
+export { createFakeRuntime } from "./sandbox/runtimes/fake/runtime.ts";
+export { createHostRuntime } from "./sandbox/runtimes/host/runtime.ts";
+export { createOciRuntime } from "./sandbox/runtimes/oci/runtime.ts";
+export {
+  type Bytes,
+  type FileInfo,
+  type OutputChunk,
+  type OwnedSandbox,
+  type Process,
+  type ProcessInfo,
+  restricted,
+  type Sandbox,
+  type SpawnOptions,
+  type Watch,
+  type WatchEvent,
+} from "./sandbox/sandbox.ts";
+export { stageIn, stageOut } from "./sandbox/stage.ts";
+export { readText, writeText } from "./sandbox/text.ts";
+
+export interface CaissonOptions {
+  /** Where sandboxes, snapshots and sockets live; default `defaultStateDir()`. */
+  stateDir?: string;
+  onEvent?: (event: SandboxEvent) => void;
+}
+
+export interface CreateOptions extends CaissonOptions {
+  /** `auto` (the default) takes the strongest runtime that works here and never the host; or a name; or a runtime of your own. */
+  runtime?: string | Runtime;
+  signal?: AbortSignal;
+}
+
+/** Sandboxes of one state folder, over every runtime of this machine. */
+export interface Caisson extends AsyncDisposable {
+  runtime(name?: string): Promise<Runtime>;
+  create(spec?: SandboxSpecInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
+  /** Re-attaches to a sandbox that lives, made by this process or another. Throws `not_found`, `lost`. */
+  open(id: SandboxId): Promise<OwnedSandbox>;
+  list(): Promise<SandboxInfo[]>;
+}
+
+/**
+ * One sandbox, ready for commands, gone at the end of the block:
+ *
+ *     await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
+ *     const { stdout } = await run(sandbox, { argv: ["make", "test"] });
+ *
+ * Throws `invalid` for a spec that is none, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate.
+ */
+export async function createSandbox(spec: SandboxSpecInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
+  const { runtime, signal, ...where } = options;
+  return caissonFor(where).create(spec, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
+}
+
+export function createCaisson(options: CaissonOptions = {}): Caisson {
+  const stateDir = options.stateDir ?? defaultStateDir();
+  const guestPath = join(import.meta.dirname, "../guest/build/caisson-guest");
+  const home = process.env.HOME ?? homedir();
+  const path = process.env.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const runtimes = createRuntimeSet({
+    context: { stateDir, guestPath, ...(options.onEvent && { onEvent: options.onEvent }) },
+    factories: {
+      oci: async (context) => (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, { home, path }),
+      docker: async (context) => {
+        const { DOCKER_HOST: host, XDG_RUNTIME_DIR: runtimeDir } = process.env;
+        const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
+        return createDockerRuntime(context, { ...(host && { host }), ...(runtimeDir && { runtimeDir }) });
+      },
+      host: async (context) => (await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context),
+    },
+  });
+  const resolver = createResolver({ runtimes, stateDir, guestPath, path });
+  const store = createStore({ stateDir });
+  const swept = new Set<Runtime>();
+
+  /** What creators that died have left is removed beside the first work, once. */
+  const sweepOnce = (runtime: Runtime) => {
+    if (swept.has(runtime)) return;
+    swept.add(runtime);
+    runtime.sweep().catch(() => {});
+  };
+  const runtimeOf = async (name = "auto") => {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    return resolver.resolve(name);
+  };
+  return {
+    runtime: runtimeOf,
+    async create(spec = {}, { runtime, signal } = {}) {
+      const parsed = parseSpec(spec);
+      const chosen = typeof runtime === "object" ? runtime : await runtimeOf(runtime);
+      const sandbox = await chosen.create(parsed, signal && { signal });
+      sweepOnce(chosen);
+      return sandbox;
+    },
+    async open(id) {
+      const { runtime } = await store.read(id);
+      return (await runtimeOf(runtime)).open(id);
+    },
+    async list() {
+      const names = new Set((await store.list()).records.map(({ runtime }) => runtime));
+      const lists = [...names].map(async (name) => (await runtimeOf(name)).list());
+      return (await Promise.all(lists)).flat();
+    },
+    [Symbol.asyncDispose]: () => runtimes[Symbol.asyncDispose](),
+  };
+}
+
+/** `$CAISSON_HOME`, or `caisson` in the user's state folder. This file and main.ts alone read the environment. */
+export function defaultStateDir(): string {
+  const { CAISSON_HOME, XDG_STATE_HOME, HOME } = process.env;
+  return CAISSON_HOME ?? join(XDG_STATE_HOME ?? join(HOME ?? homedir(), ".local", "state"), "caisson");
+}
+
+/** The composition is shared by the calls of one process, so that its runtimes are made once. An observer gets one of its own. */
+const shared = new Map<string, Caisson>();
+function caissonFor(options: CaissonOptions): Caisson {
+  if (options.onEvent !== undefined) return createCaisson(options);
+  const stateDir = options.stateDir ?? defaultStateDir();
+  let caisson = shared.get(stateDir);
+  if (caisson === undefined) {
+    caisson = createCaisson({ stateDir });
+    shared.set(stateDir, caisson);
+  }
+  return caisson;
+}
