@@ -119,7 +119,8 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
   const controller = new AbortController();
   const fire = () => controller.abort();
   const stopListening = journal.onForeign((event: RunEvent) => {
-    if (event.type === "run.stop_requested" || (event.type === "message.received" && event.data.mode === "interrupt")) fire();
+    if (event.type === "run.stop_requested" || event.type === "run.paused") fire();
+    if (event.type === "message.received" && event.data.mode === "interrupt") fire();
   });
   options.signal.addEventListener("abort", fire);
   const { state } = journal;

@@ -1,4 +1,5 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { runCommands } from "./run-command-specs.ts";
 
 const runtimeOption: OptionSpec = {
   name: "runtime",
@@ -47,6 +48,7 @@ const processOptions: readonly OptionSpec[] = [
 const sandboxArgument: ArgumentSpec = { name: "ID", summary: "a sandbox's id, see `caisson sandbox ls`" };
 
 export const commands: readonly CommandSpec[] = [
+  ...runCommands,
   {
     path: ["exec"],
     summary: "Run a command in a sandbox",

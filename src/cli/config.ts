@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { PriceTable } from "../agent/model/prices.ts";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName } from "../contract/ids.ts";
 import { LimitsRequest } from "../contract/sandbox.ts";
@@ -15,6 +16,19 @@ export const Config = z.strictObject({
   /** The engine's image that stands in for the machine's own toolchain with the docker runtime. */
   dockerImage: z.string().min(1).optional(),
   limits: LimitsRequest.default({}),
+  models: z
+    .strictObject({
+      /** Used when neither an option nor the environment names one. */
+      default: z.string().min(1).optional(),
+      /** Of a server that speaks OpenAI's protocol, for `compatible/…`. */
+      baseUrl: z.url().optional(),
+      prices: PriceTable.default({}),
+    })
+    .prefault({}),
+  /** More places to look for agents, after the current folder's own. */
+  agentFolders: z.array(z.string().min(1)).max(50).default([]),
+  /** Of commits that `caisson branch` makes. */
+  author: z.strictObject({ name: z.string().min(1), email: z.string().min(1) }).default({ name: "Caisson", email: "caisson@localhost" }),
 });
 export type Config = z.infer<typeof Config>;
 
@@ -26,6 +40,8 @@ export const configVariables = {
   image: "CAISSON_IMAGE",
   dockerImage: "CAISSON_DOCKER_IMAGE",
 } as const satisfies Partial<Record<keyof Config, string>>;
+
+export const modelVariable = "CAISSON_MODEL";
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
@@ -42,6 +58,8 @@ export async function loadConfig(options: {
     const value = options.variable(name);
     if (value !== undefined && value !== "") raw[setting] = value;
   }
+  const model = options.variable(modelVariable);
+  if (model !== undefined && model !== "") raw.models = { ...(raw.models as object | undefined), default: model };
   const parsed = Config.safeParse(raw);
   if (parsed.success) return { config: parsed.data, file: read?.file ?? null };
   throw new CaissonError("invalid", `the configuration is not valid: ${z.prettifyError(parsed.error).replaceAll("\n", " ")}`, {

@@ -23,6 +23,8 @@ export interface CliContext {
   readonly interruption: Interruption;
   /** A variable of the user's environment, for `--env NAME`. */
   variable(name: string): string | undefined;
+  /** Starts this program again with these arguments, in the background and independent of us. */
+  startDetached(args: readonly string[]): Promise<void>;
   readonly runtimes: RuntimeSet;
   readonly resolver: Resolver;
   /** Told of every event of every sandbox that this process holds. */

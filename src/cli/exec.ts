@@ -1,11 +1,11 @@
 import { CaissonError, type ErrorCode } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
+import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
-import { showBytes, showDuration } from "../lib/quantity.ts";
 import { startSession } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";

@@ -68,6 +68,9 @@ export interface Runs {
     run: string,
     answer: { question?: string; answer: "allow" | "always" | "deny"; text?: string; budgets?: Budgets; by: string },
   ): Promise<void>;
+  /** Interrupts what it is doing and holds it until `goOn`. */
+  pause(run: string, options: { text: string }): Promise<void>;
+  goOn(run: string, options: { by: string }): Promise<void>;
   stop(run: string, options: { by: string }): Promise<void>;
 }
 
@@ -136,6 +139,8 @@ export function createRuns(options: RunsOptions): Runs {
       const { question: _, ...rest } = answer;
       await foreign(run, { type: "permission.answered", data: { question: question.question, ...rest } });
     },
+    pause: (run, { text }) => foreign(run, { type: "run.paused", data: { why: "user", text } }),
+    goOn: (run, { by }) => foreign(run, { type: "run.continued", data: { by } }),
     async stop(run, { by }) {
       await foreign(run, { type: "run.stop_requested", data: { by } });
       // Nobody drives it: then nobody else will end it.

@@ -1,0 +1,56 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { defineAgent } from "../agent/file/define-agent.ts";
+import { findAgent, findAgents } from "../agent/file/find-agents.ts";
+import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { agentPlaces } from "./station.ts";
+import { table } from "./table.ts";
+
+export async function ls(context: CliContext, given: Given): Promise<number> {
+  const agents = await findAgents(agentPlaces(context));
+  if (given.switched("json")) {
+    const rows = agents.map(({ name, path, file }) =>
+      file instanceof CaissonError ? { name, path, error: file.toJSON() } : { name, path, description: file.frontmatter.description ?? "" },
+    );
+    await context.stdout.write(`${JSON.stringify(rows)}\n`);
+    return 0;
+  }
+  const rows = agents.map(({ name, path, file }) => [
+    name,
+    file instanceof CaissonError ? "broken, see caisson agent validate" : (file.frontmatter.description ?? ""),
+    path,
+  ]);
+  await context.stdout.write(table([["AGENT", "DESCRIPTION", "FILE"], ...rows]));
+  return 0;
+}
+
+export async function show(context: CliContext, given: Given): Promise<number> {
+  const definition = await defineAgent(await findAgent(given.words[0] ?? "coder", agentPlaces(context)));
+  await context.stdout.write(given.switched("json") ? `${JSON.stringify(definition)}\n` : `${JSON.stringify(definition, null, 2)}\n`);
+  return 0;
+}
+
+/** Every complaint about every file, with its line; exit 1 when there is one. */
+export async function validate(context: CliContext, given: Given): Promise<number> {
+  const results: { path: string; error: CaissonError | null }[] = [];
+  for (const word of given.words) {
+    const path = resolve(context.cwd, word);
+    try {
+      const source = await readFile(path, "utf8").catch((error: unknown) => {
+        throw new CaissonError("not_found", `${word} cannot be read.`, { cause: error });
+      });
+      await defineAgent(parseAgentFile(word, source));
+      results.push({ path: word, error: null });
+    } catch (error) {
+      if (!(error instanceof CaissonError)) throw error;
+      results.push({ path: word, error });
+    }
+  }
+  if (given.switched("json"))
+    await context.stdout.write(`${JSON.stringify(results.map(({ path, error }) => ({ path, error: error?.toJSON() ?? null })))}\n`);
+  else for (const { path, error } of results) await context.stdout.write(error === null ? `${path}: good\n` : `${error.message}\n`);
+  return results.some(({ error }) => error !== null) ? 1 : 0;
+}

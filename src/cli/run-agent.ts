@@ -1,0 +1,253 @@
+import { resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { defineAgent } from "../agent/file/define-agent.ts";
+import { findAgent } from "../agent/file/find-agents.ts";
+import { newId } from "../agent/run-tools.ts";
+import { AgentDefinition } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { FinishReason } from "../contract/run.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import type { Session, WorkspaceSource } from "../contract/session.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "../lib/quantity.ts";
+import { checkFolder } from "../workspace/sessions.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { followRun } from "./follow-run.ts";
+import { printOutcome } from "./run-outcome.ts";
+import { type LocalStation, openStation } from "./station.ts";
+
+/** Exit codes of `run` by how it ended; 125 is the platform's failure. */
+export const exitCodes: Record<FinishReason, number> = {
+  done: 0,
+  error: 1,
+  stuck: 1,
+  max_steps: 1,
+  budget: 1,
+  timeout: 124,
+  cancelled: 130,
+};
+
+export async function run(context: CliContext, given: Given): Promise<number> {
+  const record = given.text("record");
+  const replay = given.text("replay");
+  await using station = openStation(context, {
+    ...(record ? { record: resolve(context.cwd, record) } : {}),
+    ...(replay ? { replay: resolve(context.cwd, replay) } : {}),
+  });
+  const id = await createRun(context, station, given);
+  if (given.switched("detach")) {
+    await context.startDetached(["resume", id]);
+    await context.stdout.write(given.switched("json") ? `${JSON.stringify({ run: id })}\n` : `${id}\n`);
+    return 0;
+  }
+  return await driveAndShow(context, station, id, { json: given.switched("json") });
+}
+
+async function createRun(context: CliContext, station: LocalStation, given: Given): Promise<string> {
+  const [first = "", second] = given.words;
+  const agentName = second === undefined ? "coder" : first;
+  const task = (second === undefined ? first : given.words.slice(1).join(" ")).trim();
+  if (task === "")
+    throw new CaissonError("invalid", "There is no task.", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
+  const definition = withFlags(await defineAgent(await findAgent(agentName, station.places)), context, given);
+  const model = given.text("model") ?? context.config.models.default ?? definition.model;
+  if (model === undefined) {
+    throw new CaissonError("invalid", "No model was chosen.", {
+      hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
+    });
+  }
+  // Fails here, before anything is made, when the model cannot be used.
+  const { resolveModel } = await import("../agent/model/resolve-model.ts");
+  const { modelOptions } = await import("./station.ts");
+  const replay = given.text("replay");
+  await resolveModel(model, { ...modelOptions(context), ...(replay ? { replay } : {}) });
+  const id = newId("run");
+  const session = await sessionFor(context, station, given, { run: id, definition });
+  return await station.runs.create({ id, definition, task, model, session: session.id, budgets: budgetsFrom(given) });
+}
+
+function withFlags(definition: AgentDefinition, context: CliContext, given: Given): AgentDefinition {
+  const limits = { ...context.config.limits, ...definition.sandbox.limits };
+  const memory = given.text("memory");
+  const cpus = given.text("cpus");
+  if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
+  if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
+  const timeout = given.text("timeout");
+  const steps = given.text("max-steps");
+  const attended = context.stdout.isTerminal || given.switched("detach");
+  const onAsk = given.text("on-ask") ?? (attended ? definition.harness.onAsk : "deny");
+  return AgentDefinition.parse({
+    ...definition,
+    sandbox: {
+      ...definition.sandbox,
+      limits,
+      ...(given.text("runtime") === undefined ? {} : { runtime: given.text("runtime") }),
+      ...(given.text("image") === undefined ? {} : { image: given.text("image") }),
+    },
+    harness: {
+      ...definition.harness,
+      onAsk,
+      onBudget: given.text("on-budget") ?? (attended ? definition.harness.onBudget : "stop"),
+      ...(timeout === undefined ? {} : { timeoutMs: parseDuration("timeout", timeout) }),
+      ...(steps === undefined ? {} : { maxSteps: parseCount("max-steps", steps) }),
+    },
+  });
+}
+
+function budgetsFrom(given: Given) {
+  const cost = given.text("max-cost");
+  const tokens = given.text("max-tokens");
+  return {
+    ...(cost === undefined ? {} : { costUsd: parseNumber("max-cost", cost) }),
+    ...(tokens === undefined ? {} : { tokens: parseCount("max-tokens", tokens) }),
+  };
+}
+
+async function sessionFor(
+  context: CliContext,
+  station: LocalStation,
+  given: Given,
+  run: { run: string; definition: AgentDefinition },
+): Promise<Session> {
+  const name = given.text("session");
+  if (name !== undefined) {
+    const known = (await station.sessions.list()).find((session) => session.id === name);
+    if (known) {
+      if (given.text("repo") !== undefined) {
+        throw new CaissonError("invalid", `The session ${name} has its workspace already; --repo cannot change it.`, {
+          hint: "Leave --repo out, or choose another session.",
+        });
+      }
+      return known;
+    }
+  }
+  const source = await sourceFrom(context, given);
+  const scope = name === undefined ? ("run" as const) : ("session" as const);
+  return await station.sessions.create({ id: name ?? run.run, source, scope, cleanup: run.definition.workspace.cleanup });
+}
+
+const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
+
+async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceSource> {
+  const repo = given.text("repo");
+  if (given.switched("no-workspace")) return { kind: "empty" };
+  if (repo !== undefined && REMOTE.test(repo)) {
+    const depth = given.text("depth");
+    const key = given.text("ssh-key");
+    return {
+      kind: "git",
+      url: repo,
+      ...(given.text("branch") === undefined ? {} : { branch: given.text("branch") as string }),
+      ...(given.text("ref") === undefined ? {} : { ref: given.text("ref") as string }),
+      ...(depth === undefined ? {} : { depth: parseCount("depth", depth) }),
+      submodules: given.switched("submodules"),
+      ...(key === undefined ? {} : { keyPath: resolve(context.cwd, key) }),
+    };
+  }
+  const path = resolve(context.cwd, repo ?? ".");
+  await checkFolder(path);
+  return { kind: "folder", path };
+}
+
+/** Drives a run here and shows it; Ctrl-C holds it and asks, a second one stops it. */
+export async function driveAndShow(
+  context: CliContext,
+  station: LocalStation,
+  id: string,
+  options: { json: boolean; fromSeq?: number },
+): Promise<number> {
+  const letGo = new AbortController();
+  const shown = new AbortController();
+  const asking = createAsking(context, station, id, options.json);
+  const following = followRun(context, station, id, {
+    json: options.json,
+    live: true,
+    signal: shown.signal,
+    onEvent: asking.onEvent,
+    ...(options.fromSeq === undefined ? {} : { fromSeq: options.fromSeq }),
+  });
+  void watchInterruption(context, station, id, letGo);
+  try {
+    const state = await station.runs.drive(id, { signal: letGo.signal });
+    await following;
+    await printOutcome(context, station, state, options);
+    return exitCodes[state.ended?.reason ?? "error"];
+  } finally {
+    asking.close();
+    shown.abort();
+    await following.catch(() => undefined);
+  }
+}
+
+async function watchInterruption(context: CliContext, station: LocalStation, id: string, letGo: AbortController): Promise<void> {
+  const first = await context.interruption.first;
+  // Told to end by somebody who cannot be asked: the run stays as it is, and `caisson resume` goes on with it.
+  if (first !== "SIGINT") {
+    letGo.abort();
+    return;
+  }
+  await station.runs.pause(id, { text: "interrupted" }).catch(() => undefined);
+  await context.stderr.write(`\nInterrupted. Type a message to steer it, Enter to go on, Ctrl-C again to stop.\n`);
+  await context.interruption.second;
+  await station.runs.stop(id, { by: "Ctrl-C" }).catch(() => letGo.abort());
+}
+
+/** On a terminal, questions are answered where they are asked, and lines typed after Ctrl-C steer the run. */
+function createAsking(context: CliContext, station: LocalStation, id: string, json: boolean) {
+  const interactive = !json && context.stdout.isTerminal && context.stdin.isTTY;
+  if (!interactive) return { onEvent: (_: RunEvent) => undefined, close: () => undefined };
+  const reader = createInterface({ input: context.stdin });
+  const by = context.variable("USER") ?? "user";
+  let question: Extract<RunEvent, { type: "permission.asked" }>["data"] | null = null;
+  reader.on("SIGINT", () => process.emit("SIGINT"));
+  reader.on("line", (line) => {
+    void answerLine(station, id, { line, question, by }).catch(async (error: unknown) => {
+      await context.stderr.write(`caisson: ${error instanceof Error ? error.message : error}\n`);
+    });
+  });
+  return {
+    close: () => reader.close(),
+    onEvent(event: RunEvent) {
+      if (event.type === "permission.answered") question = null;
+      if (event.type !== "permission.asked") return;
+      question = event.data;
+      const choices =
+        event.data.kind === "tool"
+          ? "y yes, a always, n no"
+          : event.data.kind === "budget"
+            ? "y raise it, n end the run"
+            : "y go on, n end the run";
+      void context.stdout.write(`  [${choices}] `);
+    },
+  };
+}
+
+async function answerLine(
+  station: LocalStation,
+  id: string,
+  about: { line: string; question: Extract<RunEvent, { type: "permission.asked" }>["data"] | null; by: string },
+): Promise<void> {
+  const word = about.line.trim().toLowerCase();
+  if (about.question && /^(y|yes|a|always|n|no)$/.test(word)) {
+    const answer = word.startsWith("n") ? "deny" : word.startsWith("a") ? "always" : "allow";
+    const raised = about.question.kind === "budget" && answer !== "deny" ? { budgets: await raisedBudgets(station, id) } : {};
+    await station.runs.answer(id, { question: about.question.question, answer, by: about.by, ...raised });
+    return;
+  }
+  if (word !== "") await station.runs.send(id, { text: about.line.trim(), mode: "steer", source: "user" });
+  const state = await station.runs.state(id);
+  if (state.paused?.why === "user") await station.runs.goOn(id, { by: about.by });
+}
+
+/** Half as much again of every bound that was reached. */
+export async function raisedBudgets(station: LocalStation, id: string) {
+  const state = await station.runs.state(id);
+  const tokens = state.usage.inputTokens + state.usage.outputTokens;
+  const { harness } = state.definition;
+  return {
+    steps: Math.ceil(Math.max(state.step, state.budgets.steps ?? harness.maxSteps) * 1.5),
+    timeMs: Math.ceil(Math.max(state.workedMs, state.budgets.timeMs ?? harness.timeoutMs) * 1.5),
+    ...(state.budgets.tokens === undefined ? {} : { tokens: Math.ceil(Math.max(tokens, state.budgets.tokens) * 1.5) }),
+    ...(state.budgets.costUsd === undefined ? {} : { costUsd: Math.max(state.costUsd ?? 0, state.budgets.costUsd) * 1.5 }),
+  };
+}

@@ -1,0 +1,193 @@
+import { CaissonError } from "../contract/error.ts";
+import type { MessageMode } from "../contract/run.ts";
+import { parseCount, parseDuration, parseNumber, showDuration } from "../lib/quantity.ts";
+import { runStream } from "../station/journal.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { followRun } from "./follow-run.ts";
+import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
+import { printOutcome } from "./run-outcome.ts";
+import { openStation } from "./station.ts";
+import { table } from "./table.ts";
+
+/** `caisson ps` */
+export async function ps(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  const runs = await station.runs.list({ limit: 1000 });
+  const shown = given.switched("all")
+    ? runs
+    : runs.filter(({ state }) => state.status !== "ended").concat(runs.filter(({ state }) => state.status === "ended").slice(0, 10));
+  const rows = shown.map(({ run, state, owner, at }) => ({
+    run,
+    agent: state.definition.name,
+    model: state.model,
+    session: state.session,
+    status:
+      state.status === "ended"
+        ? (state.ended?.reason ?? "ended")
+        : state.status === "paused"
+          ? `paused: ${state.paused?.why}`
+          : owner === null
+            ? "interrupted"
+            : "running",
+    steps: state.step,
+    costUsd: state.costUsd,
+    parent: state.parent?.run ?? null,
+    updatedAt: at,
+    task: state.task,
+  }));
+  if (given.switched("json")) {
+    await context.stdout.write(`${JSON.stringify(rows)}\n`);
+    return 0;
+  }
+  if (rows.length === 0) {
+    await context.stdout.write('No run yet. Start one: caisson run "fix the failing test"\n');
+    return 0;
+  }
+  const cells = rows.map((row) => [
+    row.run,
+    row.agent,
+    row.status,
+    String(row.steps),
+    row.costUsd === null ? "?" : `$${row.costUsd.toFixed(3)}`,
+    `${showDuration(Date.now() - Date.parse(row.updatedAt))} ago`,
+    row.task.split("\n")[0]?.slice(0, 60) ?? "",
+  ]);
+  await context.stdout.write(table([["RUN", "AGENT", "STATUS", "STEPS", "COST", "UPDATED", "TASK"], ...cells]));
+  return 0;
+}
+
+/** `caisson logs RUN` */
+export async function logs(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  if (given.switched("check")) {
+    const damages = await station.log.check();
+    if (given.switched("json")) await context.stdout.write(`${JSON.stringify(damages)}\n`);
+    else for (const damage of damages) await context.stdout.write(`${damage.stream ?? "log"}: ${damage.text}\n`);
+    if (damages.length === 0 && !given.switched("json")) await context.stdout.write("The log is whole.\n");
+    return damages.length === 0 ? 0 : 1;
+  }
+  const run = await runNamed(station, given.words[0]);
+  await station.runs.state(run);
+  const from = given.text("from");
+  await followRun(context, station, run, {
+    json: given.switched("json"),
+    live: given.switched("follow"),
+    signal: context.interruption.signal,
+    ...(from === undefined ? {} : { fromSeq: parseCount("from", from) }),
+  });
+  return 0;
+}
+
+/** `caisson attach RUN`: watches, and gives questions and steering back to whoever drives it. */
+export async function attach(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  const run = await runNamed(station, given.words[0]);
+  await station.runs.state(run);
+  await followRun(context, station, run, { json: given.switched("json"), live: true, signal: context.interruption.signal });
+  const state = await station.runs.state(run);
+  if (state.status !== "ended") return 0;
+  await printOutcome(context, station, state, { json: given.switched("json") });
+  return exitCodes[state.ended?.reason ?? "error"];
+}
+
+/** `caisson resume RUN`: goes on with a run that was paused or lost its process. */
+export async function resume(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  const run = await runNamed(station, given.words[0]);
+  const state = await station.runs.state(run);
+  if (state.status === "ended")
+    throw new CaissonError("conflict", `The run ${run} has ended (${state.ended?.reason}).`, {
+      hint: `Go on in its session: caisson run --session ${state.session} "…"`,
+    });
+  if (state.paused?.why === "user") await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
+  return await driveAndShow(context, station, run, {
+    json: given.switched("json"),
+    fromSeq: (await station.log.lastSeq(runStream(run))) + 1,
+  });
+}
+
+/** `caisson send RUN TEXT` */
+export async function send(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  const [run = "", ...words] = given.words;
+  const text = words.join(" ").trim();
+  if (text === "") throw new CaissonError("invalid", "There is no message.", { hint: 'caisson send RUN "use the other parser"' });
+  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.switched(mode));
+  if (modes.length > 1) throw new CaissonError("invalid", `A message is sent in one way, not with --${modes.join(" and --")}.`);
+  const mode: MessageMode = modes[0] ?? "steer";
+  const message = await station.runs.send(run, { text, mode, source: "user" });
+  const receipt = given.switched("wait") ? await waitForReceipt(context, station, run, message) : null;
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ message, mode, seenBy: receipt })}\n`);
+  else await context.stdout.write(receipt === null ? `${message}\n` : `${message} was first seen by model call ${receipt}\n`);
+  return 0;
+}
+
+async function waitForReceipt(
+  context: CliContext,
+  station: ReturnType<typeof openStation>,
+  run: string,
+  message: string,
+): Promise<string | null> {
+  for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal })) {
+    const data = event.data as { messages?: string[]; call?: string };
+    if (event.type === "model.requested" && data.messages?.includes(message)) return data.call ?? null;
+    if (event.type === "run.ended") return null;
+  }
+  return null;
+}
+
+/** `caisson answer RUN allow|always|deny` */
+export async function answer(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  const [run = "", word = "", ...text] = given.words;
+  const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
+  const chosen = answers[word.toLowerCase()];
+  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer.`, { hint: "Answer allow, always or deny." });
+  const { questions } = await station.runs.state(run);
+  const open = [...questions.values()].filter((question) => question.answer === null);
+  const question = given.text("question") ?? open[0]?.question;
+  const budget = open.find((each) => each.question === question)?.kind === "budget" && chosen !== "deny";
+  const cost = given.text("max-cost");
+  const timeout = given.text("timeout");
+  const steps = given.text("max-steps");
+  const budgets = budget
+    ? {
+        budgets: {
+          ...(await raisedBudgets(station, run)),
+          ...(cost === undefined ? {} : { costUsd: parseNumber("max-cost", cost) }),
+          ...(timeout === undefined ? {} : { timeMs: parseDuration("timeout", timeout) }),
+          ...(steps === undefined ? {} : { steps: parseCount("max-steps", steps) }),
+        },
+      }
+    : {};
+  await station.runs.answer(run, {
+    answer: chosen,
+    by: context.variable("USER") ?? "user",
+    ...(question === undefined ? {} : { question }),
+    ...(text.length === 0 ? {} : { text: text.join(" ") }),
+    ...budgets,
+  });
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ run, question, answer: chosen })}\n`);
+  return 0;
+}
+
+/** `caisson stop RUN` */
+export async function stop(context: CliContext, given: Given): Promise<number> {
+  await using station = openStation(context);
+  for (const run of given.words) {
+    await station.runs.stop(run, { by: context.variable("USER") ?? "user" });
+    for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal }))
+      if (event.type === "run.ended") break;
+    if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ run, stopped: true })}\n`);
+    else await context.stdout.write(`${run} stopped\n`);
+  }
+  return 0;
+}
+
+async function runNamed(station: ReturnType<typeof openStation>, name: string | undefined): Promise<string> {
+  if (name !== undefined) return name;
+  const [newest] = await station.log.streams({ prefix: "run/", limit: 1 });
+  if (!newest) throw new CaissonError("not_found", "There is no run yet.", { hint: 'Start one: caisson run "…"' });
+  return newest.stream.slice("run/".length);
+}

@@ -1,0 +1,40 @@
+import type { RunState } from "../agent/run-state.ts";
+import { diffStat } from "../workspace/render-diff.ts";
+import type { CliContext } from "./context.ts";
+import type { LocalStation } from "./station.ts";
+import { createStyle } from "./style.ts";
+import { table } from "./table.ts";
+import { viewChanges } from "./workspace-view.ts";
+
+const FILES_SHOWN = 20;
+
+/** After a run: what changed, and what can be done with it. */
+export async function printOutcome(context: CliContext, station: LocalStation, state: RunState, options: { json: boolean }): Promise<void> {
+  if (options.json) return;
+  const style = createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
+  const session = await station.sessions.get(state.session);
+  const { changes } = await viewChanges(context, station, session);
+  if (changes.length === 0) {
+    await context.stdout.write("No file was changed.\n");
+    return;
+  }
+  const stats = diffStat(changes);
+  const rows = stats
+    .slice(0, FILES_SHOWN)
+    .map((stat) => [
+      `  ${stat.kind}`,
+      stat.path,
+      stat.binary ? "binary" : `${style.good(`+${stat.linesAdded}`)} ${style.bad(`−${stat.linesRemoved}`)}`,
+    ]);
+  const more = stats.length > FILES_SHOWN ? `  … and ${stats.length - FILES_SHOWN} more\n` : "";
+  const folder = session.source.kind === "folder";
+  const next = [
+    [`caisson diff ${state.run}`, "look at it"],
+    ...(folder ? [[`caisson apply ${state.run}`, "bring it into your folder"]] : []),
+    [`caisson branch ${state.run}`, "make a branch of it"],
+    [`caisson discard ${state.run}`, "forget it"],
+  ];
+  await context.stdout.write(
+    `\n${table(rows)}${more}\n${folder ? "Your folder is as it was. " : ""}Next:\n${table(next.map(([command = "", what = ""]) => [`  ${command}`, style.dim(what)]))}`,
+  );
+}
