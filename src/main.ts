@@ -90,14 +90,13 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
 /** What it says goes to a file: it has no terminal, and nobody waits for it. */
 async function startDetached(args: readonly string[], stateDir: string): Promise<void> {
   const { spawn } = await import("node:child_process");
-  const { once } = await import("node:events");
   const { open } = await import("node:fs/promises");
   await using file = await open(join(stateDir, "background.log"), "a", 0o600);
   const child = spawn(process.execPath, [...process.execArgv, join(root, "src", "main.ts"), ...args], {
     detached: true,
     stdio: ["ignore", file.fd, file.fd],
   });
-  await once(child, "spawn");
+  await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
   child.unref();
 }
 
