@@ -1,9 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { SandboxId } from "./contract/ids.ts";
-import type { SandboxInfo, SandboxSpecInput } from "./contract/sandbox.ts";
+import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
 import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import { createRuntimeSet } from "./sandbox/runtime-set.ts";
@@ -109,7 +109,7 @@ export function createCaisson(options: CaissonOptions = {}): Caisson {
   return {
     runtime: runtimeOf,
     async create(spec = {}, { runtime, signal } = {}) {
-      const parsed = parseSpec(spec);
+      const parsed = withAbsoluteWorkspace(parseSpec(spec));
       const chosen = typeof runtime === "object" ? runtime : await runtimeOf(runtime);
       const sandbox = await chosen.create(parsed, signal && { signal });
       sweepOnce(chosen);
@@ -126,6 +126,12 @@ export function createCaisson(options: CaissonOptions = {}): Caisson {
     },
     [Symbol.asyncDispose]: () => runtimes[Symbol.asyncDispose](),
   };
+}
+
+/** A relative folder is taken from where the program runs; runtimes only know absolute ones. */
+function withAbsoluteWorkspace(spec: SandboxSpec): SandboxSpec {
+  if (spec.workspace.kind === "empty") return spec;
+  return { ...spec, workspace: { ...spec.workspace, path: resolve(spec.workspace.path) } };
 }
 
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. This file and main.ts alone read the environment. */

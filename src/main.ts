@@ -1,10 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { registerHooks } from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { isatty } from "node:tty";
-import { pathToFileURL } from "node:url";
 import type { CliContext } from "./cli/context.ts";
 import { createOutput } from "./cli/output.ts";
 import { type RuntimeChoices, runCli } from "./cli/run.ts";
@@ -12,18 +10,9 @@ import { watchSignals } from "./cli/signals.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 
 /** The only place that reads the environment and chooses implementations. */
-const root = join(import.meta.dirname, "..");
+const root = packageFolder(import.meta.dirname);
 // The launcher's own; a program that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
-
-// Set-up makes one file of zod's many: it halves our start-up. Without it the package itself is loaded.
-const zodBundle = join(root, "build", "zod.mjs");
-if (existsSync(zodBundle)) {
-  const url = pathToFileURL(zodBundle).href;
-  registerHooks({
-    resolve: (specifier, context, next) => (specifier === "zod" ? { url, format: "module", shortCircuit: true } : next(specifier, context)),
-  });
-}
 
 const variable = (name: string): string | undefined => process.env[name];
 const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null });
@@ -92,12 +81,17 @@ async function startDetached(args: readonly string[], stateDir: string): Promise
   const { spawn } = await import("node:child_process");
   const { open } = await import("node:fs/promises");
   await using file = await open(join(stateDir, "background.log"), "a", 0o600);
-  const child = spawn(process.execPath, [...process.execArgv, join(root, "src", "main.ts"), ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
     detached: true,
     stdio: ["ignore", file.fd, file.fd],
   });
   await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
   child.unref();
+}
+
+/** Where package.json is: above src/, and above the bundle that set-up makes of it. */
+function packageFolder(from: string): string {
+  return existsSync(join(from, "package.json")) ? from : packageFolder(dirname(from));
 }
 
 /** An option that is not set must be absent. */

@@ -188,6 +188,9 @@ static int write_all(int fd, const uint8_t *bytes, size_t length, uint64_t *writ
   return 0;
 }
 
+/* No mode was asked for; 0 is one that can be. */
+#define NO_MODE 0xffffffffu
+
 static void answer_written(struct worker *worker, uint64_t bytes) {
   frame_begin(&worker->out, FRAME_OK, worker->stream);
   frame_field_u64(&worker->out, 1, bytes);
@@ -208,7 +211,7 @@ static int keep_attributes(const struct draft *draft, const struct target *targe
  * far more than the writing. The rename makes it whole or not at all for every reader.
  */
 static void write_new(struct worker *worker, struct target *target, mode_t asked, enum how how, const char *path) {
-  mode_t mode = asked ? asked : target->exists ? target->status.st_mode & 0777 : 0644;
+  mode_t mode = asked != NO_MODE ? asked : target->exists ? target->status.st_mode & 0777 : 0644;
   struct draft draft;
   int error = draft_open(&draft, target->folder_fd, mode);
   const uint8_t *bytes;
@@ -289,7 +292,8 @@ static void write_append(struct worker *worker, struct target *target, mode_t as
   }
   if (error == 0 && got == 0 && fd < 0) {
     /* Made at the end only: a broken stream leaves no empty file. */
-    fd = openat(target->folder_fd, target->base, O_CREAT | O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, asked ? asked : 0644);
+    fd = openat(target->folder_fd, target->base, O_CREAT | O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                asked != NO_MODE ? asked : 0644);
     if (fd < 0) error = errno;
     else if (fstat(fd, &status) != 0) error = errno;
     else error = regular(&status);
@@ -315,12 +319,13 @@ void do_write(struct worker *worker, const struct request *request) {
   uint64_t mode, parents, how;
   struct target target = {.folder_fd = -1};
   cleanup_free char *path = request_path(worker, request, 1, "write");
-  if (path == NULL || !request_number(worker, request, 2, 0, &mode) || !request_number(worker, request, 3, 0, &parents)) return;
+  if (path == NULL || !request_number(worker, request, 2, NO_MODE, &mode) || !request_number(worker, request, 3, 0, &parents)) return;
   if (!request_number(worker, request, 4, REPLACE, &how)) return;
   if (how > CREATE) {
     answer_error(worker, ERR_INVALID, 0, "write", path, "there is no such way of writing");
     return;
   }
+  mode_t asked = mode == NO_MODE ? NO_MODE : (mode_t)(mode & 07777);
   memcpy(target.path, path, strlen(path) + 1);
   int error;
   if (how == CREATE) {
@@ -332,7 +337,7 @@ void do_write(struct worker *worker, const struct request *request) {
   if (error == 0) error = open_target_folder(&target, parents != 0);
   if (error == 0) error = check_target(&target, (enum how)how);
   if (error) answer_not_regular(worker, error, "write", path);
-  else if (how == APPEND) write_append(worker, &target, (mode_t)(mode & 07777), path);
-  else write_new(worker, &target, (mode_t)(mode & 07777), (enum how)how, path);
+  else if (how == APPEND) write_append(worker, &target, asked, path);
+  else write_new(worker, &target, asked, (enum how)how, path);
   close_fd(&target.folder_fd);
 }

@@ -46,10 +46,11 @@ async function withSandbox<Result>(
   const runtime = await context.resolver.resolve(session.snapshot?.runtime ?? context.config.runtime);
   const running = (await runtime.list()).find((info) => info.labels.session === session.id && info.state === "running");
   if (running) return await work(await runtime.open(running.id));
+  const { workspaceLayer } = await runtime.capabilities();
   const { AgentDefinition } = await import("../contract/agent.ts");
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   const spec = SandboxSpec.parse({
-    ...runSpec({ run: "", definition, session, sessions: station.sessions }),
+    ...runSpec({ run: "", definition, session, sessions: station.sessions, layer: workspaceLayer }),
     keep: false,
     labels: { viewer: session.id },
   });

@@ -147,6 +147,8 @@ export const Capabilities = z.object({
   sharesHostFilesystem: z.boolean(),
   templates: z.array(z.enum(["host", "image", "snapshot"])),
   workspaceAccess: z.array(WorkspaceAccess),
+  /** Whether an overlaid workspace's changes can be kept in a folder of the host's. */
+  workspaceLayer: z.boolean(),
   limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),
   network: z.array(z.enum(["none"])),
   rootUser: z.boolean(),

@@ -59,7 +59,8 @@ export function createRunSandbox(options: {
       return found;
     }
     options.crashpoint("sandbox.effect");
-    const sandbox = await options.runtime.create(runSpec(options));
+    const { workspaceLayer } = await options.runtime.capabilities();
+    const sandbox = await options.runtime.create(runSpec({ ...options, layer: workspaceLayer }));
     options.crashpoint("sandbox.effect.after");
     await options.onReady(sandbox, why);
     return sandbox;
@@ -81,7 +82,9 @@ export function createRunSandbox(options: {
     async end() {
       const sandbox = current ? await current.catch(() => null) : await findAgain();
       current = undefined;
-      await sandbox?.destroy();
+      if (!sandbox) return;
+      await keepFiles(sandbox, options);
+      await sandbox.destroy();
     },
     async release() {
       const sandbox = await current?.catch(() => undefined);
@@ -97,26 +100,39 @@ async function removeRemains(runtime: Runtime, id: string): Promise<void> {
   else await runtime.sweep();
 }
 
-export function runSpec(options: { run: string; definition: AgentDefinition; session: Session; sessions: SessionStore }): SandboxSpec {
-  const { definition } = options;
+/** Where the session's folder has no layer, a snapshot takes the changes over to its next run. */
+async function keepFiles(sandbox: OwnedSandbox, options: { runtime: Runtime; session: Session; sessions: SessionStore }): Promise<void> {
+  if ((await options.runtime.capabilities()).workspaceLayer) return;
+  const before = (await options.sessions.get(options.session.id)).snapshot;
+  const id = await sandbox.snapshot({ name: options.session.id });
+  await options.sessions.update({ ...(await options.sessions.get(options.session.id)), snapshot: { id, runtime: options.runtime.name } });
+  if (before) await options.runtime.removeSnapshot(before.id).catch(() => undefined);
+}
+
+/** What a run's sandbox is made of. */
+export function runSpec(options: {
+  run: string;
+  definition: AgentDefinition;
+  session: Session;
+  sessions: SessionStore;
+  layer: boolean;
+}): SandboxSpec {
+  const { definition, session } = options;
   const image = definition.sandbox.image;
-  const template = options.session.snapshot
-    ? { kind: "snapshot" as const, id: options.session.snapshot.id }
-    : image === undefined
-      ? { kind: "host" as const }
-      : { kind: "image" as const, reference: image };
+  const own = image === undefined ? { kind: "host" as const } : { kind: "image" as const, reference: image };
   return SandboxSpec.parse({
-    template,
+    template: session.snapshot ? { kind: "snapshot", id: session.snapshot.id } : own,
     workspace: workspaceOf(options),
     limits: definition.sandbox.limits,
     env: definition.sandbox.env,
     allowRoot: definition.sandbox.allowRoot,
     keep: true,
-    labels: { [RUN_LABEL]: options.run, session: options.session.id },
+    labels: { [RUN_LABEL]: options.run, session: session.id },
   });
 }
 
-function workspaceOf(options: { session: Session; sessions: SessionStore }): WorkspaceMount {
+function workspaceOf(options: { session: Session; sessions: SessionStore; layer: boolean }): WorkspaceMount {
   const { layer, lower } = options.sessions.paths(options.session);
-  return { kind: "folder", path: lower, access: "overlay", layer };
+  if (options.layer) return { kind: "folder", path: lower, access: "overlay", layer };
+  return options.session.snapshot ? { kind: "empty" } : { kind: "folder", path: lower, access: "overlay" };
 }

@@ -66,8 +66,7 @@ async function readBoth(path: string, options: { sandbox: Sandbox; lower: string
 }
 
 async function compareAll(options: { sandbox: Sandbox; lower: string }): Promise<string[]> {
-  const { entries, truncated } = await options.sandbox.list(WORKSPACE, { depth: DEPTH_MAX, entriesMax: ENTRIES_MAX });
-  if (truncated) throw new CaissonError("too_large", `The workspace has more than ${ENTRIES_MAX} entries.`);
+  const entries = [...(await listFolder(options.sandbox, "", DEPTH_MAX)).values()];
   const inside = new Map(entries.filter((entry) => entry.kind !== "directory").map((entry) => [entry.name, entry]));
   const candidates: string[] = [];
   for (const path of await walkLower(options.lower, "")) {
@@ -88,39 +87,46 @@ async function mayDiffer(path: string, entry: FileInfo): Promise<boolean> {
   );
 }
 
-/** Looks only into folders the layer has: a folder it does not have is as it was. */
+/** Looks only into folders the layer has: a folder it does not have, below one that is where it was, is as it was. */
 async function compareTouched(options: { sandbox: Sandbox; lower: string }, layer: string): Promise<string[]> {
   const candidates: string[] = [];
   const visit = async (folder: string, depth: number): Promise<void> => {
     if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders.`);
-    const touched = await readdir(join(layer, folder), { withFileTypes: true });
-    const merged = await mergedNames(options.sandbox, folder);
+    const touched = new Set(await readdir(join(layer, folder)));
+    const merged = await listFolder(options.sandbox, folder, 1);
     const below = await lowerNames(join(options.lower, folder));
-    for (const name of below.keys()) {
-      const path = folder === "" ? name : `${folder}/${name}`;
+    const pathOf = (name: string) => (folder === "" ? name : `${folder}/${name}`);
+    for (const [name, kind] of below) {
       const now = merged.get(name);
-      if (!now || (now === "directory") !== (below.get(name) === "directory"))
-        candidates.push(...(await lowerFiles(options.lower, path, below.get(name) === "directory")));
+      if (!now || (now.kind === "directory") !== (kind === "directory"))
+        candidates.push(...(await lowerFiles(options.lower, pathOf(name), kind === "directory")));
     }
-    for (const entry of touched) {
-      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-      const now = merged.get(entry.name);
-      if (!now) continue;
-      if (now === "directory") await visit(path, depth + 1);
-      else candidates.push(path);
+    for (const [name, entry] of merged) {
+      const path = pathOf(name);
+      const before = below.get(name);
+      if (entry.kind !== "directory") {
+        if (before !== "other" || touched.has(name) || (await mayDiffer(join(options.lower, path), entry))) candidates.push(path);
+      } else if (touched.has(name)) await visit(path, depth + 1);
+      // A folder that was moved here has its files where it was before: the layer does not show them.
+      else if (before !== "directory") candidates.push(...(await filesInside(options.sandbox, path)));
     }
   };
   await visit("", 0);
   return [...new Set(candidates)];
 }
 
-async function mergedNames(sandbox: Sandbox, folder: string): Promise<Map<string, FileInfo["kind"]>> {
+async function listFolder(sandbox: Sandbox, folder: string, depth: number): Promise<Map<string, FileInfo>> {
   const { entries, truncated } = await sandbox.list(folder === "" ? WORKSPACE : `${WORKSPACE}/${folder}`, {
-    depth: 1,
+    depth,
     entriesMax: ENTRIES_MAX,
   });
   if (truncated) throw new CaissonError("too_large", `The folder ${folder} has more than ${ENTRIES_MAX} entries.`);
-  return new Map(entries.map((entry) => [entry.name, entry.kind]));
+  return new Map(entries.map((entry) => [entry.name, entry]));
+}
+
+async function filesInside(sandbox: Sandbox, folder: string): Promise<string[]> {
+  const entries = await listFolder(sandbox, folder, DEPTH_MAX);
+  return [...entries.values()].filter((entry) => entry.kind !== "directory").map((entry) => `${folder}/${entry.name}`);
 }
 
 async function lowerNames(folder: string): Promise<Map<string, "directory" | "other">> {

@@ -7,6 +7,7 @@ const capabilities: Capabilities = {
   sharesHostFilesystem: true,
   templates: ["host"],
   workspaceAccess: ["overlay"],
+  workspaceLayer: false,
   limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
   network: ["none"],
   rootUser: true,

@@ -89,9 +89,9 @@ export const processTests: ConformanceTest[] = [
     name: "process: a file that may not be executed is denied",
     async run(context) {
       const sandbox = await context.sandbox();
-      const path = `${await context.folder()}/plain`;
-      await sandbox.writeFile(path, Buffer.from("#!/bin/sh\n"), { mode: 0o644 });
-      await rejectsWith(context, "denied", "spawning a plain file", () => sandbox.spawn({ argv: [path] }));
+      const cwd = await context.folder();
+      await sandbox.writeFile(`${cwd}/plain`, Buffer.from("#!/bin/sh\n"), { mode: 0o644 });
+      await rejectsWith(context, "denied", "spawning a plain file", () => sandbox.spawn({ argv: ["./plain"], cwd }));
       return undefined;
     },
   },

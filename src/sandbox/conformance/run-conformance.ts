@@ -28,6 +28,8 @@ export interface ConformanceRun extends AsyncDisposable {
 }
 
 const PATIENCE_MS = 15_000;
+/** How many times its patience a whole test may take: whatever a test forgot to bound ends here. */
+const TEST_PATIENCES = 6;
 const ORDINARY_UID = 1000;
 
 export async function openConformanceRun(runtime: Runtime, options: ConformanceOptions = {}): Promise<ConformanceRun> {
@@ -43,7 +45,7 @@ export async function openConformanceRun(runtime: Runtime, options: ConformanceO
       if (notApplicable !== null) return { test: test.name, outcome: "skipped", reason: notApplicable, durationMs: 0 };
       const { context, cleanUp } = createContext({ runtime, capabilities, options, patienceMs, shared });
       try {
-        const skipped = await test.run(context);
+        const skipped = await within({ patienceMs: patienceMs * TEST_PATIENCES }, "the whole test", test.run(context));
         if (skipped !== undefined) return { test: test.name, outcome: "skipped", reason: skipped.skipped, durationMs: took() };
         return { test: test.name, outcome: "passed", durationMs: took() };
       } catch (error) {

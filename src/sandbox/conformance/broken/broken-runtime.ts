@@ -1,5 +1,5 @@
 import { CaissonError, type ErrorCode } from "../../../contract/error.ts";
-import type { Capabilities, SandboxSpec } from "../../../contract/sandbox.ts";
+import type { Capabilities, SandboxInfo, SandboxSpec } from "../../../contract/sandbox.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { OwnedSandbox, Process, SpawnOptions } from "../../sandbox.ts";
 
@@ -9,6 +9,8 @@ export interface Defect {
   what: string;
   capabilities?(good: Capabilities): Capabilities;
   spec?(asked: SandboxSpec): SandboxSpec;
+  /** What the sandbox says of itself, right or wrong. */
+  info?(good: SandboxInfo, asked: SandboxSpec): SandboxInfo;
   spawn?(asked: SpawnOptions): SpawnOptions;
   runtime?(good: Runtime): Partial<Runtime>;
   sandbox?(good: OwnedSandbox): Partial<OwnedSandbox>;
@@ -19,11 +21,14 @@ export interface Defect {
 export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime; close(): Promise<void> } {
   const made = new Set<OwnedSandbox>();
   const wrapProcess = (process: Process, asked: SpawnOptions | null) => layered(process, defect.process?.(process, asked) ?? {});
-  const wrapSandbox = (sandbox: OwnedSandbox): OwnedSandbox => {
+  const wrapSandbox = (sandbox: OwnedSandbox, asked?: SandboxSpec): OwnedSandbox => {
     made.add(sandbox);
     const inner = layered(sandbox, {
-      async spawn(asked) {
-        return wrapProcess(await sandbox.spawn(defect.spawn?.(asked) ?? asked), asked);
+      get info() {
+        return asked === undefined ? sandbox.info : (defect.info?.(sandbox.info, asked) ?? sandbox.info);
+      },
+      async spawn(options) {
+        return wrapProcess(await sandbox.spawn(defect.spawn?.(options) ?? options), options);
       },
       async attach(ref, from) {
         return wrapProcess(await sandbox.attach(ref, from), null);
@@ -40,7 +45,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
       return defect.capabilities?.(capabilities) ?? capabilities;
     },
     async create(spec, options) {
-      return wrapSandbox(await good.create(defect.spec?.(spec) ?? spec, options));
+      return wrapSandbox(await good.create(defect.spec?.(spec) ?? spec, options), spec);
     },
     async open(id) {
       return wrapSandbox(await good.open(id));

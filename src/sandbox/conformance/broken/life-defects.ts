@@ -1,5 +1,6 @@
 import { SandboxSpec } from "../../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { program } from "../programs.ts";
 import { type Defect, forgiving, noop, notWhatItIs, withLimit } from "./broken-runtime.ts";
 
 const emptyWorkspace = (asked: SandboxSpec): SandboxSpec => ({ ...asked, workspace: { kind: "empty" } });
@@ -10,7 +11,12 @@ const noPaths = (asked: SandboxSpec): SandboxSpec => ({ ...asked, readOnlyPaths:
 
 /** Has the limit in its info and nowhere else. */
 function promisedLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Defect {
-  return { what: `${name} is promised and not enforced`, capabilities: withLimit(name, true), spec: noLimits };
+  return {
+    what: `${name} is promised and not enforced`,
+    capabilities: withLimit(name, true),
+    spec: noLimits,
+    info: (good, asked) => ({ ...good, limits: { ...good.limits, [name]: asked.limits[name] ?? null } }),
+  };
 }
 function ignoredLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Defect {
   return { what: `${name} is ignored`, capabilities: withLimit(name, false), spec: noLimits };
@@ -197,7 +203,12 @@ export const lifeDefects: Record<string, Defect> = {
     capabilities: (good) => ({ ...good, paths: false }),
     spec: noPaths,
   },
-  "limit: memory kills the process, says why, and the sandbox lives on": promisedLimit("memoryBytes"),
+  "limit: memory kills the process, says why, and the sandbox lives on": {
+    ...promisedLimit("memoryBytes"),
+    what: "a kill for memory is an exit like any other",
+    // Nothing that really takes memory is run here: there would be no limit to it.
+    spawn: (asked) => (asked.argv.includes("caisson:hog") ? { ...asked, argv: program("exit", "137") } : asked),
+  },
   "limit: processes past the limit are not started, and the next command works": promisedLimit("pids"),
   "limit: disk past the limit is no_space, and freeing makes room again": promisedLimit("diskBytes"),
   "limit: processor time is no more than the share asked for": promisedLimit("cpus"),

@@ -216,8 +216,12 @@ export const processDefects: Record<string, Defect> = {
     sandbox: (good) => ({ attach: (ref) => good.attach(ref, { stdoutOffset: 0, stderrOffset: 0 }) }),
   },
   "attach: what was never consumed is there in full, though the process ended meanwhile": {
-    what: "detaching throws output away",
-    process: (good) => ({ detach: () => good.discardOutput() }),
+    what: "what nobody read in time is thrown away",
+    process(good, asked) {
+      if (asked !== null) return {};
+      good.discardOutput();
+      return { output: nothing() };
+    },
   },
   "attach: a detached process goes on": { what: "detaching kills", process: (good) => ({ detach: () => void good.kill() }) },
   "attach: another handle takes over, exactly where the first was": {

@@ -1,11 +1,10 @@
-import { CaissonError } from "../../../contract/error.ts";
 import { createGuestSandbox } from "../../guest-sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { detailsOf } from "./details.ts";
 import { createDockerWall } from "./docker-wall.ts";
 import type { Engine } from "./engine.ts";
-import { connectPinned } from "./guest-socket.ts";
+import { connectToGuest } from "./guest-socket.ts";
 import type { Scope } from "./scope.ts";
 
 /** Connects to a sandbox's guest and puts the sandbox together. Throws `lost` when the guest is no longer there. */
@@ -15,8 +14,7 @@ export async function attachSandbox(
 ): Promise<OwnedSandbox> {
   const { record, engine, fresh = false } = options;
   const details = detailsOf(record);
-  if (details.socket === null) throw new CaissonError("lost", `sandbox ${record.id} was never finished`);
-  const connection = await connectPinned({ sandboxFolder: scope.store.dir(record.id), socket: details.socket, fresh });
+  const connection = await connectToGuest({ sandboxFolder: scope.store.dir(record.id), fresh });
   return createGuestSandbox({
     info: infoOf(record),
     spec: record.spec,

@@ -38,6 +38,10 @@ const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
 /** What package managers need besides, given to commands of `root` alone. */
 const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
+/** What the kernel shows to its own root alone, who may be the root inside: an engine without a user namespace has no other. */
+const rootsPaths = ["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"].map((name) => `/proc/${name}`);
+const hiddenPaths = [...maskedPaths, ...rootsPaths];
+
 export interface ContainerRequest {
   id: SandboxId;
   spec: SandboxSpec;
@@ -152,10 +156,10 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
 function security(request: ContainerRequest): HostConfig {
   const { spec, facts, seccomp } = request;
   const options = ["no-new-privileges:true", `seccomp=${seccomp}`];
-  if (facts.kind === "podman") return { SecurityOpt: [...options, `mask=${maskedPaths.join(":")}`] };
+  if (facts.kind === "podman") return { SecurityOpt: [...options, `mask=${hiddenPaths.join(":")}`] };
   return {
     SecurityOpt: options,
-    MaskedPaths: [...maskedPaths, ...spec.deniedPaths],
+    MaskedPaths: [...hiddenPaths, ...spec.deniedPaths],
     ReadonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
   };
 }

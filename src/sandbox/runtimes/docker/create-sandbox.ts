@@ -13,7 +13,7 @@ import { type DockerDetails, runtimeName, workUidFor } from "./details.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
-import { awaitSocket, guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn } from "./guest-socket.ts";
+import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
 import { accountFilesOf, putIn } from "./put-in.ts";
@@ -99,7 +99,6 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
     workUid,
     env: image.env,
     workspace: workspace.kind === "bound" ? (workspace.readOnly ? "ro" : "rw") : workspace.kind,
-    socket: null,
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
@@ -136,8 +135,8 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
     if (!State.Running)
       throw new CaissonError("internal", `the guest of sandbox ${record.id} ended with ${State.ExitCode} before it listened`);
   };
-  const socket = await awaitSocket({ sandboxFolder: folder, timeoutMs: GUEST_START_MS, alive, signal });
-  const running: SandboxRecord = { ...record, state: "running", details: { ...plan.details, socket } };
+  await takeSocket({ sandboxFolder: folder, timeoutMs: GUEST_START_MS, alive, signal });
+  const running: SandboxRecord = { ...record, state: "running" };
   await scope.store.write(running);
   const sandbox = await attachSandbox(scope, { record: running, engine, fresh: true });
   try {

@@ -17,8 +17,6 @@ export const DockerDetails = z.object({
   /** The image's variables, given to every command. */
   env: z.record(z.string(), z.string()),
   workspace: z.enum(["none", "staged", "ro", "rw"]),
-  /** Device and inode of the guest's socket, seen before any command ran: another one at its path is not the guest's. */
-  socket: z.string().nullable(),
 });
 export type DockerDetails = z.infer<typeof DockerDetails>;
 

@@ -1,5 +1,4 @@
-import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { describe, expect, test } from "vitest";
 import { startDockerEngine } from "../../../../test/support/docker-engine-process.ts";
 import { sh, useDockerHarness } from "../../../../test/support/docker-harness.ts";
@@ -50,25 +49,26 @@ describe("bad input and a dead engine", () => {
     expect(docker.images()).toEqual(before);
   });
 
-  test("an engine that dies: running sandboxes go on, the engine's part is unavailable, a new engine's sweep cleans up", async () => {
+  test("an engine that dies: running sandboxes go on, the engine's part is unavailable until it is back", async () => {
     const mortal = await startDockerEngine();
     try {
       const reference = await mortal.image("busybox");
       const there = docker.runtimeWith({ socketPath: mortal.socketPath });
-      const sandbox = await there.create(SandboxSpec.parse({ template: { kind: "image", reference } }));
+      const spec = SandboxSpec.parse({ template: { kind: "image", reference } });
+      const sandbox = await there.create(spec);
       process.kill(mortal.pid, "SIGKILL");
       await processGone(mortal.pid);
       expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
       await expect(sandbox.stats()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("systemctl") });
       await expect(sandbox.pause()).rejects.toMatchObject({ code: "unavailable" });
-      await expect(there.create(SandboxSpec.parse({ template: { kind: "image", reference } }))).rejects.toMatchObject({
-        code: "unavailable",
-      });
+      await expect(there.create(spec)).rejects.toMatchObject({ code: "unavailable" });
       await expect(sandbox.destroy()).rejects.toMatchObject({ code: "unavailable" });
       expect((await there.list()).map(({ id }) => id)).toEqual([sandbox.id]);
+      await startDockerEngine({ folder: dirname(mortal.socketPath) });
+      await sandbox.destroy();
+      expect(await there.list()).toEqual([]);
     } finally {
       await mortal.stop();
     }
-    rmSync(join(docker.stateDir, "sandboxes"), { recursive: true });
   });
 });

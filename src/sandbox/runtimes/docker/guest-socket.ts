@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
-import { chmod, chown, type FileHandle, lstat, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
@@ -8,8 +7,6 @@ import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { socketName, tokenName } from "./container-config.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
-/** Linux' flag for a descriptor that only names a file; Node has no constant for it. */
-const O_PATH = 0o10000000;
 const CONNECT_MS = 5_000;
 const POLL_MS = 5;
 const TOKEN_BYTES = 32;
@@ -64,60 +61,42 @@ export async function makeSocketFolder(options: { sandboxFolder: string; guest: 
   return { group: process.getegid?.() ?? 0 };
 }
 
-/** Waits until the guest listens, and says which file its socket is. `alive` throws when the sandbox has died meanwhile. */
-export async function awaitSocket(options: {
+/**
+ * Waits for the guest's socket and moves it out of the shared folder. A socket is found by its file, wherever that lies, so the host
+ * still connects to it, while no path inside leads to it any more: not even root there can reach or replace it.
+ * `alive` throws when the sandbox has died meanwhile. To be called before any command runs.
+ */
+export async function takeSocket(options: {
   sandboxFolder: string;
   timeoutMs: number;
   alive: () => Promise<void>;
   signal?: AbortSignal | undefined;
-}): Promise<string> {
-  const path = join(socketFolderIn(options.sandboxFolder), socketName);
+}): Promise<void> {
+  const { sandboxFolder, timeoutMs, alive, signal } = options;
+  const path = join(socketFolderIn(sandboxFolder), socketName);
   const began = Date.now();
-  for (let turn = 1; Date.now() - began < options.timeoutMs; turn += 1) {
-    options.signal?.throwIfAborted();
+  for (let turn = 1; Date.now() - began < timeoutMs; turn += 1) {
+    signal?.throwIfAborted();
     const info = await lstat(path).catch(() => null);
-    if (info?.isSocket()) return identityOf(info);
-    if (turn % 20 === 0) await options.alive();
+    if (info?.isSocket()) return rename(path, join(sandboxFolder, socketName));
+    if (turn % 20 === 0) await alive();
     await sleep(POLL_MS);
   }
-  throw new CaissonError("timeout", `the guest did not listen within ${options.timeoutMs} ms`, {
+  throw new CaissonError("timeout", `the guest did not listen within ${timeoutMs} ms`, {
     hint: "The engine may not see this machine's files: it must run here, not in another sandbox or virtual machine.",
   });
 }
 
-/** Once the guest has greeted us by it, the token is needed no more. */
+/** Once the guest has greeted us by it, the token is needed no more inside. */
 export async function removeTokenInside(sandboxFolder: string): Promise<void> {
   await rm(join(socketFolderIn(sandboxFolder), tokenName), { force: true });
 }
 
-/**
- * Connects to the very socket that was seen at creation. Root inside could put another file in its place, or a link to some socket of
- * the host's, so the file is opened without following links, compared, and connected to by its descriptor.
- * A fresh guest may have bound its socket and not listen yet. Throws `lost` when it is gone or another.
- */
-export async function connectPinned(options: { sandboxFolder: string; socket: string; fresh?: boolean }): Promise<GuestConnection> {
-  const path = join(socketFolderIn(options.sandboxFolder), socketName);
-  let handle: FileHandle;
-  try {
-    handle = await open(path, O_PATH | constants.O_NOFOLLOW);
-  } catch (error) {
-    throw new CaissonError("lost", "the guest's socket is gone", { cause: error });
-  }
-  try {
-    const info = await handle.stat();
-    if (!info.isSocket() || identityOf(info) !== options.socket) throw new CaissonError("lost", "the guest's socket was replaced");
-    const token = await readFile(join(options.sandboxFolder, tokenName));
-    return await connectGuest({
-      socketPath: `/proc/self/fd/${handle.fd}`,
-      token,
-      timeoutMs: CONNECT_MS,
-      waitForSocket: options.fresh === true,
-    });
-  } finally {
-    await handle.close();
-  }
-}
-
-function identityOf(info: { dev: number; ino: number }): string {
-  return `${info.dev}:${info.ino}`;
+/** A fresh guest may have bound its socket and not listen yet. Throws `lost` when nobody listens any more. */
+export async function connectToGuest(options: { sandboxFolder: string; fresh: boolean }): Promise<GuestConnection> {
+  const { sandboxFolder, fresh } = options;
+  const token = await readFile(join(sandboxFolder, tokenName)).catch((error: unknown) => {
+    throw new CaissonError("lost", "the sandbox's token is gone", { cause: error });
+  });
+  return connectGuest({ socketPath: join(sandboxFolder, socketName), token, timeoutMs: CONNECT_MS, waitForSocket: fresh });
 }

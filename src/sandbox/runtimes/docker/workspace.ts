@@ -2,6 +2,7 @@ import { access, constants, realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { refuseLayer } from "../../spec.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
@@ -20,6 +21,7 @@ export async function planWorkspace(options: {
 }): Promise<WorkspacePlan> {
   const { spec, facts, reasons } = options;
   const { workspace } = spec;
+  refuseLayer(spec, "docker");
   if (workspace.kind === "empty") return { kind: "none" };
   const folder = await existingFolder(resolve(workspace.path));
   switch (workspace.access) {

@@ -81,7 +81,7 @@ export function fileRequests(wire: Wire): FileRequests {
       const uid = wire.uidOf(user);
       if (!parents && !files.exists(path)) files.node(path.slice(0, path.lastIndexOf("/")) || "/");
       gather(wire, stream, (content) => {
-        files.write(path, content, { how: hows[how] ?? "replace", parents, uid, ...(mode === 0 ? {} : { mode }) });
+        files.write(path, content, { how: hows[how] ?? "replace", parents, uid, ...(hasField(payload, 2) ? { mode } : {}) });
         wire.ok(stream, answers.written, { bytes: content.length });
       });
     },
@@ -212,6 +212,12 @@ function carry(wire: Wire, stream: number, connection: Duplex): void {
       connection.destroy();
     },
   });
+}
+
+/** Whether a field was sent at all: a mode of 0 is not an absent one. */
+export function hasField(payload: Buffer, tag: number): boolean {
+  for (let at = 0; at + 5 <= payload.length; at += 5 + payload.readUInt32LE(at + 1)) if (payload[at] === tag) return true;
+  return false;
 }
 
 function u32(value: number): Buffer {

@@ -36,6 +36,7 @@ const capabilities: Capabilities = {
   sharesHostFilesystem: false,
   templates: ["host", "snapshot"],
   workspaceAccess: ["overlay"],
+  workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: ["none"],
   rootUser: true,

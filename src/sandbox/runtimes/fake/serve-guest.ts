@@ -4,7 +4,7 @@ import { answers, decodeFields, type Encodable, encodeFields, entries, type Shap
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../guest/frame.ts";
 import { failure, failureNumber } from "./failure.ts";
 import type { FakeEnd, FakeProcess, OutputSink } from "./fake-process.ts";
-import { type FileRequests, fileRequests, type GuestStream } from "./file-requests.ts";
+import { type FileRequests, fileRequests, type GuestStream, hasField } from "./file-requests.ts";
 import type { FakeMachine } from "./machine.ts";
 
 /** Plays the guest's part of the protocol for a machine in memory, on one connection. */
@@ -240,10 +240,8 @@ class GuestSession {
 
 /** Null where the field is absent: from the first byte that was not acknowledged. */
 function offsetsOf(payload: Buffer): { stdout: number | null; stderr: number | null } {
-  const given = new Set<number>();
-  for (let at = 0; at + 5 <= payload.length; at += 5 + payload.readUInt32LE(at + 1)) given.add(payload[at] as number);
   const { stdoutFrom, stderrFrom } = decodeFields("ATTACH", shapes.ATTACH, payload);
-  return { stdout: given.has(12) ? stdoutFrom : null, stderr: given.has(13) ? stderrFrom : null };
+  return { stdout: hasField(payload, 12) ? stdoutFrom : null, stderr: hasField(payload, 13) ? stderrFrom : null };
 }
 
 function u64(value: number): Buffer {

@@ -9,6 +9,7 @@ export const hostCapabilities: Capabilities = {
   sharesHostFilesystem: true,
   templates: ["host"],
   workspaceAccess: ["rw"],
+  workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: [],
   rootUser: false,

@@ -18,6 +18,7 @@ export function ociCapabilities(house: House): Capabilities {
     sharesHostFilesystem: true,
     templates: ["host", "image", "snapshot"],
     workspaceAccess: ["overlay", "rw", "ro"],
+    workspaceLayer: true,
     limits: { cpus, memoryBytes, pids, diskBytes },
     network: ["none"],
     rootUser: true,

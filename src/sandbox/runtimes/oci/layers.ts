@@ -77,6 +77,7 @@ export function resolveWorkspace(workspace: WorkspaceMount): WorkspaceMount {
     const real = realpathSync(path);
     if (!statSync(real).isDirectory())
       throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give the folder itself, not a file in it." });
+    if (workspace.layer !== undefined) checkLayer(workspace.layer, workspace.access);
     return { ...workspace, path: real };
   } catch (cause) {
     if (cause instanceof CaissonError) throw cause;
@@ -85,6 +86,16 @@ export function resolveWorkspace(workspace: WorkspaceMount): WorkspaceMount {
     throw new CaissonError("not_found", `the workspace ${path} does not exist`, {
       hint: "Make the folder first, or check the path.",
       cause,
+    });
+  }
+}
+
+/** Throws `invalid`: the folder must be there, and its path must be one an overlay can be told. */
+function checkLayer(layer: string, access: string): void {
+  if (access !== "overlay") throw new CaissonError("invalid", "a layer goes with an overlaid workspace only");
+  if (!isAbsolute(layer) || /[\0,:\\]/.test(layer) || !statSync(layer, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new CaissonError("invalid", `the layer ${JSON.stringify(layer)} is not a folder that can be used`, {
+      hint: "Give an absolute path without commas, colons and backslashes.",
     });
   }
 }
@@ -107,16 +118,26 @@ export function workspaceRecords(
         workspaceMap({ owner: owner.gid, start: start.gid, readable: access !== "rw" }),
       );
   if (access !== "overlay") return [...maps, ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"]];
-  const at = (name: string) => (options.disk ? `disk/${name}` : name);
+  const { upper, work } = workspaceFolders(workspace, options);
   const names = [...options.layers.map((_, index) => `frozen-${index}`), "workspace"];
   return [
     ...maps,
-    ["mkdir", at("workspace-upper"), "755", 1000, 1000],
-    ["mkdir", at("workspace-work"), "755", 0, 0],
+    ["mkdir", upper, "755", 1000, 1000],
+    ["mkdir", work, "755", 1000, 1000],
     ...options.layers.map((dir, index): PlanRecord => ["layer", `frozen-${index}`, dir, "ro", "-"]),
     ["layer", "workspace", path, "ro", "workspace"],
-    ["overlay", names.join(":"), at("workspace-upper"), at("workspace-work"), "/workspace"],
+    ["overlay", names.join(":"), upper, work, "/workspace"],
   ];
+}
+
+/** Where the changes to an overlaid workspace are: in the sandbox's own folder, or in the one the spec gives to outlive it. */
+export function workspaceFolders(
+  workspace: Extract<WorkspaceMount, { kind: "folder" }>,
+  options: { disk: boolean },
+): { upper: string; work: string } {
+  if (workspace.layer !== undefined) return { upper: join(workspace.layer, "upper"), work: join(workspace.layer, "work") };
+  const at = (name: string) => (options.disk ? `disk/${name}` : name);
+  return { upper: at("workspace-upper"), work: at("workspace-work") };
 }
 
 const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\d+)$/;

@@ -1,11 +1,12 @@
 import { statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { canFreeze, freezeWork } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
+import { workspaceFolders } from "./layers.ts";
 import { removeFiles } from "./remove-files.ts";
 import { runInside } from "./run-inside.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
@@ -36,7 +37,7 @@ export async function takeSnapshot(house: House, request: SnapshotRequest): Prom
     if (freezes) await freezeWork(details.cgroups, "frozen");
     const copies = layerCopies(record, details);
     try {
-      for (const { from, to } of copies) await copyTree(house, join(house.store.dir(record.id), from), join(draft, to));
+      for (const { from, to } of copies) await copyTree(house, resolve(house.store.dir(record.id), from), join(draft, to));
     } finally {
       if (freezes) await freezeWork(details.cgroups, "thawed");
     }
@@ -89,8 +90,9 @@ interface LayerCopy {
 
 function layerCopies(record: SandboxRecord, details: OciDetails): LayerCopy[] {
   const copies: LayerCopy[] = [{ kind: "root", bind: -1, from: "upper", to: "root" }];
-  if (record.spec.workspace.kind === "folder" && record.spec.workspace.access === "overlay") {
-    copies.push({ kind: "workspace", bind: -1, from: "workspace-upper", to: "workspace" });
+  const { workspace } = record.spec;
+  if (workspace.kind === "folder" && workspace.access === "overlay") {
+    copies.push({ kind: "workspace", bind: -1, from: workspaceFolders(workspace, { disk: false }).upper, to: "workspace" });
   }
   for (const [index] of details.basis.root.binds.filter(({ writable }) => writable).entries()) {
     copies.push({ kind: "bind", bind: index, from: `bind-upper-${index}`, to: `bind-${index}` });

@@ -49,7 +49,7 @@ export function createWall(options: WallOptions): Wall {
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
     async fork() {
-      return options.forkFrom(await snapshot({ hidden: true }), record.spec);
+      return options.forkFrom(await snapshot({ hidden: true }), withoutLayer(record.spec));
     },
     async release() {
       record = { ...record, owner: null };
@@ -70,4 +70,11 @@ function stats(details: OciDetails): SandboxStats {
     diskBytes: null,
     source: "host",
   };
+}
+
+/** The snapshot holds what the layer held; two sandboxes must never share one. */
+function withoutLayer(spec: SandboxRecord["spec"]): SandboxRecord["spec"] {
+  if (spec.workspace.kind !== "folder") return spec;
+  const { layer: _, ...workspace } = spec.workspace;
+  return { ...spec, workspace };
 }

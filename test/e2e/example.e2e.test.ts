@@ -1,0 +1,20 @@
+import { execFile } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { root, useCaisson } from "./caisson-process.ts";
+
+const { base, home, sandboxes } = useCaisson();
+
+test("the library's example runs, and leaves the folder as it was", async () => {
+  const node = join(root, "node_modules", "node", "bin", "node");
+  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "library.ts")], {
+    cwd: base(),
+    env: { ...process.env, CAISSON_HOME: home() },
+  });
+  expect(stdout).toMatch(/^words: 7\noutcome: exit code 1 .*shadow/);
+  expect(stdout).toContain("A ROOM FULL OF AIR");
+  expect(await readdir(base())).toEqual(["home"]);
+  expect(sandboxes()).toEqual([]);
+});
