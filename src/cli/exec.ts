@@ -43,7 +43,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
   const cwd = given.text("cwd");
   const user = given.text("user");
   const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
-  const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print" });
+  const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
   try {
     const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
     const process = await spawnWithHint(session.sandbox, {

@@ -24,7 +24,7 @@ const creationOptions = ["runtime", "oci-runtime", "image", "snapshot", "workspa
 export async function startSession(
   context: CliContext,
   given: Given,
-  options: { warnings: "print" | "inEvents" },
+  options: { warnings: "print" | "inEvents"; timeoutMs: number | undefined },
 ): Promise<SandboxSession> {
   const id = given.text("sandbox");
   if (id !== undefined) {
@@ -38,7 +38,7 @@ export async function startSession(
     return { sandbox, shared: true, end: async () => {} };
   }
   const keep = given.switched("keep");
-  const spec = specFrom(context, given, { keep });
+  const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
   const sandbox = await createSandbox(context, { runtime: given.text("runtime") ?? context.config.runtime, spec });
   let ended: Promise<void> | undefined;
   const end = async () => {

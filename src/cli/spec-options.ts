@@ -1,13 +1,25 @@
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import { EnvName, type LimitsRequest, SandboxSpec, type Template, WorkspaceAccess, type WorkspaceMount } from "../contract/sandbox.ts";
+import {
+  defaultLimits,
+  EnvName,
+  type LimitsRequest,
+  SandboxSpec,
+  type Template,
+  WorkspaceAccess,
+  type WorkspaceMount,
+} from "../contract/sandbox.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "../lib/quantity.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
-export function specFrom(context: CliContext, given: Given, extra: { keep: boolean; labels?: Record<string, string> }): SandboxSpec {
+export function specFrom(
+  context: CliContext,
+  given: Given,
+  extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
+): SandboxSpec {
   const network = given.text("network") ?? "none";
   if (network !== "none") {
     throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced yet`, {
@@ -17,7 +29,7 @@ export function specFrom(context: CliContext, given: Given, extra: { keep: boole
   const parsed = SandboxSpec.safeParse({
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
-    limits: { ...context.config.limits, ...limitsFrom(given) },
+    limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
     env: pairs(context, given.texts("env"), "env"),
     allowRoot: given.switched("allow-root"),
     keep: extra.keep,
@@ -25,6 +37,12 @@ export function specFrom(context: CliContext, given: Given, extra: { keep: boole
   });
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `this sandbox cannot be asked for: ${z.prettifyError(parsed.error).replaceAll(/\s*\n\s*/g, " ")}`);
+}
+
+/** A command may run as long as was asked for, also when that is longer than commands commonly may. */
+function withTimeout(limits: LimitsRequest, timeoutMs: number | undefined): LimitsRequest {
+  if (timeoutMs === undefined || timeoutMs <= (limits.wallClockMs ?? defaultLimits.wallClockMs)) return limits;
+  return { ...limits, wallClockMs: timeoutMs };
 }
 
 function templateFrom(context: CliContext, given: Given): Template {

@@ -11,7 +11,7 @@ export const CHANGED_FILES_MAX = 20_000;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const TOTAL_BYTES_MAX = 1024 * 1024 * 1024;
 const DEPTH_MAX = 200;
-const ENTRIES_MAX = 1_000_000;
+const ENTRIES_MAX = 100_000;
 /** Files of a rename share at least this part of their lines. */
 const RENAME_SIMILARITY = 0.5;
 const RENAME_PAIRS_MAX = 10_000;

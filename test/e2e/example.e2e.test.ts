@@ -13,7 +13,7 @@ test("the library's example runs, and leaves the folder as it was", async () => 
     cwd: base(),
     env: { ...process.env, CAISSON_HOME: home() },
   });
-  expect(stdout).toMatch(/^words: 7\noutcome: exit code 1 .*shadow/);
+  expect(stdout).toMatch(/^words: 8\noutcome: exit code 1 .*shadow/);
   expect(stdout).toContain("A ROOM FULL OF AIR");
   expect(await readdir(base())).toEqual(["home"]);
   expect(sandboxes()).toEqual([]);

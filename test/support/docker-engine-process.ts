@@ -43,6 +43,8 @@ const foldersPrefix = "caisson-test-engine-";
 export async function startDockerEngine(options: { folder?: string } = {}): Promise<TestEngine> {
   const folder = options.folder ?? newEngineFolder();
   const cgroupName = cgroupNameFor(folder);
+  // An engine that was killed leaves the pid of a helper that died with it; where nobody reaped it, the next engine waits for it in vain.
+  rmSync(join(folder, "exec/containerd/containerd.pid"), { force: true });
   // biome-ignore format: one option a line reads best.
   const args = [
     "--data-root", join(folder, "data"),

@@ -120,7 +120,7 @@ export const noMachinePaths: Rule = (files) =>
   files.flatMap((file) => {
     if (file.path === "package-lock.json") return [];
     const found =
-      /(?<![\w/])\/(?:work\/(?:main|shared)|home\/(?!user\b|\$|x\b|me\b|alice\b|bob\b|dev\b|someone\b|\.)[a-z][\w-]*\/|Users\/)[\w./-]*/.exec(
+      /(?<![\w/])\/(?:work\/(?:main|shared)|home\/(?!user\b|\$|me\b|alice\b|bob\b|dev\b|someone\b|\.)[a-z][\w-]+\/|Users\/)[\w./-]*/.exec(
         file.text,
       );
     return found === null ? [] : [{ path: file.path, what: `names a path of somebody's machine: ${found[0]}` }];

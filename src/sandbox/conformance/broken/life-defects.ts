@@ -211,7 +211,10 @@ export const lifeDefects: Record<string, Defect> = {
   },
   "limit: processes past the limit are not started, and the next command works": promisedLimit("pids"),
   "limit: disk past the limit is no_space, and freeing makes room again": promisedLimit("diskBytes"),
-  "limit: processor time is no more than the share asked for": promisedLimit("cpus"),
+  "limit: processor time is no more than the share asked for": {
+    ...promisedLimit("cpus"),
+    sandbox: (good) => ({ stats: async () => ({ ...(await good.stats()), cpuMs: performance.now() }) }),
+  },
   "limit: cpus is refused as unsupported where it cannot be enforced": ignoredLimit("cpus"),
   "limit: memoryBytes is refused as unsupported where it cannot be enforced": ignoredLimit("memoryBytes"),
   "limit: pids is refused as unsupported where it cannot be enforced": ignoredLimit("pids"),

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { guestPath, sh, useDockerHarness } from "../../../../test/support/docker-harness.ts";
 import { processGone } from "../../../../test/support/docker-remains.ts";
 
@@ -65,11 +65,12 @@ describe("life", () => {
       const runtime = createDockerRuntime(${JSON.stringify({ stateDir: docker.stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
       const spec = SandboxSpec.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
       const { id } = await runtime.create(spec);
-      void runtime.create(spec);
+      void runtime.create({ ...spec, keep: true });
       console.log(id);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     const id = (await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve))).toString().trim();
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    const records = () => readdirSync(join(docker.stateDir, "sandboxes")).filter((name) => name.startsWith("sb_"));
+    await vi.waitFor(() => expect(records()).toHaveLength(3), { interval: 5 });
     child.kill("SIGKILL");
     await processGone(child.pid ?? 0);
     const other = docker.runtimeWith({ stateDir: docker.newFolder("state") });
@@ -78,7 +79,7 @@ describe("life", () => {
     expect(swept).toContain(id);
     expect(swept).not.toContain(mine.id);
     expect(docker.containers()).toEqual([`caisson-${mine.id}`]);
-    expect(readdirSync(join(docker.stateDir, "sandboxes"))).toEqual([mine.id]);
+    expect(records()).toEqual([mine.id]);
     await mine.destroy();
   });
 

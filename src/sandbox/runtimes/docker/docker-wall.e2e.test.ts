@@ -96,6 +96,17 @@ describe("limits", () => {
     await sandbox.writeFile("/workspace/file", Buffer.from("x"));
   });
 
+  test("work at its limit leaves the guest room to look, to serve files as anybody, and to end it", async () => {
+    await using sandbox = await docker.runtime.create(docker.specOf({ limits: { pids: 30 } }));
+    const full = await sandbox.spawn({ argv: ["sh", "-c", "while sleep 60 & do :; done; wait"] });
+    // The shell's last word is that it cannot fork.
+    for await (const { stream } of full.output) if (stream === "stderr") break;
+    expect((await sandbox.stats()).processes).toBeGreaterThanOrEqual(25);
+    for (const user of ["4321", "4322", "4323"]) expect((await sandbox.stat("/workspace", { user })).kind).toBe("directory");
+    await full.kill();
+    expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
+  });
+
   test("two sandboxes with the same limit do not count each other's processes", async () => {
     await using one = await docker.runtime.create(docker.specOf({ limits: { pids: 20 } }));
     await using two = await docker.runtime.create(docker.specOf({ limits: { pids: 20 } }));

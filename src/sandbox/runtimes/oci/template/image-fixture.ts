@@ -10,6 +10,8 @@ export interface FixtureImage {
   architecture?: string;
   config?: Record<string, unknown>;
   compression?: "gzip" | "zstd" | "none";
+  /** Zeros behind the end of each layer's archive. */
+  trailingBytes?: number;
 }
 
 const digestOf = (data: Uint8Array) => `sha256:${createHash("sha256").update(data).digest("hex")}`;
@@ -24,7 +26,7 @@ export function writeLayout(folder: string, images: readonly FixtureImage[]): st
     return { digest, size: data.length };
   };
   const manifests = images.map((image) => {
-    const tars = image.layers.map((layer) => tarOf(layer));
+    const tars = image.layers.map((layer) => Buffer.concat([tarOf(layer), Buffer.alloc(image.trailingBytes ?? 0)]));
     const packed = tars.map((tar) =>
       image.compression === "none" ? tar : image.compression === "zstd" ? zstdCompressSync(tar) : gzipSync(tar),
     );

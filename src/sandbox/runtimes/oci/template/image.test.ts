@@ -163,6 +163,16 @@ describe("an OCI layout", () => {
   });
 });
 
+it("a configuration that was changed without its digest is refused", async () => {
+  writeLayout(at("layout"), [sound]);
+  for (const name of readdirSync(at("layout/blobs/sha256"))) {
+    const path = at(`layout/blobs/sha256/${name}`);
+    const text = readFileSync(path, "latin1");
+    if (text.includes('"/srv"')) writeFileSync(path, text.replace('"/srv"', '"/etc"'), "latin1");
+  }
+  await expect(resolve(at("layout"))).rejects.toThrow(refusal("invalid"));
+});
+
 describe("an archive", () => {
   it.each(["plain", "gzip"])("of docker save is unpacked, a layer that occurs twice too (%s)", async (how) => {
     const layer = [{ name: "bin/tool", content: "x" }];
@@ -232,7 +242,9 @@ describe("a hostile image", () => {
     const limits = { bytesMax: 100_000, entriesMax: 100 };
     writeLayout(at("layout"), [{ layers: [[{ name: "zeros", content: Buffer.alloc(1_000_000) }]] }]);
     await expect(resolve(at("layout"), { limits })).rejects.toThrow(refusal("too_large"));
-    // Behind the end of the archive.
+    // Behind the end of a layer, and of the archive.
+    writeLayout(at("trailing"), [{ layers: [[{ name: "a" }]], trailingBytes: 1_000_000 }]);
+    await expect(resolve(at("trailing"), { limits })).rejects.toThrow(refusal("too_large"));
     const trailing = Buffer.concat([tarOf([{ name: "a" }]), Buffer.alloc(1_000_000)]);
     writeFileSync(at("bomb.tar.gz"), gzipSync(trailing));
     await expect(resolve(at("bomb.tar.gz"), { limits })).rejects.toThrow(refusal("too_large"));

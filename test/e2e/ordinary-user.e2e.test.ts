@@ -1,0 +1,76 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
+import { launcher } from "./caisson-process.ts";
+
+/** Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read it. */
+describe("an ordinary user", () => {
+  let user: OrdinaryUser;
+  let base = "";
+  beforeAll(() => {
+    execFileSync(launcher, ["--version"], { stdio: "ignore" });
+    user = ordinaryUser();
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    mkdirSync(join(base, "project"));
+    writeFileSync(join(base, "project", "mine.txt"), "mine\n");
+    writeFileSync(join(base, "project", "private.txt"), "private\n");
+    chmodSync(join(base, "project", "private.txt"), 0o600);
+    for (const path of ["", "project", "project/mine.txt", "project/private.txt"]) chownSync(join(base, path), user.uid, user.gid);
+  });
+  afterAll(() => {
+    run("sandbox", "rm", "--all");
+    rmSync(base, { recursive: true, force: true });
+    user.remove();
+  });
+
+  function run(...argv: string[]) {
+    const env = { HOME: base, PATH: "/usr/local/bin:/usr/bin:/bin", CAISSON_HOME: join(base, "home"), LANG: "C.UTF-8" };
+    const { status, stdout, stderr } = spawnSync(launcher, argv, {
+      cwd: join(base, "project"),
+      env,
+      uid: user.uid,
+      gid: user.gid,
+      encoding: "utf8",
+      input: "",
+    });
+    return { code: status, stdout, stderr };
+  }
+  const left = () => (existsSync(join(base, "home", "sandboxes")) ? readdirSync(join(base, "home", "sandboxes")) : []);
+
+  test("has sandboxes without being root, and no rights of root", () => {
+    const result = run("exec", "--", "sh", "-c", "id -u; cat mine.txt private.txt; echo x > new; ls; cat /etc/shadow");
+    expect(result.stdout).toBe("1000\nmine\nprivate\nmine.txt\nnew\nprivate.txt\n");
+    expect(result.code).toBe(1);
+    expect(readdirSync(join(base, "project"))).toEqual(["mine.txt", "private.txt"]);
+    expect(left()).toEqual([]);
+  });
+
+  test("what is written to a shared folder is the user's own", () => {
+    expect(run("exec", "--workspace", ".:rw", "--", "sh", "-c", "echo y > shared").code).toBe(0);
+    const stat = statSync(join(base, "project", "shared"));
+    expect([stat.uid, stat.gid]).toEqual([user.uid, user.gid]);
+    rmSync(join(base, "project", "shared"));
+  });
+
+  test("keeps a sandbox, and removes it", () => {
+    const id = run("sandbox", "create").stdout.trim();
+    expect(run("exec", "--sandbox", id, "--", "sh", "-c", "echo kept > f; cat f").stdout).toBe("kept\n");
+    expect(run("sandbox", "rm", id).code).toBe(0);
+    expect(left()).toEqual([]);
+  });
+
+  test("is told what cannot be enforced, with the fix, instead of being given less", () => {
+    const doctor = JSON.parse(run("doctor", "--json").stdout) as {
+      chosen: string;
+      runtimes: { name: string; capabilities: { limits: { memoryBytes: boolean } } }[];
+    };
+    expect(doctor.chosen).toBe("oci");
+    const enforced = doctor.runtimes.find((runtime) => runtime.name === "oci")?.capabilities.limits.memoryBytes;
+    const result = run("exec", "--memory", "64m", "--", "true");
+    if (enforced === true) expect(result.code).toBe(0);
+    else expect([result.code, result.stderr]).toEqual([125, expect.stringMatching(/memory[\s\S]*hint: /)]);
+  });
+});
