@@ -1,0 +1,123 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { HookFunction } from "../agent/hooks.ts";
+import type { Model } from "../agent/model/model.ts";
+import { createScriptedModel, type Script } from "../agent/model/scripted-model.ts";
+import type { RunState } from "../agent/run-state.ts";
+import { AgentDefinition } from "../contract/agent.ts";
+import type { Budgets } from "../contract/run.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import type { Log } from "../log/log.ts";
+import { createMemoryLog } from "../log/memory/log.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
+import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
+import { type Crashpoint, noCrash } from "./crashpoint.ts";
+import { parseRunEvent, runStream } from "./journal.ts";
+import { createRuns, type Runs } from "./runs.ts";
+
+/** A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as another process would. */
+export interface TestStation extends AsyncDisposable {
+  log: Log;
+  runtime: Runtime;
+  runs: Runs;
+  sessions: SessionStore;
+  /** Another process on the same log and runtime. */
+  second(options?: { pid?: number }): Runs;
+  start(options?: StartOptions): Promise<string>;
+  /** To its end. */
+  finish(options?: StartOptions): Promise<{ run: string; state: RunState; events: RunEvent[] }>;
+  events(run: string): Promise<RunEvent[]>;
+  /** Resolves with the first event of this type, past or to come. */
+  until<Type extends RunEvent["type"]>(
+    run: string,
+    type: Type,
+    matching?: (event: Extract<RunEvent, { type: Type }>) => boolean,
+  ): Promise<Extract<RunEvent, { type: Type }>>;
+}
+
+interface StartOptions {
+  definition?: Partial<AgentDefinition>;
+  task?: string;
+  budgets?: Budgets;
+}
+
+export async function createTestStation(options: {
+  script: Script | Model;
+  agents?: Record<string, Partial<AgentDefinition>>;
+  hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
+  crashpoint?: Crashpoint;
+  files?: Record<string, string>;
+}): Promise<TestStation> {
+  const dir = await mkdtemp(join(tmpdir(), "caisson-test-station-"));
+  const { mkdir, writeFile } = await import("node:fs/promises");
+  const folder = join(dir, "folder");
+  await mkdir(folder);
+  for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(join(folder, name), text);
+  const log = createMemoryLog();
+  const runtime = createFakeRuntime();
+  const model = "stream" in options.script ? options.script : createScriptedModel(options.script);
+  const dead = new Set<number>();
+  const alive = (owner: { pid: number }) => !dead.has(owner.pid);
+  const define = (name: string, partial: Partial<AgentDefinition>) =>
+    AgentDefinition.parse({ name, system: `You are ${name}.`, ...partial });
+  const make = (pid: number): { runs: Runs; sessions: SessionStore } => {
+    const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
+    const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
+    const runs = createRuns({
+      log,
+      sessions,
+      identity,
+      alive,
+      runtime: async () => runtime,
+      model: async () => model,
+      agent: async (name) => define(name, options.agents?.[name] ?? {}),
+      crashpoint: options.crashpoint ?? noCrash,
+      ...(options.hooks ? { hooks: options.hooks } : {}),
+    });
+    return { runs, sessions };
+  };
+  const first = make(1);
+  const events = async (run: string) => (await log.read(runStream(run), { limit: 100_000 })).map(parseRunEvent);
+  const start = async (request: StartOptions = {}): Promise<string> => {
+    const id = `s${Math.random().toString(36).slice(2, 10)}`;
+    await first.sessions.create({ id, source: { kind: "folder", path: folder }, scope: "session", cleanup: "never" });
+    return await first.runs.create({
+      definition: define("coder", request.definition ?? {}),
+      task: request.task ?? "do it",
+      model: "scripted",
+      session: id,
+      ...(request.budgets ? { budgets: request.budgets } : {}),
+    });
+  };
+  return {
+    log,
+    runtime,
+    ...first,
+    events,
+    start,
+    second: ({ pid = 2 } = {}) => {
+      dead.add(pid - 1);
+      return make(pid).runs;
+    },
+    async finish(request) {
+      const run = await start(request);
+      const state = await first.runs.drive(run, { signal: new AbortController().signal });
+      return { run, state, events: await events(run) };
+    },
+    async until(run, type, matching = () => true) {
+      const abort = new AbortController();
+      for await (const stored of log.subscribe(runStream(run), { signal: abort.signal })) {
+        const event = parseRunEvent(stored);
+        if (event.type === type && matching(event as never)) return event as never;
+      }
+      throw new Error("unreachable");
+    },
+    async [Symbol.asyncDispose]() {
+      for (const info of await runtime.list()) await (await runtime.open(info.id)).destroy();
+      await runtime[Symbol.asyncDispose]();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
