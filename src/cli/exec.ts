@@ -54,7 +54,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
       ...(user === undefined ? {} : { user }),
       ...(request.tty ? { pty: terminalSize(context) } : {}),
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
-      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("../lib/quantity.ts")).parseBytes("output-max", outputMax) }),
+      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./option-values.ts")).parseBytes("output-max", outputMax) }),
     });
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));

@@ -8,11 +8,11 @@ import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Session, WorkspaceSource } from "../contract/session.ts";
-import { parseBytes, parseCount, parseDuration, parseNumber } from "../lib/quantity.ts";
 import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { type LocalStation, openStation } from "./station.ts";
 

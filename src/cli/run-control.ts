@@ -1,10 +1,11 @@
 import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
-import { parseCount, parseDuration, parseNumber, showDuration } from "../lib/quantity.ts";
+import { showDuration } from "../lib/quantity.ts";
 import { runStream } from "../station/journal.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { openStation } from "./station.ts";

@@ -1,9 +1,10 @@
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
-import { parseDuration, showDuration } from "../lib/quantity.ts";
+import { showDuration } from "../lib/quantity.ts";
 import { removeSession } from "../station/remove-session.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { parseDuration } from "./option-values.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
 import { findSession, sessionNamed } from "./workspace-view.ts";

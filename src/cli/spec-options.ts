@@ -10,9 +10,9 @@ import {
   WorkspaceAccess,
   type WorkspaceMount,
 } from "../contract/sandbox.ts";
-import { parseBytes, parseCount, parseDuration, parseNumber } from "../lib/quantity.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
 export function specFrom(

@@ -1,35 +1,32 @@
-import { CaissonError } from "../contract/error.ts";
-
 const byteUnits: Readonly<Record<string, number>> = { "": 1, b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 const timeUnits: Readonly<Record<string, number>> = { ms: 1, "": 1000, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** `512m`, `4g`, `1.5GiB`, `1048576`. Throws `invalid`. */
-export function parseBytes(option: string, text: string): number {
+/** `512m`, `4g`, `1.5GiB`, `1048576`. Null for anything else. */
+export function bytesFrom(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text);
   const unit = byteUnits[(match?.[2] ?? "?").toLowerCase()];
-  return positive(option, text, Math.round(Number(match?.[1]) * (unit ?? Number.NaN)), "a size such as 512m or 4g");
+  return positive(Math.round(Number(match?.[1]) * (unit ?? Number.NaN)));
 }
 
-/** `30s`, `5m`, `1.5h`, `250ms`; a bare number is seconds. Throws `invalid`. */
-export function parseDuration(option: string, text: string): number {
+/** `30s`, `5m`, `1.5h`, `250ms`, in milliseconds; a bare number is seconds. Null for anything else. */
+export function durationFrom(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)?$/i.exec(text);
   const unit = timeUnits[(match?.[2] ?? "").toLowerCase()];
-  return positive(option, text, Math.round(Number(match?.[1]) * (unit ?? Number.NaN)), "a duration such as 30s or 5m");
+  return positive(Math.round(Number(match?.[1]) * (unit ?? Number.NaN)));
 }
 
-/** Throws `invalid` for anything but a whole number above 0. */
-export function parseCount(option: string, text: string): number {
-  return positive(option, text, /^\d+$/.test(text) ? Number(text) : Number.NaN, "a whole number such as 100");
+/** A whole number above 0, or null. */
+export function countFrom(text: string): number | null {
+  return /^\d+$/.test(text) ? positive(Number(text)) : null;
 }
 
-/** Throws `invalid` for anything but a number above 0. */
-export function parseNumber(option: string, text: string): number {
-  return positive(option, text, /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN, "a number such as 1.5");
+/** A number above 0, or null. */
+export function numberFrom(text: string): number | null {
+  return /^\d+(\.\d+)?$/.test(text) ? positive(Number(text)) : null;
 }
 
-function positive(option: string, text: string, value: number, wanted: string): number {
-  if (Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER) return value;
-  throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not ${wanted}`, { hint: `Give --${option} ${wanted}.` });
+function positive(value: number): number | null {
+  return Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : null;
 }
 
 /** Bytes as people read them. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { parseBytes, parseDuration } from "../../lib/quantity.ts";
+import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
@@ -112,16 +112,16 @@ function sources(value: Frontmatter["skills"]): string[] | undefined {
   return Array.isArray(value) ? value : value?.sources;
 }
 
-const duration = (file: AgentFile, key: string, value: string | number) => named(file, key, () => parseDuration(key, String(value)));
-const size = (file: AgentFile, key: string, value: string | number) => named(file, key, () => parseBytes(key, String(value)));
+function duration(file: AgentFile, key: string, value: string | number): number {
+  return durationFrom(String(value)) ?? doesNotFit(file, key, value, "a duration such as 30s or 5m");
+}
 
-function named(file: AgentFile, key: string, parse: () => number): number {
-  try {
-    return parse();
-  } catch (error) {
-    if (!(error instanceof CaissonError)) throw error;
-    throw new CaissonError("invalid", `${file.path}: ${key}: ${error.message.replace(/^--\S+ /, "")}`, { cause: error });
-  }
+function size(file: AgentFile, key: string, value: string | number): number {
+  return bytesFrom(String(value)) ?? doesNotFit(file, key, value, "a size such as 512m or 4g");
+}
+
+function doesNotFit(file: AgentFile, key: string, value: string | number, wanted: string): never {
+  throw new CaissonError("invalid", `${file.path}: ${key}: ${JSON.stringify(value)} is not ${wanted}.`);
 }
 
 function optional<Values extends Record<string, unknown>>(values: Values): { [Key in keyof Values]?: Exclude<Values[Key], undefined> } {
