@@ -8,7 +8,7 @@ import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { LazySource, Link, StreamHandler } from "./link.ts";
 import { OutputQueue } from "./output-queue.ts";
-import { decodeOutputHead, decodeStdinAck, OUTPUT_HEADER_BYTES } from "./raw.ts";
+import { decodeOutputHead, decodeStdinAck } from "./raw.ts";
 import { openWith, tell } from "./request.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
 
@@ -18,6 +18,8 @@ export interface ProcessObserver {
   /** Not called for a handle that was let go of or taken over. */
   onEnded?(ended: Ended): void;
 }
+
+const COPY_BELOW_BYTES = 4_096;
 
 type Request =
   | { type: "SPAWN"; values: Encodable<typeof shapes.SPAWN>; what: string }
@@ -81,12 +83,6 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   onFrame(type: number, payload: Buffer): boolean {
     if (this.#starting !== null) return this.#onFirstFrame(this.#starting, type, payload);
     switch (type) {
-      case frameCode.OUTPUT: {
-        const { descriptor, offset } = decodeOutputHead(payload);
-        const chunk = this.output.push(descriptor, offset, payload.subarray(OUTPUT_HEADER_BYTES));
-        this.#observer.onOutput?.(chunk);
-        return false;
-      }
       case frameCode.ENDED:
         this.#onEnded(payload);
         return true;
@@ -101,6 +97,16 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
       default:
         throw protocolError(`${frameName(type)} on the stream of a process`);
     }
+  }
+
+  onBulk(type: number, head: Buffer, data: Buffer, position: number): void {
+    if (type !== frameCode.OUTPUT || this.#starting !== null) throw protocolError(`${frameName(type)} on the stream of a process`);
+    const { descriptor, offset } = decodeOutputHead(head);
+    if (data.length === 0) throw protocolError("OUTPUT without any bytes");
+    // A few bytes that somebody keeps must not keep the whole slab they came in.
+    const own = data.length < COPY_BELOW_BYTES ? Buffer.from(data) : data;
+    const chunk = this.output.push(descriptor, offset + position, own);
+    this.#observer.onOutput?.(chunk);
   }
 
   onLost(error: CaissonError): void {
