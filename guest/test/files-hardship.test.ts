@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symbolicLink } from "./files-archive.ts";
@@ -72,6 +72,18 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(await refusal(worker.write(path, Buffer.from("x"), { how: 2 }))).toBe("exists");
     await worker.write(join(temporary.path, "new"), Buffer.from("x"), { how: 2 });
     expect(readdirSync(temporary.path).sort()).toEqual(["f", "new"]);
+  });
+
+  test("where a nameless draft cannot be linked it is copied, for new files and old", async () => {
+    using temporary = temporaryFolder();
+    await using worker = startWorker({ inject: "linkat:error=EPERM" });
+    const content = Buffer.alloc(200_001, 7);
+    for (const how of [0, 2]) await worker.write(join(temporary.path, `f${how}`), content, { how, mode: 0o640 });
+    await worker.write(join(temporary.path, "f0"), content.subarray(1));
+    expect(await refusal(worker.write(join(temporary.path, "f2"), content, { how: 2 }))).toBe("exists");
+    expect(readdirSync(temporary.path).sort()).toEqual(["f0", "f2"]);
+    expect(readFileSync(join(temporary.path, "f0")).length).toBe(200_000);
+    expect(statSync(join(temporary.path, "f0")).mode & 0o777).toBe(0o640);
   });
 
   test.runIf(existsSync("/dev/shm"))("a move between file systems that fails half-way leaves the old and nothing new", async () => {

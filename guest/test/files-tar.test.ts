@@ -50,6 +50,8 @@ describe("an archive that plays tricks is refused, and nothing lands outside", (
     [".. in a pax name", "unsafe", () => archive(pax({ path: "a/../../escape" }), file("ok"))],
     [".. in a GNU name", "unsafe", () => archive(gnuLong("L", "../escape"), file("ok"))],
     ["a file through a link", "unsafe", () => archive(symbolicLink("l", ".."), file("l/escape"))],
+    ["a file far behind a link", "unsafe", () => archive(symbolicLink("l", ".."), file("l/there/escape"))],
+    ["a hard link from far behind a link", "unsafe", () => archive(symbolicLink("l", ".."), hardLink("h", "l/there/file"))],
     ["a file through an absolute link", "unsafe", () => archive(symbolicLink("l", "/tmp"), file("l/caisson-escape"))],
     ["a file through a link to a link", "unsafe", () => archive(symbolicLink("m", "l"), symbolicLink("l", ".."), file("m/escape"))],
     ["a folder through a link", "unsafe", () => archive(symbolicLink("l", ".."), folder("l/escape"))],
@@ -115,8 +117,12 @@ describe("an archive that plays tricks is refused, and nothing lands outside", (
       const target = join(temporary.path, "target");
       writeFileSync(join(temporary.path, "outside"), "untouched", { mode: 0o600 });
       mkdirSync(target);
+      mkdirSync(join(temporary.path, "there"));
+      writeFileSync(join(temporary.path, "there/file"), "untouched");
       expect(await refusal(worker.tarIn(target, make()))).toBe(code);
-      expect(readdirSync(temporary.path).sort()).toEqual(["outside", "target"]);
+      expect(readdirSync(temporary.path).sort()).toEqual(["outside", "target", "there"]);
+      expect(readdirSync(join(temporary.path, "there"))).toEqual(["file"]);
+      expect(statSync(join(temporary.path, "there/file")).nlink).toBe(1);
       expect(lstatSync(target).isDirectory()).toBe(true);
       expect(readFileSync(join(temporary.path, "outside"), "utf8")).toBe("untouched");
       expect(statSync(join(temporary.path, "outside")).nlink).toBe(1);
