@@ -44,11 +44,13 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
           resolve(bytes);
           return false;
         }
-        if (!accepted || (code !== frameCode.DATA && code !== frameCode.END))
-          throw protocolError(`${frameName(code)} as an answer to ${type}`);
-        if (code === frameCode.DATA) bytes.push(payload);
-        else bytes.end();
-        return code === frameCode.END;
+        if (!accepted || code !== frameCode.END) throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        bytes.end();
+        return true;
+      },
+      onBulk(code, _head, data) {
+        if (!accepted || code !== frameCode.DATA) throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        bytes.push(data);
       },
       onLost(error) {
         if (accepted) bytes.fail(error);
