@@ -186,6 +186,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
+    ["read-only", "/sys/fs/cgroup"],
     ["config", JSON.stringify(config)],
     ["runtime", binary.path],
     // Groups are ours to make: the OCI runtime, inside the user namespace, could not.
