@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -101,6 +101,31 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
       execFileSync("rm", ["-rf", other]);
     }
   });
+});
+
+test("a removal does not leave its tree when folders turn into links", { timeout: 60_000 }, async () => {
+  using temporary = temporaryFolder();
+  await using worker = startWorker();
+  const at = (name: string) => join(temporary.path, name);
+  mkdirSync(at("outside"));
+  writeFileSync(at("outside/kept"), "kept");
+  const folders = Array.from({ length: 8 }, (_, i) => file(`d${i}/f`));
+  const swap = `const fs=require("fs");process.chdir(${JSON.stringify(temporary.path)});process.stdout.write("ready");
+    for(let i=0;;i++){const d="t/d"+i%8;fs.symlinkSync("../outside","l"+i);try{fs.renameSync(d,"x"+i)}catch{}
+    try{fs.renameSync("l"+i,d)}catch{fs.unlinkSync("l"+i)}}`;
+  const swapper = spawn(process.execPath, ["-e", swap], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    await new Promise((resolve) => swapper.stdout.once("data", resolve));
+    for (let round = 0; round < 300; round++) {
+      await refusal(worker.tarIn(at("t"), archive(...folders)));
+      await refusal(worker.remove(at("t"), { recursive: true }));
+    }
+  } finally {
+    const gone = new Promise((resolve) => swapper.once("exit", resolve));
+    swapper.kill("SIGKILL");
+    await gone;
+  }
+  expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });
 
 describe("mutated archives", () => {
