@@ -7,6 +7,7 @@ import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
 import { openWith } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 
 const CREDIT_BATCH_BYTES = 65_536;
 
@@ -71,7 +72,7 @@ class PortStream extends Duplex implements StreamHandler {
     if (data.length === 0) return;
     this.#allowance -= data.length;
     this.#consumed += data.length;
-    if (this.push(data)) this.#grant();
+    if (this.push(ownIfSmall(data))) this.#grant();
   }
 
   onLost(error: CaissonError): void {

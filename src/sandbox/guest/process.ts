@@ -10,6 +10,7 @@ import type { LazySource, Link, StreamHandler } from "./link.ts";
 import { OutputQueue } from "./output-queue.ts";
 import { decodeOutputHead, decodeStdinAck } from "./raw.ts";
 import { openWith, tell } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
 
 /** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
@@ -18,8 +19,6 @@ export interface ProcessObserver {
   /** Not called for a handle that was let go of or taken over. */
   onEnded?(ended: Ended): void;
 }
-
-const COPY_BELOW_BYTES = 4_096;
 
 type Request =
   | { type: "SPAWN"; values: Encodable<typeof shapes.SPAWN>; what: string }
@@ -103,9 +102,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (type !== frameCode.OUTPUT || this.#starting !== null) throw protocolError(`${frameName(type)} on the stream of a process`);
     const { descriptor, offset } = decodeOutputHead(head);
     if (data.length === 0) throw protocolError("OUTPUT without any bytes");
-    // A few bytes that somebody keeps must not keep the whole slab they came in.
-    const own = data.length < COPY_BELOW_BYTES ? Buffer.from(data) : data;
-    const chunk = this.output.push(descriptor, offset + position, own);
+    const chunk = this.output.push(descriptor, offset + position, ownIfSmall(data));
     this.#observer.onOutput?.(chunk);
   }
 

@@ -32,3 +32,10 @@ export class SlabReader {
     return this.#slab.subarray(this.#used);
   }
 }
+
+/** Smaller pieces are copied: a few bytes that somebody keeps must not keep the whole slab they came in. */
+const COPY_BELOW_BYTES = 4_096;
+
+export function ownIfSmall(data: Buffer): Buffer {
+  return data.length < COPY_BELOW_BYTES ? Buffer.from(data) : data;
+}

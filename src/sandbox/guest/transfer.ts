@@ -8,6 +8,7 @@ import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
 import { openWith } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 
 /** `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte. */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
@@ -50,7 +51,7 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
       },
       onBulk(code, _head, data) {
         if (!accepted || code !== frameCode.DATA) throw protocolError(`${frameName(code)} as an answer to ${type}`);
-        bytes.push(data);
+        bytes.push(ownIfSmall(data));
       },
       onLost(error) {
         if (accepted) bytes.fail(error);
