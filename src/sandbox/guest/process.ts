@@ -15,6 +15,8 @@ import { StdinPipe } from "./stdin-pipe.ts";
 
 /** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
 export interface ProcessObserver {
+  /** Before anything else is told of it. */
+  onStarted?(process: { pid: number; existing: boolean }): void;
   onOutput?(chunk: OutputChunk): void;
   /** Not called for a handle that was let go of or taken over. */
   onEnded?(ended: Ended): void;
@@ -191,6 +193,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     const hasStdin = this.#request.type === "ATTACH" || started.existing || started.pty || ("stdin" in values && values.stdin === true);
     if (hasStdin) this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes });
     this.#starting = null;
+    this.#observer.onStarted?.(this);
     starting.resolve(this);
     return false;
   }
