@@ -135,14 +135,12 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
   }
 }
 
-/** Resolves when the workspace is there, without waiting for the launcher to end. */
-function attach(house: House, { record, details }: Started): Promise<void> {
+async function attach(house: House, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
-  if (record.spec.workspace.kind === "empty") return Promise.resolve();
-  if (guest === null) return Promise.reject(new CaissonError("lost", `sandbox ${record.id} has no guest`));
+  if (record.spec.workspace.kind === "empty") return;
+  if (guest === null) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
   const identity = house.identity();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const launched = house.launch({
+  await house.launch({
     what: "attach",
     plan: [
       ...identity.plan,
@@ -150,12 +148,8 @@ function attach(house: House, { record, details }: Started): Promise<void> {
       ["mount-pid", guest.pid],
       ...workspaceRecords(record.spec.workspace, { identity, disk: false, layers: basis.workspaceLayers }),
     ],
-    onLine: (line) => {
-      if (line === "attached") resolve();
-    },
+    lastLine: /^attached$/,
   });
-  launched.then(() => resolve(), reject);
-  return promise;
 }
 
 async function end(house: House, member: Started): Promise<void> {

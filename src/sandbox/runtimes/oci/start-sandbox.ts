@@ -139,6 +139,7 @@ async function launchOnce(
       ],
       descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
       signal: options.signal,
+      lastLine: /^pid \d+$/,
       onLine: (line) => {
         // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
         if (line === "listening") {
