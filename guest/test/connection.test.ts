@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { answers, decodeFields, encodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
 import { encodeFrame, writeFrameHeader } from "../../src/sandbox/guest/frame.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
+import { isSanitised } from "./files-client.ts";
 import {
   childrenNamed,
   errorCode,
@@ -111,7 +112,8 @@ describe("a connection", () => {
     other.close();
   });
 
-  test("a thousand broken ones leave no memory behind", async () => {
+  // The sanitiser keeps freed memory back on purpose.
+  test.skipIf(isSanitised)("a thousand broken ones leave no memory behind", async () => {
     const round = async () => {
       for (let i = 0; i < 250; i++) {
         const other = await guest.link();
@@ -332,11 +334,10 @@ describe("shutdown", () => {
     }
     const before = Date.now();
     const answer = last.open("SHUTDOWN", { graceMs: 400 });
-    const first = await polite.stream.next();
-    expect(first.payload.subarray(9).toString()).toBe("bye\n");
+    expect((await finish(last, polite.stream, [6, 0])).ended.exitCode).toBe(4);
     expect((await answer.next()).type).toBe("OK");
     expect(Date.now() - before).toBeGreaterThanOrEqual(400);
-    expect((await stubborn.stream.next()).type).toBe("ENDED");
+    expect((await stubborn.stream.nextOther("OUTPUT")).type).toBe("ENDED");
     expect(await ending.exited).toBe(0);
     await ending[Symbol.asyncDispose]();
   });
