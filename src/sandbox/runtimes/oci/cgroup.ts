@@ -180,7 +180,7 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
     .filter(({ version }) => version === 2)
     .map(({ dir }) => join(dir, "cgroup.kill"))
     .find(existsSync);
-  if (killFile !== undefined) writeFileSync(killFile, "1");
+  if (killFile !== undefined) putIfThere(killFile, "1");
   const freezer = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
   await until(`the processes of ${folders[0]?.dir} are gone`, () => {
     const pids = processesIn(folders) ?? [];
@@ -234,7 +234,7 @@ function putIfThere(path: string, value: number | string): void {
   try {
     writeFileSync(path, String(value), { flag: "r+" });
   } catch {
-    // Kernels without swap accounting have no such file.
+    // Kernels without swap accounting have no such file; a group may have been removed by another sweep meanwhile.
   }
 }
 

@@ -30,13 +30,13 @@ describe("failureOf", () => {
 
 describe("createLauncher", () => {
   it("says so when the guest was not built", async () => {
-    await expect(createLauncher({ guestPath: "/nowhere/guest" })({ what: "remove", plan: [] })).rejects.toMatchObject({
+    await expect(createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" })({ what: "remove", plan: [] })).rejects.toMatchObject({
       code: "unavailable",
     });
   });
   it("does not begin what was cancelled already", async () => {
     await expect(
-      createLauncher({ guestPath: "/nowhere/guest" })({ what: "run", plan: [], signal: AbortSignal.abort() }),
+      createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" })({ what: "run", plan: [], signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: "cancelled" });
   });
 });

@@ -37,17 +37,17 @@ export function encodePlan(plan: readonly PlanRecord[]): Buffer {
 }
 
 /** `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is translated here, once. */
-export function createLauncher(options: { guestPath: string }): Launch {
-  return (launch) => runLauncher(options.guestPath, launch);
+export function createLauncher(options: { guestPath: string; path: string }): Launch {
+  return (launch) => runLauncher(options, launch);
 }
 
-function runLauncher(guestPath: string, launch: LaunchOptions): Promise<string[]> {
+function runLauncher({ guestPath, path }: { guestPath: string; path: string }, launch: LaunchOptions): Promise<string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
   const input = encodePlan(launch.plan);
   const child = spawn(guestPath, ["launch", launch.what], {
     stdio: ["pipe", "pipe", "pipe", ...(launch.what === "namespaces" ? ["pipe" as const] : (launch.descriptors ?? []))],
-    env: {},
+    env: { PATH: path },
     cwd: "/",
   });
   let text = "";

@@ -7,6 +7,7 @@ import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
 import { resolveWorkspace, workspaceRecords } from "./layers.ts";
 import { type HeldNamespaces, makeNamespaces } from "./namespace-pool.ts";
+import { isAlive } from "./process-identity.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
 /** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
@@ -130,7 +131,7 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
     await attach(house, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
-    await end(house, member);
+    await end(house, member).catch(() => {});
     throw error;
   }
 }
@@ -138,7 +139,7 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
 async function attach(house: House, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
   if (record.spec.workspace.kind === "empty") return;
-  if (guest === null) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
+  if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
   const identity = house.identity();
   await house.launch({
     what: "attach",

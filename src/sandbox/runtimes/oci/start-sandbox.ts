@@ -78,7 +78,8 @@ export async function startSandbox(house: House, options: StartOptions): Promise
   try {
     return await bringUp(house, { record, details, options });
   } catch (error) {
-    await endSandbox(house, record, details);
+    // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
+    await endSandbox(house, record, details).catch(() => {});
     throw error;
   } finally {
     migration.stop();
