@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 async function spawned(
-  values: { stdin?: boolean; existing?: boolean; stdinBytes?: number } = {},
+  values: { stdin?: boolean; existing?: boolean; stdinBytes?: number; stdinWritten?: number } = {},
 ): Promise<{ process: GuestProcess; stream: number }> {
   const { stdin = false, ...started } = values;
   const promise = connection.spawn({ ref: "r", argv: ["cat"], stdin });
@@ -174,12 +174,22 @@ test("a process without stdin cannot be written to", async () => {
 });
 
 test("an existing process goes on at its offsets", async () => {
-  const { process, stream } = await spawned({ existing: true, stdinBytes: 1000 });
+  const { process, stream } = await spawned({ existing: true, stdinBytes: 1000, stdinWritten: 1000 });
   await process.write(Buffer.from("hi"));
   expect(Number((await peer.next("STDIN")).payload.readBigUInt64LE(0))).toBe(1000);
   peer.output(stream, 1, 5_000_000, Buffer.from("tail"));
   peer.ended(stream, { stdoutBytes: 5_000_004 });
   expect(await collect(process)).toMatchObject([{ offset: 5_000_000 }]);
+});
+
+test("what an existing process has not read yet takes up room in the window", async () => {
+  const { process, stream } = await spawned({ existing: true, stdinBytes: 200_000, stdinWritten: 0 });
+  const writing = process.write(Buffer.alloc(100_000));
+  const receivedBytes = () => peer.seen.filter(({ type }) => type === "STDIN").reduce((sum, { payload }) => sum + payload.length - 8, 0);
+  await until(() => receivedBytes() === 62_144);
+  peer.send("STDIN_ACK", stream, u64(200_000));
+  await writing;
+  expect(receivedBytes()).toBeLessThanOrEqual(100_000);
 });
 
 test("detach acknowledges, lets go, and late frames of the stream are passed over", async () => {

@@ -185,13 +185,15 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (type !== frameCode.STARTED) throw protocolError(`${frameName(type)} before STARTED`);
     const started = decodeFields("STARTED", shapes.STARTED, payload);
     if (started.ref !== this.ref) throw protocolError("STARTED for another process");
+    if (started.stdinWritten > started.stdinBytes) throw protocolError("more stdin written than received");
     this.pid = started.pid;
     this.existing = started.existing;
     this.#pty = started.pty;
     if (!started.existing) this.output.expectStart();
     const { values } = this.#request;
     const hasStdin = this.#request.type === "ATTACH" || started.existing || started.pty || ("stdin" in values && values.stdin === true);
-    if (hasStdin) this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes });
+    if (hasStdin)
+      this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes, written: started.stdinWritten });
     this.#starting = null;
     this.#observer.onStarted?.(this);
     starting.resolve(this);
