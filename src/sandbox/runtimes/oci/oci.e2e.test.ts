@@ -32,7 +32,7 @@ function remains() {
   const house = createHouse({ stateDir, guestPath }, settings);
   const groups = house.cgroups().parents.flatMap(({ dir }) => {
     const ours = join(dir, house.cgroupName);
-    return existsSync(ours) ? readdirSync(ours).filter((name) => name.startsWith("sb_")) : [];
+    return existsSync(ours) ? [ours, ...readdirSync(ours).filter((name) => name.startsWith("sb_"))] : [];
   });
   const processes = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && usesState(pid));
   return {
