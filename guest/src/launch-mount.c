@@ -51,6 +51,12 @@ static void set_attributes(int tree, uint64_t set, int userns_fd, const char *wh
     launch_fail(userns_fd >= 0 ? "idmap" : "mount", "%s", what);
 }
 
+void make_read_only(const char *path) {
+  struct mount_attributes attributes = {.set = ATTR_RDONLY};
+  if (syscall(CALL_MOUNT_SETATTR, AT_FDCWD, path, RECURSIVE, &attributes, sizeof attributes) != 0 && errno != ENOENT && errno != EINVAL)
+    launch_fail("mount", "%s cannot be made read-only", path);
+}
+
 int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map) {
   int tree = clone_tree(source, has_option(options, "rec"), "source");
   uint64_t set = 0;

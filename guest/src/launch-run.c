@@ -70,10 +70,16 @@ static void finish_joining(pid_t *child) {
   *child = 0;
 }
 
-static int open_cgroup(const char *path, int flags) {
-  int fd = open(path, flags | O_CLOEXEC);
-  if (fd < 0) launch_fail("cgroup", "%s", path);
-  return fd;
+/* Before the mounts are our own: there the groups will be read-only, for the OCI runtime not to make any. */
+static void open_cgroups(struct run *run, const struct plan *plan) {
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    bool work = strcmp(record->verb, "cgroup-work") == 0;
+    if (!work && strcmp(record->verb, "cgroup-oom") != 0) continue;
+    int fd = open(record->fields[0], (work ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    if (fd < 0) launch_fail("cgroup", "%s", record->fields[0]);
+    pass(run, fd);
+  }
 }
 
 static void add_overlay(struct launch *launch, const char **fields) {
@@ -120,12 +126,11 @@ static void build(struct run *run, const struct plan *plan) {
     else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
     else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
     else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
-    else if (strcmp(record->verb, "cgroup-work") == 0) pass(run, open_cgroup(fields[0], O_WRONLY));
-    else if (strcmp(record->verb, "cgroup-oom") == 0) pass(run, open_cgroup(fields[0], O_RDONLY));
     else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
     else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
     else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
     else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
+    else if (strcmp(record->verb, "read-only") == 0) make_read_only(fields[0]);
     else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
   }
   if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
@@ -213,6 +218,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     finish_joining(&joining);
     enter_user_namespace(launch);
   }
+  open_cgroups(&run, plan);
   private_mounts();
   mount_stage(launch);
   build(&run, plan);

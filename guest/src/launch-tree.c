@@ -13,12 +13,14 @@ enum { NO_REPLACE = 1, MEASURE_DEPTH_MAX = 400 };
 
 static bool is_dot(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
 
+static bool gone(int result) { return result == 0 || errno == ENOENT; }
+
 /* Moves a folder that is not empty up to the top under a fresh name, where it will be met again. */
 static int lift(int from, const char *name, int top, unsigned *counter) {
   char fresh[32];
   for (;;) {
     snprintf(fresh, sizeof fresh, ".lifted-%u", (*counter)++);
-    if (syscall(SYS_renameat2, from, name, top, fresh, NO_REPLACE) == 0) return 0;
+    if (gone((int)syscall(SYS_renameat2, from, name, top, fresh, NO_REPLACE))) return 0;
     if (errno != EEXIST) return -1;
   }
 }
@@ -26,13 +28,15 @@ static int lift(int from, const char *name, int top, unsigned *counter) {
 /* Removes what a folder holds; what is below folders in it is lifted to the top instead of descended into. */
 static int clear_folder(int parent, const char *folder, int top, unsigned *counter) {
   int fd = openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  /* Somebody else may be removing the same tree. */
+  if (fd < 0 && errno == ENOENT) return 0;
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
   if (entries == NULL) return -1;
   int result = 0;
   struct dirent *entry;
   while (result == 0 && (entry = readdir(entries)) != NULL) {
-    if (is_dot(entry->d_name) || unlinkat(fd, entry->d_name, 0) == 0) continue;
-    if (unlinkat(fd, entry->d_name, AT_REMOVEDIR) == 0) continue;
+    if (is_dot(entry->d_name) || gone(unlinkat(fd, entry->d_name, 0))) continue;
+    if (gone(unlinkat(fd, entry->d_name, AT_REMOVEDIR))) continue;
     result = errno == ENOTEMPTY || errno == EEXIST ? lift(fd, entry->d_name, top, counter) : -1;
   }
   int error = errno;
@@ -51,10 +55,9 @@ static int clear_pass(int top, unsigned *counter) {
   while (seen >= 0 && (entry = readdir(entries)) != NULL) {
     if (is_dot(entry->d_name)) continue;
     seen++;
-    if (unlinkat(top, entry->d_name, 0) == 0 || errno == ENOENT) continue;
-    if (unlinkat(top, entry->d_name, AT_REMOVEDIR) == 0) continue;
+    if (gone(unlinkat(top, entry->d_name, 0)) || gone(unlinkat(top, entry->d_name, AT_REMOVEDIR))) continue;
     if (errno != ENOTEMPTY && errno != EEXIST) seen = -1;
-    else if (clear_folder(top, entry->d_name, top, counter) != 0 || unlinkat(top, entry->d_name, AT_REMOVEDIR) != 0) seen = -1;
+    else if (clear_folder(top, entry->d_name, top, counter) != 0 || !gone(unlinkat(top, entry->d_name, AT_REMOVEDIR))) seen = -1;
   }
   int error = errno;
   closedir(entries);
@@ -66,13 +69,13 @@ int remove_tree(const char *path) {
   if (unlink(path) == 0 || errno == ENOENT) return 0;
   if (rmdir(path) == 0) return 0;
   cleanup_fd int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (top < 0) return -1;
+  if (top < 0) return errno == ENOENT ? 0 : -1;
   unsigned counter = 0;
   int seen;
   do seen = clear_pass(top, &counter);
   while (seen > 0);
   if (seen < 0) return -1;
-  return rmdir(path);
+  return gone(rmdir(path)) ? 0 : -1;
 }
 
 static uint64_t measure_folder(int fd, int depth) {

@@ -66,6 +66,8 @@ gid_t outside_gid(struct launch *launch, uint32_t inside);
 
 /* launch-mount.c */
 void private_mounts(void);
+/* With all mounts below it; what is not a mount point is left alone. */
+void make_read_only(const char *path);
 int clone_tree(const char *path, bool recursive, const char *step);
 /* Options: ro, noexec, rec, file, dev, suid; a map's name or "-". */
 int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map);

@@ -181,16 +181,19 @@ pid_t leader_start(struct leader *leader, int *stage, int *error) {
     *error = ENOMEM;
     return -1;
   }
-  cleanup_free char *candidate = plan.candidate;
-  cleanup_free char *stack = malloc(CHILD_STACK_BYTES);
+  char *stack = malloc(CHILD_STACK_BYTES);
   if (stack == NULL) {
+    free(plan.candidate);
     *error = ENOMEM;
     return -1;
   }
   /* The child borrows our memory until it executes: no page tables to copy, and its failure is simply written here. */
   pid_t pid = clone(child, stack + CHILD_STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
+  int clone_error = errno;
+  free(stack);
+  free(plan.candidate);
   if (pid < 0) {
-    *error = errno;
+    *error = clone_error;
     return -1;
   }
   if (plan.error == 0) return pid;

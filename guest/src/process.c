@@ -35,6 +35,9 @@ void process_send_started(struct process *process, bool existing) {
   frame_field_u64(out, 3, existing);
   frame_field_u64(out, 4, process->input_ring.end);
   frame_field_u64(out, 5, process->pty);
+  /* What is still on its way to the process takes up room in the window of whoever writes now. */
+  frame_field_u64(out, 6, process->input_ring.start);
+  process->input_acked = process->input_ring.start;
   frame_end(out);
   connection_touch(stream->connection);
 }

@@ -187,7 +187,7 @@ static bool supervisor_request(struct guest *guest, bool here) {
 }
 
 bool spawner_owns(const struct guest *guest, pid_t pid) {
-  if (guest->spawner->pid == pid || relay_owns(guest, pid)) return true;
+  if ((guest->spawner && guest->spawner->pid == pid) || relay_owns(guest, pid)) return true;
   for (const struct supervisor *s = guest->supervisors; s; s = s->next) {
     if (s->pid == pid) return true;
   }

@@ -237,6 +237,7 @@ static int attend(int guest, int signals) {
     uint64_t code, number;
     field_find_u64(payload, header.length, 2, 1, &code);
     field_find_u64(payload, header.length, 3, 0, &number);
+    frame_writer_free(&out);
     return number ? 128 + (int)number : (int)code;
   }
 }
@@ -271,5 +272,6 @@ int sudo_main(int argc, char **argv) {
   }
   if (!message_send(guest, out.data, FRAME_HEADER_BYTES, NULL, 0, fds, 3, 0)) refuse("cannot ask the guest: %s", strerror(errno));
   if (!write_full(guest, out.data + FRAME_HEADER_BYTES, out.length - FRAME_HEADER_BYTES)) refuse("cannot ask the guest");
+  frame_writer_free(&out);
   return attend(guest, signals);
 }

@@ -16,7 +16,7 @@ import { createFrameParser, encodeFrame, type FrameName, frameName } from "../..
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 
 /** The binary under test; the sanitised build runs the same tests by this variable. */
-export const guestBinary = process.env["GUEST_BINARY"] ?? join(import.meta.dirname, "../build/caisson-guest");
+export const guestBinary = process.env.GUEST_BINARY ?? join(import.meta.dirname, "../build/caisson-guest");
 export const isSanitised = guestBinary.includes("asan");
 
 const codes = [

@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symbolicLink } from "./files-archive.ts";
@@ -74,6 +74,18 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(readdirSync(temporary.path).sort()).toEqual(["f", "new"]);
   });
 
+  test("where a nameless draft cannot be linked it is copied, for new files and old", async () => {
+    using temporary = temporaryFolder();
+    await using worker = startWorker({ inject: "linkat:error=EPERM" });
+    const content = Buffer.alloc(200_001, 7);
+    for (const how of [0, 2]) await worker.write(join(temporary.path, `f${how}`), content, { how, mode: 0o640 });
+    await worker.write(join(temporary.path, "f0"), content.subarray(1));
+    expect(await refusal(worker.write(join(temporary.path, "f2"), content, { how: 2 }))).toBe("exists");
+    expect(readdirSync(temporary.path).sort()).toEqual(["f0", "f2"]);
+    expect(readFileSync(join(temporary.path, "f0")).length).toBe(200_000);
+    expect(statSync(join(temporary.path, "f0")).mode & 0o777).toBe(0o640);
+  });
+
   test.runIf(existsSync("/dev/shm"))("a move between file systems that fails half-way leaves the old and nothing new", async () => {
     using temporary = temporaryFolder();
     const other = execFileSync("mktemp", ["-d", "/dev/shm/caisson-test-XXXXXX"], { encoding: "utf8" }).trim();
@@ -89,6 +101,31 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
       execFileSync("rm", ["-rf", other]);
     }
   });
+});
+
+test("a removal does not leave its tree when folders turn into links", { timeout: 60_000 }, async () => {
+  using temporary = temporaryFolder();
+  await using worker = startWorker();
+  const at = (name: string) => join(temporary.path, name);
+  mkdirSync(at("outside"));
+  writeFileSync(at("outside/kept"), "kept");
+  const folders = Array.from({ length: 8 }, (_, i) => file(`d${i}/f`));
+  const swap = `const fs=require("fs");process.chdir(${JSON.stringify(temporary.path)});process.stdout.write("ready");
+    for(let i=0;;i++){const d="t/d"+i%8;fs.symlinkSync("../outside","l"+i);try{fs.renameSync(d,"x"+i)}catch{}
+    try{fs.renameSync("l"+i,d)}catch{fs.unlinkSync("l"+i)}}`;
+  const swapper = spawn(process.execPath, ["-e", swap], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    await new Promise((resolve) => swapper.stdout.once("data", resolve));
+    for (let round = 0; round < 300; round++) {
+      await refusal(worker.tarIn(at("t"), archive(...folders)));
+      await refusal(worker.remove(at("t"), { recursive: true }));
+    }
+  } finally {
+    const gone = new Promise((resolve) => swapper.once("exit", resolve));
+    swapper.kill("SIGKILL");
+    await gone;
+  }
+  expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });
 
 describe("mutated archives", () => {

@@ -188,13 +188,16 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["doctor"],
     summary: "What works on this machine, what does not, and the fix",
-    details: "Exit code: 0 when a sandbox can be isolated here; with --attack, when every claim held.",
+    details:
+      "Exit code: 0 when a sandbox can be isolated here; with --attack, when every claim held; with --conformance, when every test passed.",
     options: [
       jsonOption,
       { ...runtimeOption, summary: "Look at this runtime only", choices: ["oci", "docker", "host"] },
       ociRuntimeOption,
-      { name: "image", value: "REF", summary: "With --attack: the image to attack from" },
+      { name: "image", value: "REF", summary: "With --attack or --conformance: the image to start from" },
       { name: "attack", summary: "Run the attack suite on the runtime that would be used" },
+      { name: "report", value: "FILE", summary: "With --attack: write the signed report there" },
+      { name: "conformance", summary: "Run the conformance suite on the runtime that would be used" },
       { name: "for", value: "NEEDS", summary: "Which runtime fits: a list of sensitive, offline, preview, image, language=NAME" },
     ],
     arguments: [],

@@ -41,9 +41,7 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home:
     { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
     {
       claim: "nor are your keys, your settings, your history",
-      ...shell(
-        `ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")} /root/.ssh /root/.bashrc`,
-      ),
+      ...shell(`ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")}`),
       holds: ({ stdout, exitCode }) => stdout === "" && exitCode !== 0,
     },
     { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },

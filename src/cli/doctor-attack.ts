@@ -1,4 +1,6 @@
+import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { CaissonError } from "../contract/error.ts";
 import { summaryText, verdictText } from "../sandbox/attack/print-report.ts";
 import { signReport } from "../sandbox/attack/report.ts";
 import { runAttacks } from "../sandbox/attack/run-attacks.ts";
@@ -19,7 +21,20 @@ export async function runAttack(context: CliContext, given: Given): Promise<numb
       if (!json) void context.stdout.write(`${verdictText(verdict)}\n`);
     },
   });
-  if (json) await context.stdout.write(`${JSON.stringify(await signReport(report, { stateDir: context.stateDir }))}\n`);
-  else await context.stdout.write(`${summaryText(report)}\n`);
+  const signed = `${JSON.stringify(await signReport(report, { stateDir: context.stateDir }))}\n`;
+  const file = given.text("report");
+  if (file !== undefined) await writeReport(file, signed);
+  await context.stdout.write(json ? signed : `${summaryText(report)}\n`);
   return report.holds ? 0 : 1;
+}
+
+async function writeReport(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new CaissonError("invalid", `the report cannot be written to ${file}`, {
+      cause: error,
+      hint: "Give a file in a folder that exists.",
+    });
+  }
 }

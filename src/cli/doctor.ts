@@ -8,6 +8,7 @@ import { createStyle, type Style } from "./style.ts";
 
 export async function run(context: CliContext, given: Given): Promise<number> {
   if (given.switched("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
+  if (given.switched("conformance")) return (await import("./doctor-conformance.ts")).runConformanceSuite(context, given);
   const needs = given.text("for");
   const runtime = given.text("runtime");
   const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];

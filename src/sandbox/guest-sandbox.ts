@@ -91,18 +91,9 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     async spawn(asked) {
       ready();
       const request = spawnRequest(asked);
-      const observer = options.onEvent === undefined ? undefined : observe(id, request.ref, emit);
+      const observer = options.onEvent === undefined ? undefined : observe(id, request.ref, emit, request.argv);
       const cwd = options.paths === undefined ? request.cwd : options.paths.toGuest(request.cwd);
-      const process = await connection.spawn({ ...request, cwd }, observer);
-      if (observer !== undefined && !process.existing) {
-        emit({
-          type: "command.started",
-          version: 1,
-          at: now(),
-          data: { sandbox: id, ref: process.ref, pid: process.pid, argv: [...asked.argv] },
-        });
-      }
-      return process;
+      return connection.spawn({ ...request, cwd }, observer);
     },
     async attach(ref, from = {}) {
       ready();
@@ -254,8 +245,13 @@ export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined
   });
 }
 
-function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxEvent) => void): ProcessObserver {
+/** `argv` is given for a process that may be started now; one that was there before is not announced again. */
+function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxEvent) => void, argv?: readonly string[]): ProcessObserver {
   return {
+    onStarted({ pid, existing }) {
+      if (argv === undefined || existing) return;
+      emit({ type: "command.started", version: 1, at: now(), data: { sandbox, ref, pid, argv: [...argv] } });
+    },
     onOutput: (chunk) => emit({ type: "command.output", version: 1, at: now(), data: { sandbox, ref, ...asText(chunk) } }),
     onEnded: (ended) => emit({ type: "command.ended", version: 1, at: now(), data: { sandbox, ref, ended } }),
   };

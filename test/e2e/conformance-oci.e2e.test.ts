@@ -1,23 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describeRuntime, type Subject } from "../../src/sandbox/conformance/describe-runtime.ts";
-import { createOciRuntime } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import { describeBroken } from "../../src/sandbox/conformance/broken/describe-broken.ts";
+import { describeRuntime } from "../../src/sandbox/conformance/describe-runtime.ts";
+import { ociSubject } from "../support/oci-subject.ts";
 import { requiredRuntimes } from "../support/run-suite.ts";
 
-const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
+describeRuntime("oci-runc", () => ociSubject("runc"), { required: requiredRuntimes });
+describeRuntime("oci-crun", () => ociSubject("crun"), { required: requiredRuntimes });
 
-/** With the OCI runtime of that name, as whoever runs the tests. */
-async function subject(ociRuntime: string): Promise<Subject> {
-  const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
-  const close = () => rm(stateDir, { recursive: true, force: true });
-  const runtime = createOciRuntime({ stateDir, guestPath }, { home: process.env.HOME ?? "/", path: process.env.PATH ?? "", ociRuntime });
-  const probe = await runtime.probe();
-  if (probe.usable) return { runtime, close };
-  await runtime[Symbol.asyncDispose]();
-  await close();
-  return { absent: probe.findings.map(({ text }) => text).join(" ") };
-}
-
-describeRuntime("oci-runc", () => subject("runc"), { required: requiredRuntimes });
-describeRuntime("oci-crun", () => subject("crun"), { required: requiredRuntimes });
+// Tests of what the fake runtime does not have are proven here.
+describeBroken(
+  "oci-runc",
+  () => ociSubject("runc"),
+  (test) => test.needs !== undefined,
+);

@@ -64,7 +64,9 @@ describe("interruption", () => {
     const { child, finished } = start(["exec", "--", "yes"]);
     await new Promise((resolve) => child.stdout?.once("data", resolve));
     child.stdout?.pause();
-    await until("a write is stuck", () => waitsOf(child.pid as number).some((wait) => wait.includes("pipe_write")));
+    await until("a write is stuck", () =>
+      waitsOf(child.pid as number).some((wait) => /pipe_write|sock_alloc_send|unix_stream_sendmsg|sock_wait_for_wmem/.test(wait)),
+    );
     child.kill("SIGINT");
     child.kill("SIGINT");
     await new Promise((resolve) => child.once("exit", resolve));

@@ -64,6 +64,7 @@ export function newEngineFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), foldersPrefix));
   // Members of the socket's group must be able to come to it.
   chmodSync(folder, 0o711);
+  writeFileSync(join(folder, "owner"), String(process.pid));
   return folder;
 }
 
@@ -129,6 +130,7 @@ export async function sweepEngines(): Promise<void> {
 }
 
 export async function stopSharedEngines(folder: string): Promise<void> {
+  if (readRecord(folder) !== null) return stopEngine(folder);
   for (const kind of ["docker", "podman"]) if (existsSync(join(folder, kind))) await stopEngine(join(folder, kind));
   rmSync(folder, { recursive: true, force: true });
 }

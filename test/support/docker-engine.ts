@@ -1,15 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, inject } from "vitest";
-import {
-  attachEngine,
-  newEngineFolder,
-  readRecord,
-  startDockerEngine,
-  stopEngine,
-  type TestEngine,
-  withLock,
-} from "./docker-engine-process.ts";
+import { inject } from "vitest";
+import { attachEngine, readRecord, startDockerEngine, stopEngine, type TestEngine, withLock } from "./docker-engine-process.ts";
 import { processLives } from "./docker-remains.ts";
 import { startPodmanEngine } from "./podman-engine.ts";
 
@@ -20,7 +12,7 @@ declare module "vitest" {
   }
 }
 
-/** The run's shared engine, started when the first test asks for it; without docker-global-setup.ts, one for this file alone. */
+/** The run's shared engine, started when the first test asks for it. */
 export async function useDockerEngine(): Promise<TestEngine> {
   return useEngine("docker", startDockerEngine);
 }
@@ -31,11 +23,7 @@ export async function usePodmanEngine(): Promise<TestEngine> {
 
 async function useEngine(kind: TestEngine["kind"], start: (options: { folder: string }) => Promise<TestEngine>): Promise<TestEngine> {
   const shared = inject("enginesFolder") as string | undefined;
-  if (shared === undefined) {
-    const engine = await start({ folder: newEngineFolder() });
-    afterAll(() => engine.stop());
-    return engine;
-  }
+  if (shared === undefined) throw new Error("test/support/docker-global-setup.ts is not among this project's global set-ups");
   const folder = join(shared, kind);
   await withLock(join(shared, `${kind}.lock`), async () => {
     const record = readRecord(folder);

@@ -1,5 +1,3 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { newEngineFolder, stopSharedEngines, sweepEngines } from "./docker-engine-process.ts";
 
@@ -7,7 +5,6 @@ import { newEngineFolder, stopSharedEngines, sweepEngines } from "./docker-engin
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepEngines();
   const folder = newEngineFolder();
-  writeFileSync(join(folder, "owner"), String(process.pid));
   project.provide("enginesFolder", folder);
   return () => stopSharedEngines(folder);
 }

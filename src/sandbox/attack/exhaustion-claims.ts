@@ -115,12 +115,16 @@ export const exhaustionClaims: Claim[] = [
   memoryClaim(
     "R04",
     "Files in memory are charged to the sandbox",
-    "Filled a memfd and /tmp and /dev/shm with 256 MiB each",
+    "Filled a memfd, /tmp and /dev/shm with 256 MiB each, and removed the files from outside,",
     async (context, sandbox) => {
       if ((await context.probe(sandbox, ["ids"])) === null) return null;
-      const script =
-        "got=0; ./caisson-probe exhaust memfd 256 0 | grep -q ok && got=1; head -c 268435456 /dev/zero > /tmp/fill && got=1; head -c 268435456 /dev/zero > /dev/shm/fill && got=1; rm -f /tmp/fill /dev/shm/fill; [ $got = 0 ] && exit 9; exit 0";
-      return outcomeOf(context, sandbox, script);
+      const fills = ["/tmp/fill", "/dev/shm/fill"];
+      const filled = fills.map((path) => `head -c 268435456 /dev/zero > ${path} && got=1;`).join(" ");
+      const script = `got=0; ./caisson-probe exhaust memfd 256 0 | grep -q ok && got=1; ${filled} [ $got = 0 ] && exit 9; exit 0`;
+      const outcome = await outcomeOf(context, sandbox, script);
+      // What fills the memory may well keep the next command from starting; it must be possible to free it from outside.
+      for (const path of fills) await sandbox.remove(path).catch(() => undefined);
+      return outcome;
     },
     true,
   ),

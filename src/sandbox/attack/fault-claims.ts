@@ -23,7 +23,8 @@ export const faultClaims: Claim[] = [
     id: "D04",
     title: "Creates that are broken off leave nothing",
     group: "faults",
-    tried: "Broke off creates at a dozen moments, swept, and compared the list of sandboxes and the host's mounts with those before.",
+    tried:
+      "Broke off creates at a dozen moments, swept, and compared the list of sandboxes and the mounts of the state folder with those before.",
     observe: observeAbortedCreates,
     judge: ({ listed, mounts, aborted }) => [
       ...listed.map((id) => `left: ${id}`),
@@ -90,7 +91,7 @@ async function observeAbortedCreates(
 ): Promise<{ aborted: number; finished: number; listed: string[]; mounts: number } | NotTried> {
   await context.sandbox();
   const before = new Set((await context.runtime.list()).map((each) => each.id));
-  const mountsBefore = await mountCount();
+  const mountsBefore = await mountCount(context.stateDir);
   let aborted = 0;
   let finished = 0;
   for (const afterMs of [0, 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 80]) {
@@ -109,9 +110,11 @@ async function observeAbortedCreates(
   }
   await context.runtime.sweep();
   const listed = (await context.runtime.list()).map((each) => each.id).filter((id) => !before.has(id));
-  return { aborted, finished, listed, mounts: Math.max(0, (await mountCount()) - mountsBefore) };
+  return { aborted, finished, listed, mounts: Math.max(0, (await mountCount(context.stateDir)) - mountsBefore) };
 }
 
-async function mountCount(): Promise<number> {
-  return (await readFile("/proc/self/mountinfo", "utf8").catch(() => "")).split("\n").length;
+/** Mounts that have to do with the state folder; others come and go by themselves. */
+async function mountCount(stateDir: string): Promise<number> {
+  const mounts = (await readFile("/proc/self/mountinfo", "utf8").catch(() => "")).split("\n");
+  return mounts.filter((line) => line.includes(stateDir)).length;
 }

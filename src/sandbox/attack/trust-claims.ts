@@ -7,6 +7,8 @@ import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
 const MIB = 1024 * 1024;
+/** How long uploads race with the exchange; long enough for hundreds of both. */
+const SWAP_MS = 2_000;
 
 /** The code a call was refused with, or `succeeded`. */
 async function codeOf(call: () => Promise<unknown>): Promise<string> {
@@ -209,17 +211,14 @@ async function observeLinks(context: AttackContext) {
 async function observeSwap(context: AttackContext) {
   const sandbox = await context.create();
   const canary = await context.canary();
-  const swapping = await context.startShell(
-    sandbox,
-    'mkdir -p real; ln -s "$1" link; while :; do mv -T real spot 2>/dev/null; mv -T spot real 2>/dev/null; mv -T link spot 2>/dev/null; mv -T spot link 2>/dev/null; done',
-    [canary.folder],
-    { timeoutMs: 20_000 },
-  );
+  // `rm -rf` of a link takes the link; what uploads made of the folder goes with it.
+  const script = 'while :; do rm -rf spot; mkdir spot; rm -rf spot; ln -s "$1" spot; done 2>/dev/null';
+  const swapping = await context.startShell(sandbox, script, [canary.folder], { timeoutMs: 20_000 });
   swapping.discardOutput();
   let uploads = 0;
   let refused = 0;
-  const until = performance.now() + 3_000;
-  while (performance.now() < until && uploads < 400) {
+  const until = performance.now() + SWAP_MS;
+  while (performance.now() < until) {
     const name = `file${uploads}`;
     const archive = tarArchive([{ name: `spot/${name}`, content: Buffer.from("x") }]);
     const codes = [

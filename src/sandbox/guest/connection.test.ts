@@ -31,6 +31,8 @@ const field = (tag: number, bytes: Uint8Array) => {
   head.writeUInt32LE(bytes.length, 1);
   return Buffer.concat([head, bytes]);
 };
+/** Everything an ENDED needs; without the lie that follows it would be taken. */
+const wholeEnd = Buffer.concat([field(1, u64(1n)), field(4, u64(0n)), field(5, u64(0n))]);
 const output = (descriptor: number, offset: bigint, data: Uint8Array) => Buffer.concat([Buffer.from([descriptor]), u64(offset), data]);
 
 /** Starts a process and gives its stream, with nothing sent on it but STARTED. */
@@ -89,7 +91,8 @@ describe("a guest that breaks the protocol", () => {
     "a field that runs past the frame": (stream) => peer.send("ENDED", stream, Buffer.from([1, 255, 255, 255, 255, 0])),
     "a field cut short": (stream) => peer.send("ENDED", stream, Buffer.from([1, 8, 0])),
     "a number of 4 bytes": (stream) => peer.send("ENDED", stream, field(1, Buffer.alloc(4))),
-    "a field twice": (stream) => peer.send("ENDED", stream, Buffer.concat([field(1, u64(1n)), field(1, u64(1n))])),
+    "a field twice": (stream) => peer.send("ENDED", stream, Buffer.concat([wholeEnd, field(1, u64(1n))])),
+    "a duration past 2^53": (stream) => peer.send("ENDED", stream, Buffer.concat([wholeEnd, field(6, u64(2n ** 60n))])),
     "stdin acknowledged that was not sent": (stream) => peer.send("STDIN_ACK", stream, u64(1n)),
     "an acknowledgement of 3 bytes": (stream) => peer.send("STDIN_ACK", stream, Buffer.alloc(3)),
     "file data on a process": (stream) => peer.send("DATA", stream, Buffer.from("x")),

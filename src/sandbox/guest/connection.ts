@@ -14,6 +14,7 @@ import { createLink, type Link } from "./link.ts";
 import { connectPort } from "./port.ts";
 import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
 import { askForEntries, tell } from "./request.ts";
+import { SlabReader } from "./slab-reader.ts";
 
 const PROTOCOL_VERSION = 1;
 const ENTRIES_MAX = 8_192;
@@ -65,11 +66,11 @@ export interface ConnectOptions {
 /** Throws `lost` when nobody listens there, `timeout`, `denied` for a wrong token, `unsupported` for another protocol, `protocol`. */
 export async function connectGuest(options: ConnectOptions): Promise<GuestConnection> {
   const deadline = performance.now() + options.timeoutMs;
-  const socket = await connectSocket(options, deadline);
-  return greet({ socket, token: options.token, name: options.socketPath, timeoutMs: Math.max(1, deadline - performance.now()) });
+  const { socket, reader } = await connectSocket(options, deadline);
+  return greet({ socket, reader, token: options.token, name: options.socketPath, timeoutMs: Math.max(1, deadline - performance.now()) });
 }
 
-async function connectSocket(options: ConnectOptions, deadline: number): Promise<Socket> {
+async function connectSocket(options: ConnectOptions, deadline: number): Promise<{ socket: Socket; reader: SlabReader }> {
   for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 20)) {
     try {
       return await connectOnce(options.socketPath);
@@ -88,12 +89,13 @@ async function connectSocket(options: ConnectOptions, deadline: number): Promise
   }
 }
 
-function connectOnce(socketPath: string): Promise<Socket> {
+function connectOnce(socketPath: string): Promise<{ socket: Socket; reader: SlabReader }> {
   const long = Buffer.byteLength(socketPath) > SOCKET_PATH_BYTES;
   return new Promise((resolve, reject) => {
     const folder = long ? openSync(dirname(socketPath), constants.O_RDONLY | constants.O_DIRECTORY) : -1;
     const path = long ? `/proc/self/fd/${folder}/${basename(socketPath)}` : socketPath;
-    const socket = createConnection({ path });
+    const reader = new SlabReader();
+    const socket = createConnection({ path, onread: reader.onread });
     const settle = () => {
       if (long) closeSync(folder);
       socket.off("error", onError);
@@ -105,13 +107,15 @@ function connectOnce(socketPath: string): Promise<Socket> {
     socket.once("error", onError);
     socket.once("connect", () => {
       settle();
-      resolve(socket);
+      resolve({ socket, reader });
     });
   });
 }
 
 export interface GreetOptions {
   socket: Duplex;
+  /** For a socket that is read into slabs. */
+  reader?: SlabReader | undefined;
   token?: Uint8Array | undefined;
   /** Where the guest is, for messages. */
   name: string;
@@ -120,9 +124,9 @@ export interface GreetOptions {
 
 /** Says `HELLO` over a stream that leads to a guest and waits for `WELCOME`. Throws as `connectGuest`. */
 export function greet(options: GreetOptions): Promise<GuestConnection> {
-  const { socket, token, name, timeoutMs } = options;
+  const { socket, reader, token, name, timeoutMs } = options;
   return new Promise((resolve, reject) => {
-    const link = createLink({ socket });
+    const link = createLink({ socket, reader });
     const timer = setTimeout(() => link.fail(timedOut(name, timeoutMs)), timeoutMs);
     link.greet({
       onFrame(type, payload) {

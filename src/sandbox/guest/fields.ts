@@ -78,6 +78,7 @@ export const shapes = {
     existing: optional(3, "flag"),
     stdinBytes: optional(4, "u64"),
     pty: optional(5, "flag"),
+    stdinWritten: optional(6, "u64"),
   },
   ENDED: {
     kind: required(1, "u64"),

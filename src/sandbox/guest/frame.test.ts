@@ -45,6 +45,31 @@ test("however the bytes are cut, the same frames come out", () => {
   );
 });
 
+test("bulk may come in parts, and together they are the same bytes", () => {
+  fc.assert(
+    fc.property(frames, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 200 }), (sent, cuts) => {
+      const bytes = Buffer.concat(sent.map(({ type, stream, payload }) => encodeFrame(type, stream, payload)));
+      const seen: { type: string; stream: number; payload: string }[] = [];
+      const parser = createFrameParser({
+        receiver: "host",
+        onFrame: (type, stream, payload) => seen.push({ type: frameName(type), stream, payload: payload.toString("hex") }),
+        onBulk: (type, stream, head, data, position) => {
+          const last = seen.at(-1);
+          if (position > 0 && last !== undefined) last.payload += data.toString("hex");
+          else seen.push({ type: frameName(type), stream, payload: head.toString("hex") + data.toString("hex") });
+        },
+      });
+      for (let at = 0, i = 0; at < bytes.length; i += 1) {
+        const size = cuts[i % cuts.length] as number;
+        parser.push(bytes.subarray(at, at + size));
+        at += size;
+        expect(parser.heldBytes).toBeLessThanOrEqual(FRAME_HEADER_BYTES + 300);
+      }
+      expect(seen).toEqual(sent.map(({ type, stream, payload }) => ({ type, stream, payload: Buffer.from(payload).toString("hex") })));
+    }),
+  );
+});
+
 test("a frame of the largest size passes, one byte at a time at the edges", () => {
   const payload = Buffer.alloc(FRAME_PAYLOAD_MAX, 7);
   const bytes = encodeFrame("DATA", 1, payload);

@@ -91,6 +91,18 @@ export function encodeFrame(type: FrameName, stream: number, payload?: Uint8Arra
 /** The payload is a view of what was pushed when a frame came in one piece, and a copy of its own otherwise. */
 export type FrameHandler = (type: number, stream: number, payload: Buffer) => void;
 
+/**
+ * For the two types that carry bulk, which need not be gathered before they are used: `head` is what comes before the
+ * bytes (see `bulkHeadBytes`), `data` a view of a part of them, beginning at `position`.
+ */
+export type BulkHandler = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => void;
+
+/** How much of the payload of `OUTPUT` and `DATA` comes before the bytes they carry. */
+const bulkHeadBytes = new Map<number, number>([
+  [frameCode.OUTPUT, 9],
+  [frameCode.DATA, 0],
+]);
+
 export interface FrameParser {
   /**
    * Calls the handler for each frame completed by these bytes. Throws only what the handler throws and `protocol`
@@ -101,74 +113,126 @@ export interface FrameParser {
   readonly heldBytes: number;
 }
 
-/** Takes a byte stream apart, however it was cut. `receiver` says which types are legal. */
-export function createFrameParser(options: { receiver: "host" | "guest"; onFrame: FrameHandler }): FrameParser {
-  const { onFrame } = options;
-  const legal = options.receiver === "host" ? legalForHost : legalForGuest;
-  const header = Buffer.alloc(FRAME_HEADER_BYTES);
-  let headerHeld = 0;
-  let payload: Buffer | null = null;
-  let payloadHeld = 0;
-  let failure: CaissonError | null = null;
+/**
+ * Takes a byte stream apart, however it was cut. `receiver` says which types are legal. With `onBulk`, frames of bulk
+ * go there in as many parts as they came in, and not to `onFrame`.
+ */
+export function createFrameParser(options: { receiver: "host" | "guest"; onFrame: FrameHandler; onBulk?: BulkHandler }): FrameParser {
+  return new IncrementalParser(options);
+}
 
-  const fail = (message: string): never => {
-    failure = protocolError(message);
-    payload = null;
-    throw failure;
-  };
-  const checkHeader = (bytes: Buffer, at: number): number => {
-    const length = bytes.readUInt32LE(at);
-    if (length > FRAME_PAYLOAD_MAX) fail(`a frame of ${length} bytes, more than ${FRAME_PAYLOAD_MAX}`);
-    const type = bytes[at + 4] as number;
-    if (legal[type] !== 1) fail(`frame type ${frameName(type)} is not known here`);
-    if (bytes[at + 5] !== 0 || bytes[at + 6] !== 0 || bytes[at + 7] !== 0)
-      fail(`flags or reserved bytes of ${frameName(type)} are not zero`);
-    return length;
-  };
-  /** Fills what an earlier chunk began; returns how many bytes it took. */
-  const resume = (chunk: Buffer): number => {
+class IncrementalParser implements FrameParser {
+  readonly #onFrame: FrameHandler;
+  readonly #onBulk: BulkHandler | undefined;
+  readonly #legal: Uint8Array;
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
+  #headerHeld = 0;
+  /** Of a frame that came in parts: its payload, or of bulk only the head. */
+  #payload: Buffer | null = null;
+  #payloadHeld = 0;
+  #bulk: { dataBytes: number; position: number } | null = null;
+  #failure: CaissonError | null = null;
+
+  constructor(options: { receiver: "host" | "guest"; onFrame: FrameHandler; onBulk?: BulkHandler }) {
+    this.#onFrame = options.onFrame;
+    this.#onBulk = options.onBulk;
+    this.#legal = options.receiver === "host" ? legalForHost : legalForGuest;
+  }
+
+  get heldBytes(): number {
+    return this.#headerHeld + (this.#payload === null ? 0 : this.#payloadHeld);
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#failure !== null) throw this.#failure;
+    const { length } = chunk;
     let at = 0;
-    if (payload === null) {
-      at = Math.min(FRAME_HEADER_BYTES - headerHeld, chunk.length);
-      chunk.copy(header, headerHeld, 0, at);
-      headerHeld += at;
-      if (headerHeld < FRAME_HEADER_BYTES) return at;
-      payload = Buffer.allocUnsafeSlow(checkHeader(header, 0));
-      payloadHeld = 0;
-    }
-    const took = Math.min(payload.length - payloadHeld, chunk.length - at);
-    chunk.copy(payload, payloadHeld, at, at + took);
-    payloadHeld += took;
-    if (payloadHeld === payload.length) {
-      const whole = payload;
-      payload = null;
-      headerHeld = 0;
-      onFrame(header[4] as number, header.readUInt32LE(8), whole);
-    }
-    return at + took;
-  };
-
-  return {
-    get heldBytes() {
-      return headerHeld + (payload === null ? 0 : payloadHeld);
-    },
-    push(chunk) {
-      if (failure !== null) throw failure;
-      let at = headerHeld > 0 ? resume(chunk) : 0;
-      const { length } = chunk;
-      while (length - at >= FRAME_HEADER_BYTES) {
-        const payloadBytes = checkHeader(chunk, at);
-        const end = at + FRAME_HEADER_BYTES + payloadBytes;
-        if (end > length) break;
-        const type = chunk[at + 4] as number;
-        const stream = chunk.readUInt32LE(at + 8);
-        const body = chunk.subarray(at + FRAME_HEADER_BYTES, end);
-        at = end;
-        onFrame(type, stream, body);
+    while (at < length) {
+      if (this.#headerHeld > 0 || length - at < FRAME_HEADER_BYTES) at = this.#resume(chunk, at);
+      else {
+        const end = at + FRAME_HEADER_BYTES + this.#checkHeader(chunk, at);
+        if (end > length) at = this.#resume(chunk, at);
+        else {
+          this.#whole(chunk, at, end);
+          at = end;
+        }
       }
-      if (at < length) resume(at === 0 ? chunk : chunk.subarray(at));
-    },
-  };
+    }
+  }
+
+  #whole(chunk: Buffer, at: number, end: number): void {
+    const type = chunk[at + 4] as number;
+    const stream = chunk.readUInt32LE(at + 8);
+    const body = at + FRAME_HEADER_BYTES;
+    const headBytes = this.#onBulk === undefined ? undefined : bulkHeadBytes.get(type);
+    if (headBytes === undefined) this.#onFrame(type, stream, chunk.subarray(body, end));
+    else {
+      const data = Math.min(body + headBytes, end);
+      this.#onBulk?.(type, stream, chunk.subarray(body, data), chunk.subarray(data, end), 0);
+    }
+  }
+
+  /** Takes what it can of a frame that comes in parts; returns where it stopped. */
+  #resume(chunk: Buffer, from: number): number {
+    let at = from;
+    if (this.#payload === null) {
+      const took = chunk.copy(this.#header, this.#headerHeld, at);
+      this.#headerHeld += took;
+      at += took;
+      if (this.#headerHeld < FRAME_HEADER_BYTES) return at;
+      this.#begin(this.#checkHeader(this.#header, 0));
+    }
+    const payload = this.#payload as unknown as Buffer;
+    const took = chunk.copy(payload, this.#payloadHeld, at);
+    this.#payloadHeld += took;
+    at += took;
+    if (this.#payloadHeld < payload.length) return at;
+    if (this.#bulk !== null) return this.#resumeBulk(this.#bulk, payload, chunk, at);
+    this.#end();
+    this.#onFrame(this.#header[4] as number, this.#header.readUInt32LE(8), payload);
+    return at;
+  }
+
+  #resumeBulk(bulk: { dataBytes: number; position: number }, head: Buffer, chunk: Buffer, at: number): number {
+    const { position } = bulk;
+    const end = Math.min(chunk.length, at + bulk.dataBytes - position);
+    bulk.position += end - at;
+    const isComplete = bulk.position === bulk.dataBytes;
+    if (isComplete) this.#end();
+    if (end > at || isComplete)
+      this.#onBulk?.(this.#header[4] as number, this.#header.readUInt32LE(8), head, chunk.subarray(at, end), position);
+    return end;
+  }
+
+  #begin(payloadBytes: number): void {
+    const headBytes = this.#onBulk === undefined ? undefined : bulkHeadBytes.get(this.#header[4] as number);
+    const held = headBytes === undefined ? payloadBytes : Math.min(headBytes, payloadBytes);
+    this.#payload = Buffer.allocUnsafeSlow(held);
+    this.#payloadHeld = 0;
+    this.#bulk = headBytes === undefined ? null : { dataBytes: payloadBytes - held, position: 0 };
+  }
+
+  #end(): void {
+    this.#payload = null;
+    this.#bulk = null;
+    this.#headerHeld = 0;
+  }
+
+  #checkHeader(bytes: Buffer, at: number): number {
+    const length = bytes.readUInt32LE(at);
+    const type = bytes[at + 4] as number;
+    if (length > FRAME_PAYLOAD_MAX) this.#fail(`a frame of ${length} bytes, more than ${FRAME_PAYLOAD_MAX}`);
+    if (this.#legal[type] !== 1) this.#fail(`frame type ${frameName(type)} is not known here`);
+    if (bytes[at + 5] !== 0 || bytes[at + 6] !== 0 || bytes[at + 7] !== 0)
+      this.#fail(`flags or reserved bytes of ${frameName(type)} are not zero`);
+    return length;
+  }
+
+  #fail(message: string): never {
+    this.#failure = protocolError(message);
+    this.#end();
+    throw this.#failure;
+  }
 }
 
 function legalTypes(receiver: Direction): Uint8Array {

@@ -2,11 +2,14 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, frameCode, frameName, protocolError } from "./frame.ts";
+import type { SlabReader } from "./slab-reader.ts";
 
 /** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
 export interface StreamHandler {
   /** Returns true when this frame closed the stream. */
   onFrame(type: number, payload: Buffer): boolean;
+  /** `OUTPUT` and `DATA`, in parts: see `BulkHandler`. Absent where neither may come. */
+  onBulk?(type: number, head: Buffer, data: Buffer, position: number): void;
   /** The connection is gone; called at most once, and never after the stream closed. */
   onLost(error: CaissonError): void;
 }
@@ -51,7 +54,8 @@ const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
-export function createLink(options: { socket: Duplex }): Link {
+/** `reader` is given for a socket that is read into slabs. */
+export function createLink(options: { socket: Duplex; reader?: SlabReader | undefined }): Link {
   const { socket } = options;
   const streams = new Map<number, StreamHandler>();
   const cancelled = new Set<number>();
@@ -84,12 +88,20 @@ export function createLink(options: { socket: Duplex }): Link {
     const handler = streams.get(stream);
     if (handler !== undefined) {
       if (handler.onFrame(type, payload)) streams.delete(stream);
-    } else if (stream === 0) {
-      if (type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
-      else throw protocolError(`${frameName(type)} on stream 0`);
-    } else if (!cancelled.has(stream)) throw protocolError(`${frameName(type)} for stream ${stream}, which is not open`);
+    } else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
+    else refuseUnlessCancelled(type, stream);
   };
-  const parser = createFrameParser({ receiver: "host", onFrame });
+  const onBulk = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => {
+    if (closed) return;
+    const handler = streams.get(stream);
+    if (handler === undefined) refuseUnlessCancelled(type, stream);
+    else if (handler.onBulk === undefined) throw protocolError(`${frameName(type)} as an answer`);
+    else handler.onBulk(type, head, data, position);
+  };
+  const refuseUnlessCancelled = (type: number, stream: number) => {
+    if (!cancelled.has(stream)) throw protocolError(`${frameName(type)} for stream ${stream}, which is not open`);
+  };
+  const parser = createFrameParser({ receiver: "host", onFrame, onBulk });
 
   const receive = (chunk: Buffer) => {
     heardMs = Date.now();
@@ -101,7 +113,8 @@ export function createLink(options: { socket: Duplex }): Link {
       );
     }
   };
-  socket.on("data", receive);
+  if (options.reader === undefined) socket.on("data", receive);
+  else options.reader.onChunk = receive;
   socket.on("drain", () => {
     draining?.resolve();
     draining = undefined;

@@ -7,7 +7,7 @@ import { encodeAck } from "./raw.ts";
 /** What the guest may have sent without an acknowledgement, for each descriptor. */
 const OUTPUT_BUFFER = 1_048_576;
 /** Acknowledged at once past this; less waits for the next frame or for an idle moment. */
-const ACK_BATCH_BYTES = 65_536;
+const ACK_BATCH_BYTES = 262_144;
 
 interface Descriptor {
   /** Where the next byte from the guest must begin; null until the first frame of a take-over tells. */

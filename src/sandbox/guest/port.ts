@@ -7,6 +7,7 @@ import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
 import { openWith } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 
 const CREDIT_BATCH_BYTES = 65_536;
 
@@ -42,14 +43,6 @@ class PortStream extends Duplex implements StreamHandler {
   onFrame(code: number, payload: Buffer): boolean {
     if (this.#opening !== null) return this.#onFirstFrame(this.#opening, code, payload);
     switch (code) {
-      case frameCode.DATA:
-        if (this.#gotEnd) throw protocolError("DATA after END");
-        if (payload.length > this.#allowance) throw protocolError("more DATA than the window allows");
-        if (payload.length === 0) return false;
-        this.#allowance -= payload.length;
-        this.#consumed += payload.length;
-        if (this.push(payload)) this.#grant();
-        return false;
       case frameCode.END:
         if (this.#gotEnd) throw protocolError("two ENDs");
         this.#gotEnd = true;
@@ -70,6 +63,16 @@ class PortStream extends Duplex implements StreamHandler {
       default:
         throw protocolError(`${frameName(code)} on a connection to a port`);
     }
+  }
+
+  onBulk(code: number, _head: Buffer, data: Buffer): void {
+    if (code !== frameCode.DATA || this.#opening !== null) throw protocolError(`${frameName(code)} on a connection to a port`);
+    if (this.#gotEnd) throw protocolError("DATA after END");
+    if (data.length > this.#allowance) throw protocolError("more DATA than the window allows");
+    if (data.length === 0) return;
+    this.#allowance -= data.length;
+    this.#consumed += data.length;
+    if (this.push(ownIfSmall(data))) this.#grant();
   }
 
   onLost(error: CaissonError): void {

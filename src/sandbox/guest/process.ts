@@ -8,12 +8,15 @@ import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { LazySource, Link, StreamHandler } from "./link.ts";
 import { OutputQueue } from "./output-queue.ts";
-import { decodeOutputHead, decodeStdinAck, OUTPUT_HEADER_BYTES } from "./raw.ts";
+import { decodeOutputHead, decodeStdinAck } from "./raw.ts";
 import { openWith, tell } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
 
 /** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
 export interface ProcessObserver {
+  /** Before anything else is told of it. */
+  onStarted?(process: { pid: number; existing: boolean }): void;
   onOutput?(chunk: OutputChunk): void;
   /** Not called for a handle that was let go of or taken over. */
   onEnded?(ended: Ended): void;
@@ -81,12 +84,6 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   onFrame(type: number, payload: Buffer): boolean {
     if (this.#starting !== null) return this.#onFirstFrame(this.#starting, type, payload);
     switch (type) {
-      case frameCode.OUTPUT: {
-        const { descriptor, offset } = decodeOutputHead(payload);
-        const chunk = this.output.push(descriptor, offset, payload.subarray(OUTPUT_HEADER_BYTES));
-        this.#observer.onOutput?.(chunk);
-        return false;
-      }
       case frameCode.ENDED:
         this.#onEnded(payload);
         return true;
@@ -101,6 +98,14 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
       default:
         throw protocolError(`${frameName(type)} on the stream of a process`);
     }
+  }
+
+  onBulk(type: number, head: Buffer, data: Buffer, position: number): void {
+    if (type !== frameCode.OUTPUT || this.#starting !== null) throw protocolError(`${frameName(type)} on the stream of a process`);
+    const { descriptor, offset } = decodeOutputHead(head);
+    if (data.length === 0) throw protocolError("OUTPUT without any bytes");
+    const chunk = this.output.push(descriptor, offset + position, ownIfSmall(data));
+    this.#observer.onOutput?.(chunk);
   }
 
   onLost(error: CaissonError): void {
@@ -180,14 +185,17 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (type !== frameCode.STARTED) throw protocolError(`${frameName(type)} before STARTED`);
     const started = decodeFields("STARTED", shapes.STARTED, payload);
     if (started.ref !== this.ref) throw protocolError("STARTED for another process");
+    if (started.stdinWritten > started.stdinBytes) throw protocolError("more stdin written than received");
     this.pid = started.pid;
     this.existing = started.existing;
     this.#pty = started.pty;
     if (!started.existing) this.output.expectStart();
     const { values } = this.#request;
     const hasStdin = this.#request.type === "ATTACH" || started.existing || started.pty || ("stdin" in values && values.stdin === true);
-    if (hasStdin) this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes });
+    if (hasStdin)
+      this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes, written: started.stdinWritten });
     this.#starting = null;
+    this.#observer.onStarted?.(this);
     starting.resolve(this);
     return false;
   }

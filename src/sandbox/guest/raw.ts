@@ -3,7 +3,7 @@ import { FRAME_HEADER_BYTES, frameCode, protocolError, writeFrameHeader } from "
 
 /** The payloads that are not made of fields: those of the hot path. */
 
-export const OUTPUT_HEADER_BYTES = 9;
+const OUTPUT_HEAD_BYTES = 9;
 
 /** Which descriptor a byte in `OUTPUT` and `ACK` means. */
 export const STDOUT = 1;
@@ -56,9 +56,10 @@ export function decodeStdinAck(payload: Buffer): number {
   return readU64(payload, 0, "STDIN_ACK");
 }
 
-export function decodeOutputHead(payload: Buffer): { descriptor: 1 | 2; offset: number } {
-  if (payload.length <= OUTPUT_HEADER_BYTES) throw protocolError("OUTPUT without any bytes");
-  const descriptor = payload[0];
+/** What comes before the bytes of an `OUTPUT`. */
+export function decodeOutputHead(head: Buffer): { descriptor: 1 | 2; offset: number } {
+  if (head.length < OUTPUT_HEAD_BYTES) throw protocolError(`OUTPUT of ${head.length} bytes`);
+  const descriptor = head[0];
   if (descriptor !== STDOUT && descriptor !== STDERR) throw protocolError(`OUTPUT of descriptor ${descriptor}`);
-  return { descriptor, offset: readU64(payload, 1, "OUTPUT") };
+  return { descriptor, offset: readU64(head, 1, "OUTPUT") };
 }

@@ -17,12 +17,12 @@ export class StdinPipe {
   #room: PromiseWithResolvers<void> | null = null;
   #tail: Promise<void> | null = null;
 
-  /** `received` is what the guest already has of it, when the process was there before. */
-  constructor(options: { link: Link; stream: number; received: number }) {
+  /** `received` is what the guest already has of it, when the process was there before, and `written` what the process got of that. */
+  constructor(options: { link: Link; stream: number; received: number; written: number }) {
     this.#link = options.link;
     this.#stream = options.stream;
     this.#sent = options.received;
-    this.#acknowledged = options.received;
+    this.#acknowledged = options.written;
   }
 
   write(data: Uint8Array): Promise<void> {

@@ -8,6 +8,7 @@ import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
 import { openWith } from "./request.ts";
+import { ownIfSmall } from "./slab-reader.ts";
 
 /** `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte. */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
@@ -44,11 +45,13 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
           resolve(bytes);
           return false;
         }
-        if (!accepted || (code !== frameCode.DATA && code !== frameCode.END))
-          throw protocolError(`${frameName(code)} as an answer to ${type}`);
-        if (code === frameCode.DATA) bytes.push(payload);
-        else bytes.end();
-        return code === frameCode.END;
+        if (!accepted || code !== frameCode.END) throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        bytes.end();
+        return true;
+      },
+      onBulk(code, _head, data) {
+        if (!accepted || code !== frameCode.DATA) throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        bytes.push(ownIfSmall(data));
       },
       onLost(error) {
         if (accepted) bytes.fail(error);

@@ -100,7 +100,7 @@ const vectors: Vector[] = [
   }),
   message("SPAWN", 17, { ref: "r", argv: ["/bin/true"] }, ".least"),
   message("ATTACH", 19, { ref: "run-1.step:2_x", stdoutFrom: 8_589_934_592, stderrFrom: 0 }),
-  message("STARTED", 15, { ref: "run-1.step:2_x", pid: 7, existing: true, stdinBytes: 300_000, pty: true }),
+  message("STARTED", 15, { ref: "run-1.step:2_x", pid: 7, existing: true, stdinBytes: 300_000, pty: true, stdinWritten: 262_144 }),
   raw("OUTPUT.stdout", "OUTPUT", 15, encodeFrame("OUTPUT", 15, Buffer.concat([Buffer.from([1]), u64(4_096), text("hello\n")]))),
   raw(
     "OUTPUT.stderr",

@@ -172,6 +172,7 @@ export const lifeDefects: Record<string, Defect> = {
   },
   "workspace: read-write changes the folder, and what was made belongs to its owner": {
     what: "the folder is left out",
+    capabilities: (good) => ({ ...good, workspaceAccess: ["overlay", "rw"] }),
     spec: emptyWorkspace,
   },
   "workspace: read-only is readable, and every change is denied": {

@@ -24,9 +24,14 @@ const dockerInfo = {
 };
 const root = "25 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw";
 
-function factsOf(changes: Record<string, unknown> = {}, options: { components?: string[]; mountinfo?: string } = {}) {
+function factsOf(changes: Record<string, unknown> = {}, options: { components?: string[]; mountinfo?: string; delegated?: string } = {}) {
   const version = EngineVersion.parse({ Components: (options.components ?? ["Engine"]).map((Name) => ({ Name })) });
-  return engineFacts({ info: EngineInfo.parse({ ...dockerInfo, ...changes }), version, mountinfo: options.mountinfo ?? root });
+  return engineFacts({
+    info: EngineInfo.parse({ ...dockerInfo, ...changes }),
+    version,
+    mountinfo: options.mountinfo ?? root,
+    delegated: options.delegated ?? "",
+  });
 }
 
 describe("what an engine says of itself", () => {
@@ -38,6 +43,16 @@ describe("what an engine says of itself", () => {
   test("Podman is told by its components, rootless by either engine's way", () => {
     expect(factsOf({ Rootless: true }, { components: ["Podman Engine", "Conmon"] })).toMatchObject({ kind: "podman", rootless: true });
     expect(factsOf({ SecurityOptions: ["name=seccomp", "name=rootless"] }).rootless).toBe(true);
+  });
+
+  test("a rootless engine's word on limits is not taken: what it was given counts", () => {
+    const none = { cpus: false, memoryBytes: false, pids: false, diskBytes: false };
+    const rootless = { SecurityOptions: ["name=seccomp", "name=rootless"] };
+    const v2 = { ...rootless, CgroupVersion: "2", CgroupDriver: "systemd" };
+    expect(factsOf(rootless, { delegated: "cpu memory pids" }).limits).toEqual(none);
+    expect(factsOf({ ...v2, CgroupDriver: "cgroupfs" }, { delegated: "cpu memory pids" }).limits).toEqual(none);
+    expect(factsOf(v2, { delegated: "memory pids\n" }).limits).toEqual({ ...none, memoryBytes: true, pids: true });
+    expect(capabilitiesOf(factsOf(v2), { defaultImage: null }).reasons.memoryBytes).toContain("delegated");
   });
 
   test("remapped ids are read from the data folder's name", () => {

@@ -45,10 +45,19 @@ export interface EngineFacts {
   ociRuntime: string;
 }
 
-/** `mountinfo` is the text of /proc/self/mountinfo: whether a folder's size can be limited is a matter of how its disk is mounted. */
-export function engineFacts(options: { info: EngineInfo; version: EngineVersion; mountinfo: string }): EngineFacts {
-  const { info, version, mountinfo } = options;
+export interface EngineSigns {
+  info: EngineInfo;
+  version: EngineVersion;
+  /** The text of /proc/self/mountinfo: whether a folder's size can be limited is a matter of how its disk is mounted. */
+  mountinfo: string;
+  /** The cgroup controllers that the engine's user was given, as the kernel lists them; matters for a rootless engine only. */
+  delegated: string;
+}
+
+export function engineFacts(options: EngineSigns): EngineFacts {
+  const { info, version } = options;
   const security = info.SecurityOptions ?? [];
+  const rootless = info.Rootless ?? security.some((option) => option.startsWith("name=rootless"));
   const podman = (version.Components ?? []).some(({ Name }) => Name.startsWith("Podman"));
   return {
     kind: podman ? "podman" : "docker",
@@ -57,18 +66,28 @@ export function engineFacts(options: { info: EngineInfo; version: EngineVersion;
     cpus: info.NCPU,
     cgroupVersion: info.CgroupVersion,
     cgroupDriver: info.CgroupDriver,
-    rootless: info.Rootless ?? security.some((option) => option.startsWith("name=rootless")),
+    rootless,
     remappedRoot: security.some((option) => option.startsWith("name=userns")) ? remappedRoot(info.DockerRootDir) : null,
     seccomp: security.some((option) => option.startsWith("name=seccomp")),
-    limits: {
-      cpus: info.CpuCfsQuota,
-      // Without a limit on swap, memory pages out and the limit is none.
-      memoryBytes: info.MemoryLimit && info.SwapLimit,
-      pids: info.PidsLimit,
-      diskBytes: canLimitDisk(info, mountinfo),
-    },
+    limits: limitsOf(options, rootless),
     storage: info.Driver,
     ociRuntime: info.DefaultRuntime,
+  };
+}
+
+/**
+ * A rootless engine says what the kernel could do, and passes over limits that it has no means to set: it needs cgroup v2, systemd, and
+ * each controller delegated to its user.
+ */
+function limitsOf({ info, mountinfo, delegated }: EngineSigns, rootless: boolean): Capabilities["limits"] {
+  const given = new Set(delegated.split(/\s+/));
+  const can = (controller: string) => !rootless || (info.CgroupVersion === "2" && info.CgroupDriver === "systemd" && given.has(controller));
+  return {
+    cpus: info.CpuCfsQuota && can("cpu"),
+    // Without a limit on swap, memory pages out and the limit is none.
+    memoryBytes: info.MemoryLimit && info.SwapLimit && can("memory"),
+    pids: info.PidsLimit && can("pids"),
+    diskBytes: canLimitDisk(info, mountinfo),
   };
 }
 
@@ -98,6 +117,11 @@ function mountOf(folder: string, mountinfo: string): string {
   return best.line;
 }
 
+function noLimit(facts: EngineFacts, name: string): string {
+  if (!facts.rootless) return `The engine reports no ${name} limit: its cgroup controller is not in the kernel.`;
+  return `A rootless engine limits ${name} only on cgroup v2 with systemd, and with the controller delegated to its user (Delegate=cpu memory pids in user@.service).`;
+}
+
 export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: string | null }): Capabilities {
   const reasons: Record<string, string> = {};
   if (options.defaultImage === null) reasons.host = "A sandbox here starts from one of the engine's images: name one, or a default image.";
@@ -109,8 +133,7 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
     ["memoryBytes", "memory (with swap)"],
     ["pids", "pids"],
   ] as const) {
-    if (!facts.limits[limit])
-      reasons[limit] = `The engine reports no ${name} limit: its cgroup controller is not delegated or not in the kernel.`;
+    if (!facts.limits[limit]) reasons[limit] = noLimit(facts, name);
   }
   const mapped = facts.rootless || facts.remappedRoot !== null;
   if (mapped)

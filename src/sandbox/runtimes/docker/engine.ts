@@ -96,5 +96,10 @@ async function isSocket(path: string): Promise<boolean> {
 async function askFacts(engine: Engine): Promise<EngineFacts> {
   const [info, version] = await engine.call("asking the engine what it can do", (docker) => Promise.all([docker.info(), docker.version()]));
   const mountinfo = await readFile("/proc/self/mountinfo", "utf8");
-  return engineFacts({ info: EngineInfo.parse(info), version: EngineVersion.parse(version), mountinfo });
+  const { uid } = await stat(engine.socketPath);
+  // Where systemd puts a user's own services; what it delegates to them is listed there.
+  const delegated = await readFile(`/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`, "utf8").catch(
+    () => "",
+  );
+  return engineFacts({ info: EngineInfo.parse(info), version: EngineVersion.parse(version), mountinfo, delegated });
 }

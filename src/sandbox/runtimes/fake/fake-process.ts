@@ -37,6 +37,7 @@ export class FakeProcess {
   end: FakeEnd | null = null;
   endedMs = 0;
   stdinBytes = 0;
+  stdinConsumed = 0;
   readonly #clock: Clock;
   readonly #outputBytesMax: number;
   readonly #held: [Held, Held] = [
@@ -48,7 +49,6 @@ export class FakeProcess {
   readonly #stdin: Buffer[] = [];
   #stdinEnded = false;
   #stdinWaiter: (() => void) | null = null;
-  #stdinConsumed = 0;
   #sink: OutputSink | null = null;
   #roomWaiters: (() => void)[] = [];
   #cancelTimeout: (() => void) | null = null;
@@ -234,8 +234,8 @@ export class FakeProcess {
     while (true) {
       const data = this.#stdin.shift();
       if (data !== undefined) {
-        this.#stdinConsumed += data.length;
-        this.#sink?.onStdinConsumed(this.#stdinConsumed);
+        this.stdinConsumed += data.length;
+        this.#sink?.onStdinConsumed(this.stdinConsumed);
         return data;
       }
       if (this.#stdinEnded) return null;

@@ -141,7 +141,14 @@ class GuestSession {
       onTakenOver: () => this.#fail(stream, failure("busy", "another stream attached")),
       onEnded: (ended) => this.#ended(stream, ended),
     };
-    const started = { ref: process.ref ?? "", pid: process.pid, existing, stdinBytes: process.stdinBytes, pty: process.terminal !== null };
+    const started = {
+      ref: process.ref ?? "",
+      pid: process.pid,
+      existing,
+      stdinBytes: process.stdinBytes,
+      stdinWritten: process.stdinConsumed,
+      pty: process.terminal !== null,
+    };
     if (!process.holdsFrom(from)) throw failure("gone", "that output was dropped");
     this.#write(encodeFields("STARTED", stream, shapes.STARTED, started));
     this.#streams.set(stream, {

@@ -30,6 +30,7 @@ export interface CgroupFigures {
 const GUEST_MEMORY_BYTES = 256 * 1024 * 1024;
 const GUEST_PIDS = 512;
 const CPU_PERIOD_US = 100_000;
+const MAKE_ATTEMPTS = 5;
 /** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
 const EMPTY_TIMEOUT_MS = 20_000;
 export const CGROUP_NAME = "caisson";
@@ -45,16 +46,36 @@ export function cgroupFolders(parents: readonly CgroupParent[], group: string, n
 
 /** Makes the groups. Idempotent; a failure leaves what `removeCgroups` removes. */
 export function makeCgroups(folders: readonly CgroupFolder[]): void {
-  for (const { version, controllers, dir } of folders) {
+  for (const folder of folders) {
+    // Another process that has just ended its last sandbox may remove the folder above in between.
+    for (let attempt = 1; ; attempt++) {
+      try {
+        makeFolder(folder);
+        break;
+      } catch (cause) {
+        if (attempt < MAKE_ATTEMPTS && isCode(cause, "ENOENT")) continue;
+        throw new CaissonError("unavailable", `the control group ${folder.dir} cannot be made`, {
+          hint: "`caisson doctor` shows which groups can be used.",
+          cause,
+        });
+      }
+    }
+  }
+}
+
+function makeFolder({ version, controllers, dir }: CgroupFolder): void {
+  if (version === 2) for (const above of [dirname(dirname(dir)), dirname(dir), dir]) enableBelow(above, controllers);
+  mkdirSync(join(dir, "guest"), { recursive: true });
+  mkdirSync(join(dir, "work"), { recursive: true });
+}
+
+/** Removes the folders that held all sandboxes, where they hold none any more. */
+export function removeEmptyGroups(parents: readonly CgroupParent[], group: string): void {
+  for (const { dir } of parents) {
     try {
-      if (version === 2) for (const above of [dirname(dirname(dir)), dirname(dir), dir]) enableBelow(above, controllers);
-      mkdirSync(join(dir, "guest"), { recursive: true });
-      mkdirSync(join(dir, "work"), { recursive: true });
-    } catch (cause) {
-      throw new CaissonError("unavailable", `the control group ${dir} cannot be made`, {
-        hint: "`caisson doctor` shows which groups can be used.",
-        cause,
-      });
+      rmdirSync(join(dir, group));
+    } catch {
+      // In use, or never made.
     }
   }
 }
@@ -180,7 +201,7 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
     .filter(({ version }) => version === 2)
     .map(({ dir }) => join(dir, "cgroup.kill"))
     .find(existsSync);
-  if (killFile !== undefined) writeFileSync(killFile, "1");
+  if (killFile !== undefined) putIfThere(killFile, "1");
   const freezer = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
   await until(`the processes of ${folders[0]?.dir} are gone`, () => {
     const pids = processesIn(folders) ?? [];
@@ -234,7 +255,7 @@ function putIfThere(path: string, value: number | string): void {
   try {
     writeFileSync(path, String(value), { flag: "r+" });
   } catch {
-    // Kernels without swap accounting have no such file.
+    // Kernels without swap accounting have no such file; a group may have been removed by another sweep meanwhile.
   }
 }
 

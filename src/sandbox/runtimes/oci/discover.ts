@@ -6,7 +6,6 @@ import { CaissonError } from "../../../contract/error.ts";
 
 /** Fastest first: a start takes crun 10 ms and runc 23. */
 export const ociRuntimeNames = ["crun", "runc", "youki", "runsc"] as const;
-export type OciRuntimeName = (typeof ociRuntimeNames)[number];
 
 export interface OciBinary {
   name: string;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { emptyCgroups, removeCgroups } from "./cgroup.ts";
+import { emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
 import { layerFolders } from "./layers.ts";
@@ -21,6 +21,7 @@ export async function endSandbox(house: House, record: SandboxRecord, details: O
   await emptyCgroups(details.cgroups);
   await guestGone(details);
   await removeCgroups(details.cgroups);
+  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
   await removeFiles(house, layerFolders(house.store.dir(record.id)));
   await house.store.remove(record.id);
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.

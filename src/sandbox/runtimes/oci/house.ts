@@ -60,7 +60,7 @@ export function createHouse(context: RuntimeContext, options: OciOptions): House
     context,
     options,
     store: createStore({ stateDir: context.stateDir }),
-    launch: createLauncher({ guestPath: context.guestPath }),
+    launch: createLauncher({ guestPath: context.guestPath, path: options.path }),
     arch: process.arch,
     identity,
     cgroups,

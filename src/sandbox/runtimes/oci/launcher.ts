@@ -16,6 +16,8 @@ export interface LaunchOptions {
   descriptors?: readonly number[];
   /** Called with each line the launcher writes, as it comes. */
   onLine?: (line: string) => void;
+  /** The line after which there is nothing to wait for: the launcher's own end, with all its mounts, takes longer than it did. */
+  lastLine?: RegExp;
   timeoutMs?: number;
 }
 
@@ -35,17 +37,17 @@ export function encodePlan(plan: readonly PlanRecord[]): Buffer {
 }
 
 /** `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is translated here, once. */
-export function createLauncher(options: { guestPath: string }): Launch {
-  return (launch) => runLauncher(options.guestPath, launch);
+export function createLauncher(options: { guestPath: string; path: string }): Launch {
+  return (launch) => runLauncher(options, launch);
 }
 
-function runLauncher(guestPath: string, launch: LaunchOptions): Promise<string[]> {
+function runLauncher({ guestPath, path }: { guestPath: string; path: string }, launch: LaunchOptions): Promise<string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
   const input = encodePlan(launch.plan);
   const child = spawn(guestPath, ["launch", launch.what], {
     stdio: ["pipe", "pipe", "pipe", ...(launch.what === "namespaces" ? ["pipe" as const] : (launch.descriptors ?? []))],
-    env: {},
+    env: { PATH: path },
     cwd: "/",
   });
   let text = "";
@@ -57,7 +59,9 @@ function runLauncher(guestPath: string, launch: LaunchOptions): Promise<string[]
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
     if (text.length < OUTPUT_BYTES_MAX) text += chunk;
     for (let stop = text.indexOf("\n", seen); stop >= 0; stop = text.indexOf("\n", seen)) {
-      launch.onLine?.(text.slice(seen, stop));
+      const line = text.slice(seen, stop);
+      launch.onLine?.(line);
+      if (launch.lastLine?.test(line)) resolve(text.slice(0, stop).split("\n"));
       seen = stop + 1;
       // Its holder may end: what was to be taken over was, while the line was handled.
       if (launch.what === "namespaces") (child.stdio[3] as Writable | undefined)?.end();

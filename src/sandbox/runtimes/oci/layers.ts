@@ -144,7 +144,16 @@ const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\
 
 /** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */
 export function layerFolders(folder: string): string[] {
-  return readdirSync(folder)
+  return namesIn(folder)
     .filter((name) => layerName.test(name))
     .map((name) => join(folder, name));
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // Somebody else has removed it already.
+    return [];
+  }
 }

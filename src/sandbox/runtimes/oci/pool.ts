@@ -7,6 +7,7 @@ import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
 import { resolveWorkspace, workspaceRecords } from "./layers.ts";
 import { type HeldNamespaces, makeNamespaces } from "./namespace-pool.ts";
+import { isAlive } from "./process-identity.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
 /** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
@@ -130,19 +131,17 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
     await attach(house, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
-    await end(house, member);
+    await end(house, member).catch(() => {});
     throw error;
   }
 }
 
-/** Resolves when the workspace is there, without waiting for the launcher to end. */
-function attach(house: House, { record, details }: Started): Promise<void> {
+async function attach(house: House, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
-  if (record.spec.workspace.kind === "empty") return Promise.resolve();
-  if (guest === null) return Promise.reject(new CaissonError("lost", `sandbox ${record.id} has no guest`));
+  if (record.spec.workspace.kind === "empty") return;
+  if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
   const identity = house.identity();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const launched = house.launch({
+  await house.launch({
     what: "attach",
     plan: [
       ...identity.plan,
@@ -150,12 +149,8 @@ function attach(house: House, { record, details }: Started): Promise<void> {
       ["mount-pid", guest.pid],
       ...workspaceRecords(record.spec.workspace, { identity, disk: false, layers: basis.workspaceLayers }),
     ],
-    onLine: (line) => {
-      if (line === "attached") resolve();
-    },
+    lastLine: /^attached$/,
   });
-  launched.then(() => resolve(), reject);
-  return promise;
 }
 
 async function end(house: House, member: Started): Promise<void> {

@@ -78,7 +78,8 @@ export async function startSandbox(house: House, options: StartOptions): Promise
   try {
     return await bringUp(house, { record, details, options });
   } catch (error) {
-    await endSandbox(house, record, details);
+    // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
+    await endSandbox(house, record, details).catch(() => {});
     throw error;
   } finally {
     migration.stop();
@@ -139,6 +140,7 @@ async function launchOnce(
       ],
       descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
       signal: options.signal,
+      lastLine: /^pid \d+$/,
       onLine: (line) => {
         // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
         if (line === "listening") {
@@ -186,6 +188,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
+    ["read-only", "/sys/fs/cgroup"],
     ["config", JSON.stringify(config)],
     ["runtime", binary.path],
     // Groups are ours to make: the OCI runtime, inside the user namespace, could not.

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxId } from "../../../contract/ids.ts";
 import { isOrphan, type SandboxRecord } from "../../store.ts";
-import { cgroupFolders, emptyCgroups, removeCgroups } from "./cgroup.ts";
+import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import { detailsOf } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import type { House } from "./house.ts";
@@ -27,6 +27,7 @@ export async function sweepHouse(house: House): Promise<SandboxId[]> {
     await emptyCgroups(folders);
     await removeCgroups(folders);
   }
+  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
   await sweepSnapshots(house);
   await createTemplateCache({ stateDir: house.context.stateDir, remove: (tree) => removeFiles(house, [tree]) }).sweep();
   return removed;

@@ -24,7 +24,7 @@ export function createWall(options: WallOptions): Wall {
   let { record } = options;
   const freezes = canFreeze(details.cgroups);
   const setState = async (state: "running" | "paused") => {
-    if (record.state === state) return;
+    // Always done: another process may have changed it since this handle last looked.
     await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
     record = { ...record, state };
     await house.store.write(record);

@@ -30,10 +30,13 @@ beforeEach(() => {
   stateDir = join(folder, "state");
 });
 afterEach(() => {
-  // Whatever happened, no draft is left; only whole templates and their names.
-  if (existsSync(join(stateDir, "templates")))
-    expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
-  rmSync(folder, { recursive: true, force: true });
+  try {
+    // Whatever happened, no draft is left; only whole templates and their names.
+    if (existsSync(join(stateDir, "templates")))
+      expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 const at = (name: string) => join(folder, name);

@@ -30,13 +30,16 @@ beforeEach(() => {
   chmodSync(outside, 0o700);
 });
 afterEach(() => {
-  // Whatever an archive tried, what lies next to the target is as it was.
-  expect(readFileSync(join(outside, "victim"), "utf8")).toBe("untouched");
-  expect(lstatSync(join(outside, "victim")).mode & 0o777).toBe(0o600);
-  expect(lstatSync(outside).mode & 0o777).toBe(0o700);
-  expect(readdirSync(outside)).toEqual(["victim"]);
-  expect(readdirSync(folder).sort()).toEqual(["outside", "target"]);
-  rmSync(folder, { recursive: true, force: true });
+  try {
+    // Whatever an archive tried, what lies next to the target is as it was.
+    expect(readFileSync(join(outside, "victim"), "utf8")).toBe("untouched");
+    expect(lstatSync(join(outside, "victim")).mode & 0o777).toBe(0o600);
+    expect(lstatSync(outside).mode & 0o777).toBe(0o700);
+    expect(readdirSync(outside)).toEqual(["victim"]);
+    expect(readdirSync(folder).sort()).toEqual(["outside", "target"]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 async function unpack(layers: FixtureEntry[][], limits: { bytesMax?: number; entriesMax?: number } = {}) {

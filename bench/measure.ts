@@ -1,0 +1,24 @@
+/** Figures of one thing measured several times. */
+export interface Sample {
+  p50: number;
+  p95: number;
+  n: number;
+}
+
+/** Times `once` in milliseconds, `n` times after `warmup` rounds that do not count. */
+export async function timeEach(options: { n: number; warmup?: number; once: (index: number) => Promise<unknown> }): Promise<Sample> {
+  for (let index = 0; index < (options.warmup ?? 1); index++) await options.once(-1 - index);
+  const times: number[] = [];
+  for (let index = 0; index < options.n; index++) {
+    const start = performance.now();
+    await options.once(index);
+    times.push(performance.now() - start);
+  }
+  return summarise(times);
+}
+
+export function summarise(values: readonly number[]): Sample {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))] ?? Number.NaN;
+  return { p50: at(0.5), p95: at(0.95), n: sorted.length };
+}

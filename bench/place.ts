@@ -1,0 +1,70 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { SandboxSpec, type SandboxSpecInput } from "../src/contract/sandbox.ts";
+import { createDockerRuntime } from "../src/sandbox/runtimes/docker/runtime.ts";
+import { createOciRuntime, type OciOptions, type OciRuntime } from "../src/sandbox/runtimes/oci/runtime.ts";
+import { startDockerEngine } from "../test/support/docker-engine-process.ts";
+import { makePlainBundle, runPeer } from "./peers.ts";
+
+/** Everything one run of the bench measures with: our runtimes and what a user would use instead, all alive at once. */
+export interface Place extends AsyncDisposable {
+  dir: string;
+  root: string;
+  /** `docker` with the engine of this run. */
+  docker: readonly string[];
+  /** A busybox image of that engine. */
+  image: string;
+  oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]> }): OciRuntime;
+  dockerRuntime: Awaited<ReturnType<typeof createDockerRuntime>>;
+  /** A bundle for the plain OCI runtime. */
+  bundle(runtime: "runc" | "crun", args: readonly string[]): Promise<string>;
+}
+
+/** How many runtimes one run makes, each with a state folder of its own. */
+const RUNTIMES_MAX = 16;
+
+export async function openPlace(): Promise<Place> {
+  const root = join(import.meta.dirname, "..");
+  const dir = await mkdtemp(join(tmpdir(), "caisson-bench-"));
+  for (const name of ["docker-state", ...Array.from({ length: RUNTIMES_MAX }, (_, index) => `oci-${index}`)])
+    await mkdir(join(dir, name), { mode: 0o700 });
+  const engine = await startDockerEngine();
+  const image = await engine.image("busybox");
+  const guestPath = join(root, "guest", "build", "caisson-guest");
+  const runtimes: AsyncDisposable[] = [];
+  let bundles = 0;
+  const dockerRuntime = await createDockerRuntime(
+    { stateDir: join(dir, "docker-state"), guestPath },
+    { host: `unix://${engine.socketPath}`, defaultImage: image },
+  );
+  runtimes.push(dockerRuntime);
+  return {
+    dir,
+    root,
+    docker: ["docker", "-H", `unix://${engine.socketPath}`],
+    image,
+    dockerRuntime,
+    oci(options) {
+      const runtime = createOciRuntime(
+        { stateDir: join(dir, `oci-${runtimes.length}`), guestPath },
+        { home: homedir(), path: process.env.PATH ?? "", ...options },
+      );
+      runtimes.push(runtime);
+      return runtime;
+    },
+    async bundle(runtime, args) {
+      bundles += 1;
+      const bundleDir = join(dir, `bundle-${bundles}`);
+      await runPeer(["mkdir", "-p", bundleDir]);
+      return makePlainBundle({ runtime, dir: bundleDir, busybox: "/bin/busybox", args });
+    },
+    async [Symbol.asyncDispose]() {
+      for (const runtime of runtimes) await runtime[Symbol.asyncDispose]();
+      await engine.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);

@@ -1,0 +1,85 @@
+/*
+ * A whole connection: any bytes from the host, against a guest that has processes to attach to, acknowledge, feed and forget.
+ * It is shutting down, so that nothing is started and no file is touched, and has a network of its own.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "guest.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct guest *guest;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  (void)argc, (void)argv;
+  if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) die_errno("a network of its own is needed");
+  signal(SIGPIPE, SIG_IGN);
+  guest = xalloc(sizeof *guest);
+  guest->not_init = guest->shutting_down = true;
+  guest->oom_fd = -1;
+  loop_open(&guest->loop);
+  return 0;
+}
+
+/* One that ended and one that runs, each with output nobody acknowledged. */
+static void populate(void) {
+  for (int i = 0; i < 2; i++) {
+    struct process *process = process_new(guest, i ? "b" : "a");
+    if (process == NULL) abort();
+    int in[2], out[2];
+    if (pipe(in) < 0 || pipe(out) < 0) abort();
+    input_open(process, in[1]);
+    output_open(process, 0, out[0]);
+    close(in[0]);
+    if (write(out[1], "output", 6) != 6) abort();
+    close(out[1]);
+    process->pid = 1;
+    process->state = PROCESS_RUNNING;
+    if (i == 0) {
+      guest->running_count++;
+      process->tree_empty = true;
+      process_leader_ended(process, 0);
+    }
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  populate();
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) abort();
+  connection_accept(guest, pair[0]);
+  struct frame_writer hello = {0};
+  frame_begin(&hello, FRAME_HELLO, 0);
+  frame_field_u64(&hello, 1, PROTOCOL_VERSION);
+  frame_end(&hello);
+  /* Some inputs come without a greeting. */
+  if (size > 0 && data[0] != 0x55 && write(pair[1], hello.data, hello.length) < 0) abort();
+  frame_writer_free(&hello);
+  static uint8_t answers[65536];
+  for (size_t at = 0; at < size;) {
+    ssize_t put = write(pair[1], data + at, size - at);
+    if (put > 0) at += (size_t)put;
+    loop_turn(&guest->loop, false);
+    connection_flush_all(guest);
+    while (read(pair[1], answers, sizeof answers) > 0) {}
+    if (guest->connections == NULL) break;
+  }
+  loop_turn(&guest->loop, false);
+  connection_flush_all(guest);
+  close(pair[1]);
+  while (guest->connections) connection_close(guest->connections);
+  while (guest->oldest) {
+    guest->oldest->tree_empty = true;
+    process_delete(guest->oldest, false);
+  }
+  free(guest->tombstones);
+  guest->tombstones = NULL;
+  guest->running_count = 0;
+  loop_turn(&guest->loop, false);
+  if (guest->connection_count || guest->process_count || rings_held()) abort();
+  return 0;
+}

@@ -1,0 +1,368 @@
+import { writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { answers, decodeFields, encodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
+import { encodeFrame, writeFrameHeader } from "../../src/sandbox/guest/frame.ts";
+import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
+import { isSanitised } from "./files-client.ts";
+import {
+  childrenNamed,
+  errorCode,
+  finish,
+  type Link,
+  newRef,
+  pidsWith,
+  run,
+  shell,
+  spawnIn,
+  started,
+  startGuest,
+  statusOf,
+  type TestGuest,
+  until,
+} from "./guest-driver.ts";
+
+let guest: TestGuest;
+let link: Link;
+beforeAll(async () => {
+  guest = await startGuest();
+  link = await guest.link();
+});
+afterAll(async () => {
+  await guest[Symbol.asyncDispose]();
+});
+
+const header = (type: number, length: number, change: (bytes: Buffer) => void = () => {}): Buffer => {
+  const bytes = Buffer.alloc(12);
+  writeFrameHeader(bytes, type, 1, length);
+  change(bytes);
+  return bytes;
+};
+
+describe("a connection", () => {
+  test("is greeted with what the guest is", async () => {
+    const other = await guest.link({ greet: false });
+    other.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 1 }));
+    const welcome = decodeFields("WELCOME", shapes.WELCOME, (await other.stream(0).next()).payload);
+    expect(welcome).toMatchObject({ version: 1, uid: process.getuid?.(), gid: process.getgid?.(), rootAllowed: false });
+    expect(welcome.bootId).toHaveLength(16);
+    other.close();
+  });
+
+  test("of another version is refused and closed", async () => {
+    const other = await guest.link({ greet: false });
+    other.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 2 }));
+    expect(errorCode(await other.stream(0).next())).toBe("unsupported");
+    await other.closed;
+  });
+
+  test.each<[string, (id: number) => Uint8Array]>([
+    ["a length of 0xFFFFFFFF", () => header(3, 0xffffffff)],
+    ["a length one over the bound", () => header(3, 262_145)],
+    ["a type nobody knows", () => header(0x3f, 0)],
+    ["a type of the other direction", () => header(2, 0)],
+    ["a flag", () => header(3, 0, (bytes) => bytes.writeUInt8(1, 5))],
+    ["a reserved bit", () => header(3, 0, (bytes) => bytes.writeUInt8(0x80, 7))],
+    ["a field past the payload", () => Buffer.concat([header(0x1b, 6), Buffer.from([1, 2, 0, 0, 0, 65])])],
+    ["half a field", () => Buffer.concat([header(0x1b, 3), Buffer.from([1, 2, 0])])],
+    ["a request on an even stream", () => encodeFrame("LIST", 2)],
+    ["a request on stream 0", () => encodeFrame("LIST", 0)],
+    ["a second greeting", () => encodeFields("HELLO", 0, shapes.HELLO, { version: 1 })],
+    ["a ping of 65 bytes", () => encodeFrame("PING", 1, Buffer.alloc(65))],
+    ["an acknowledgement of 8 bytes", (id) => encodeFrame("ACK", id, Buffer.alloc(8))],
+    ["an acknowledgement of descriptor 3", (id) => encodeFrame("ACK", id, Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0]))],
+    ["a stream that is open already", (id) => encodeFields("KILL", id, shapes.KILL, { ref: "x" })],
+  ])("with %s is closed, and nothing else is", async (_, bytes) => {
+    const other = await guest.link();
+    const { ref, stream } = spawnIn(other, { argv: ["sleep", "30"] });
+    await started(stream);
+    other.send(bytes(stream.id));
+    await other.closed;
+    await link.ping();
+    // Its process runs on.
+    const again = link.open("ATTACH", { ref });
+    expect(await started(again)).toMatchObject({ existing: true });
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
+  test("that speaks before it greets is closed", async () => {
+    for (const bytes of [encodeFrame("PING", 1), encodeFrame("LIST", 1), Buffer.from("GET / HTTP/1.1\r\n\r\n")]) {
+      const other = await guest.link({ greet: false });
+      other.send(bytes);
+      await other.closed;
+    }
+    await link.ping();
+  });
+
+  test("frames for streams that are closed are passed over", async () => {
+    for (const type of ["DATA", "END", "CANCEL", "ACK", "STDIN", "STDIN_END", "RESIZE"] as const) link.frame(type, 99_999, Buffer.alloc(3));
+    await link.ping();
+  });
+
+  test("bytes may come one at a time", async () => {
+    const other = await guest.link();
+    for (const byte of encodeFields("SPAWN", 1, shapes.SPAWN, { ref: newRef(), argv: ["true"], env: ["PATH=/bin"], cwd: "/" })) {
+      other.send(Buffer.from([byte]));
+      await new Promise(setImmediate);
+    }
+    const stream = other.stream(1);
+    await started(stream);
+    expect((await finish(other, stream)).ended.exitCode).toBe(0);
+    other.close();
+  });
+
+  // The sanitiser keeps freed memory back on purpose.
+  test.skipIf(isSanitised)("a thousand broken ones leave no memory behind", async () => {
+    const round = async () => {
+      for (let i = 0; i < 250; i++) {
+        const other = await guest.link();
+        other.send(header(3, 200_000));
+        other.send(Buffer.alloc(100_000));
+        other.send(encodeFrame("PING", 1));
+        other.close();
+        await other.closed;
+      }
+      await link.ping();
+      return statusOf(guest.child.pid as number, "VmRSS");
+    };
+    const first = await round();
+    expect((await round()) - first).toBeLessThan(512);
+  });
+
+  test("more than sixteen are accepted and closed at once", async () => {
+    const many = await Promise.all(Array.from({ length: 15 }, () => guest.link()));
+    const extra = connect(guest.socketPath);
+    await new Promise((resolve) => extra.on("close", resolve).on("error", () => {}));
+    for (const each of many) each.close();
+    await until("there is room again", async () => {
+      const again = await guest.link({ greet: false });
+      again.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 1 }));
+      const welcomed = await again
+        .stream(0)
+        .next()
+        .then(
+          () => true,
+          () => false,
+        );
+      again.close();
+      return welcomed;
+    });
+  });
+});
+
+describe("a token", () => {
+  test("is asked for, whole", async () => {
+    const path = join(guest.folder, "token");
+    writeFileSync(path, "correct horse\n");
+    await using guarded = await startGuest({ args: ["--not-init", "--token-file", path] });
+    const good = await guarded.link({ token: "correct horse" });
+    await good.ping();
+    for (const token of ["correct hors", "correct horse ", "", "Correct horse"]) {
+      const bad = await guarded.link({ greet: false });
+      bad.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 1, token: Buffer.from(token) }));
+      expect(errorCode(await bad.stream(0).next())).toBe("denied");
+      await bad.closed;
+    }
+    await good.ping();
+  });
+});
+
+describe("files", () => {
+  const write = async (path: string, data: Buffer): Promise<number> => {
+    const stream = link.open("WRITE", { path });
+    link.send(encodeDataHead(stream.id, data.length));
+    link.send(data);
+    link.frame("END", stream.id);
+    return decodeFields("OK", answers.written, (await stream.next()).payload).bytes;
+  };
+
+  test("are written and read through workers, many at once", async () => {
+    const paths = Array.from({ length: 100 }, (_, i) => join(guest.folder, `file-${i}`));
+    await Promise.all(paths.map((path) => write(path, Buffer.from(path))));
+    const read = async (path: string) => {
+      const stream = link.open("READ", { path });
+      let text = "";
+      for (let frame = await stream.next(); frame.type !== "END"; frame = await stream.next()) {
+        if (frame.type === "ERROR") throw new Error(errorCode(frame));
+        if (frame.type === "DATA") text += frame.payload.toString();
+      }
+      return text;
+    };
+    expect(await Promise.all(paths.map(read))).toEqual(paths);
+    expect(await link.ask("STAT", { path: join(guest.folder, "none") })).toBe("not_found");
+    await until(
+      "only the warm ones are left",
+      () => childrenNamed(childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number, "caisson-files").length <= 2,
+    );
+  });
+
+  test("of any size are read with back-pressure and without loss", async () => {
+    const path = join(guest.folder, "large");
+    await run(link, { argv: ["sh", "-c", `seq 1 3000000 > ${path}`] });
+    const stream = link.open("READ", { path });
+    let bytes = 0;
+    let uncredited = 0;
+    for (let frame = await stream.next(); frame.type !== "END"; frame = await stream.next()) {
+      if (frame.type !== "DATA") continue;
+      bytes += frame.payload.length;
+      uncredited += frame.payload.length;
+      if (uncredited < 500_000) continue;
+      link.send(encodeCredit(stream.id, uncredited));
+      uncredited = 0;
+    }
+    expect(bytes).toBe(22_888_896);
+  });
+
+  test("a write that is broken off leaves nothing, and the next one works", async () => {
+    const path = join(guest.folder, "broken");
+    const other = await guest.link();
+    const stream = other.open("WRITE", { path });
+    other.send(encodeDataHead(stream.id, 5));
+    other.send(Buffer.from("half "));
+    await other.ping();
+    other.close();
+    await other.closed;
+    expect(await link.ask("STAT", { path })).toBe("not_found");
+    const cancelled = link.open("WRITE", { path });
+    link.frame("CANCEL", cancelled.id);
+    expect(await write(path, Buffer.from("whole"))).toBe(5);
+  });
+
+  test("a worker that dies is an error of its request alone", async () => {
+    const watch = link.open("WATCH", { path: guest.folder });
+    expect((await watch.next()).type).toBe("OK");
+    const spawner = childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number;
+    for (const pid of childrenNamed(spawner, "caisson-files")) process.kill(pid, "SIGKILL");
+    expect(errorCode(await watch.nextOther("WATCH_EVENT"))).toBe("io");
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+  });
+});
+
+describe("ports", () => {
+  const servers: Server[] = [];
+  afterAll(() => {
+    for (const server of servers) server.close();
+  });
+  const listen = (host: string): Promise<number> =>
+    new Promise((resolve) => {
+      const server = createServer({ allowHalfOpen: true }, (socket) => void socket.pipe(socket));
+      servers.push(server);
+      server.listen(0, host, () => resolve((server.address() as { port: number }).port));
+    });
+
+  test.each(["127.0.0.1", "::1"])("on %s carry bytes both ways and half-close", async (host) => {
+    const stream = link.open("CONNECT", { port: await listen(host) });
+    expect((await stream.next()).type).toBe("OK");
+    const sent = Buffer.alloc(900_000, "pattern");
+    for (let at = 0; at < sent.length; at += 100_000) {
+      link.send(encodeDataHead(stream.id, 100_000));
+      link.send(sent.subarray(at, at + 100_000));
+    }
+    link.frame("END", stream.id);
+    const got: Buffer[] = [];
+    for (let frame = await stream.nextOther("CREDIT"); frame.type === "DATA"; frame = await stream.nextOther("CREDIT"))
+      got.push(frame.payload);
+    expect(Buffer.concat(got).equals(sent)).toBe(true);
+  });
+
+  test("give credit back, and wait for it", async () => {
+    const stream = link.open("CONNECT", { port: await listen("127.0.0.1") });
+    await stream.next();
+    let sent = 0;
+    let credit = 1_048_576;
+    let received = 0;
+    const total = 5_000_000;
+    while (received < total) {
+      while (sent < total && credit >= 100_000) {
+        link.send(encodeDataHead(stream.id, 100_000));
+        link.send(Buffer.alloc(100_000));
+        sent += 100_000;
+        credit -= 100_000;
+      }
+      const frame = await stream.next();
+      if (frame.type === "CREDIT") credit += frame.payload.readUInt32LE(0);
+      else received += frame.payload.length;
+      if (frame.type === "DATA") link.send(encodeCredit(stream.id, frame.payload.length));
+    }
+    expect(received).toBe(total);
+    link.frame("CANCEL", stream.id);
+  });
+
+  test("nobody listens on are refused, and those that are listened on are listed", async () => {
+    const port = await listen("127.0.0.1");
+    const listing = link.open("LISTENERS", {});
+    const found = [];
+    for (let frame = await listing.next(); frame.type === "ENTRY"; frame = await listing.next())
+      found.push(decodeFields("ENTRY", entries.listener, frame.payload));
+    expect(found).toContainEqual({ port, uid: process.getuid?.(), address: "127.0.0.1" });
+    expect(await link.ask("CONNECT", { port: 1 })).toBe("refused");
+    expect(await link.ask("CONNECT", { port: 70_000 })).toBe("invalid");
+  });
+});
+
+describe("when a part of the guest dies", () => {
+  test("a spawner is replaced", async () => {
+    const spawner = childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number;
+    process.kill(spawner, "SIGKILL");
+    const all = await Promise.all(Array.from({ length: 20 }, () => shell(link, "echo on")));
+    expect(all.every(({ stdout }) => stdout === "on\n")).toBe(true);
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+  });
+
+  test("a supervisor takes its tree with it, and the next command runs", async () => {
+    const { stream } = spawnIn(link, { argv: ["sh", "-c", "setsid sleep 67 & sleep 67"] });
+    const { pid } = await started(stream);
+    await until("the tree is there", () => pidsWith("sleep\u000067").length === 2);
+    const supervisor = statusOf(pid, "PPid");
+    process.kill(supervisor, "SIGKILL");
+    expect((await finish(link, stream)).ended).toMatchObject({ kind: 2, signal: 9 });
+    await until("nothing is left", () => pidsWith("sleep\u000067").length === 0);
+    expect((await shell(link, "echo on")).stdout).toBe("on\n");
+  });
+});
+
+describe("shutdown", () => {
+  test("terminates, waits for the grace, kills, answers, exits", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const polite = spawnIn(last, { argv: ["sh", "-c", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.05; done"] });
+    const stubborn = spawnIn(last, { argv: ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"] });
+    for (const { stream } of [polite, stubborn]) {
+      await started(stream);
+      await stream.next();
+    }
+    const before = Date.now();
+    const answer = last.open("SHUTDOWN", { graceMs: 400 });
+    expect((await finish(last, polite.stream, [6, 0])).ended.exitCode).toBe(4);
+    expect((await answer.next()).type).toBe("OK");
+    expect(Date.now() - before).toBeGreaterThanOrEqual(400);
+    expect((await stubborn.stream.nextOther("OUTPUT")).type).toBe("ENDED");
+    expect(await ending.exited).toBe(0);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("by a signal to the guest leaves nothing behind", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", "setsid sleep 68 & sleep 68"] });
+    await started(stream);
+    await until("the tree is there", () => pidsWith("sleep\u000068").length === 2);
+    ending.child.kill("SIGTERM");
+    expect(await ending.exited).toBe(0);
+    expect(pidsWith("sleep\u000068")).toEqual([]);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("a guest that is killed takes its commands with it", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", "setsid sleep 69 & sleep 69"] });
+    await started(stream);
+    await until("the tree is there", () => pidsWith("sleep\u000069").length === 2);
+    ending.child.kill("SIGKILL");
+    await ending.exited;
+    await until("nothing is left", () => pidsWith("sleep\u000069").length === 0);
+    await ending[Symbol.asyncDispose]();
+  });
+});

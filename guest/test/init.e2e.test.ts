@@ -1,0 +1,248 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeWorkCgroup, type WorkCgroup } from "./cgroup-for-test.ts";
+import { guestBinary, isSanitised } from "./files-client.ts";
+import {
+  childrenNamed,
+  errorCode,
+  finish,
+  type Link,
+  run,
+  shell,
+  spawnIn,
+  started,
+  startGuest,
+  type TestGuest,
+  until,
+} from "./guest-driver.ts";
+
+/** The guest as process 1 of its own namespaces, with work cgroups, as a runtime starts it. */
+const isRoot = process.getuid?.() === 0;
+const around = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"];
+const tools = isRoot ? mkdtempSync(join(tmpdir(), "caisson-test-tools-")) : "";
+const sudo = join(tools, "sudo");
+if (isRoot) {
+  chmodSync(tools, 0o755);
+  symlinkSync(guestBinary, sudo);
+}
+afterAll(() => {
+  if (isRoot) rmSync(tools, { recursive: true, force: true });
+});
+
+const argsFor = (work: WorkCgroup, more: string[] = []) => {
+  const fds = work.procsFds.map((_, i) => 3 + i);
+  return {
+    args: ["--work-procs-fds", fds.join(","), "--oom-fd", String(3 + fds.length), ...more],
+    extraFds: [...work.procsFds, work.oomFd],
+  };
+};
+
+const MEMORY = 4;
+const CANCELLED = 6;
+
+describe.skipIf(!isRoot)("process 1, root not allowed", () => {
+  let work: WorkCgroup;
+  let guest: TestGuest;
+  let link: Link;
+  beforeAll(async () => {
+    work = makeWorkCgroup({ pidsMax: 120, memoryBytes: 96 << 20 });
+    guest = await startGuest({ around, ...argsFor(work) });
+    link = await guest.link();
+  });
+  afterAll(async () => {
+    await guest?.[Symbol.asyncDispose]();
+    await work?.[Symbol.asyncDispose]();
+  });
+
+  test("commands are another user, without any capability, and can gain none", async () => {
+    const { stdout } = await shell(link, "id -u; id -g; id -G; grep -E '^(Cap|NoNewPrivs)' /proc/self/status");
+    const [uid, gid, groups, ...status] = stdout.trim().split("\n");
+    expect([uid, gid, groups]).toEqual(["1000", "1000", "1000"]);
+    expect(status.map((line) => line.split("\t")[1])).toEqual([..."01234"].map(() => "0000000000000000").concat("1"));
+  });
+
+  test("the guest cannot be read, traced or signalled", async () => {
+    const { stdout } = await shell(
+      link,
+      "for p in /proc/[0-9]*; do [ $(stat -c %u $p) = 0 ] && cat $p/mem $p/environ $p/maps $p/fd/0 $p/exe; done 2>&1 | grep -v denied | head; kill -9 1 2>&1; kill -9 $PPID 2>&1; strace -p 1 2>&1 | tail -1",
+    );
+    expect(stdout.split("\n").filter((line) => line !== "" && !/not permitted|denied/i.test(line))).toEqual([]);
+    await link.ping();
+  });
+
+  test("kill -9 -1 ends the caller's own and nothing of the guest", async () => {
+    const bystander = spawnIn(link, { argv: ["sleep", "60"] });
+    await started(bystander.stream);
+    await shell(link, "kill -9 -1");
+    expect((await finish(link, bystander.stream)).ended).toMatchObject({ kind: 2, signal: 9 });
+    expect((await shell(link, "echo on")).stdout).toBe("on\n");
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+  });
+
+  test("root is refused, by name, by number, for files and by sudo", async () => {
+    for (const user of ["root", "0"]) {
+      expect(errorCode(await spawnIn(link, { argv: ["true"], user }).stream.next())).toBe("denied");
+      expect(await link.ask("STAT", { path: "/", user })).toBe("denied");
+    }
+    const { stderr, ended } = await run(link, { argv: [sudo, "id"] });
+    expect([ended.exitCode, stderr]).toEqual([1, "sudo: this sandbox's spec does not allow root\n"]);
+  });
+
+  test("another uid is possible and has as little", async () => {
+    expect((await shell(link, "id -u; id -G; grep CapEff /proc/self/status", { user: "4321" })).stdout).toBe(
+      "4321\n4321\nCapEff:\t0000000000000000\n",
+    );
+  });
+
+  test("commands are born in the work cgroups; the guest is not", async () => {
+    const { pid } = await run(link, { argv: ["true"] });
+    expect(pid).toBeGreaterThan(1);
+    const { stream, ref } = spawnIn(link, { argv: ["sleep", "61"] });
+    await started(stream);
+    const inside = work.members().map((member) => readFileSync(`/proc/${member}/comm`, "utf8").trim());
+    expect(inside).toEqual(expect.arrayContaining(["caisson-spawn", "caisson-super", "sleep"]));
+    expect(inside).not.toContain("caisson-guest");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
+  test("what a command left behind is reaped", async () => {
+    await shell(link, "for i in 1 2 3 4 5; do (setsid true &) ; done; (sleep 0.1 &)");
+    await until(
+      "no zombies",
+      async () => (await shell(link, "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z ' || true")).stdout === "0\n",
+    );
+  });
+
+  test("running out of memory is an outcome, and the guest lives", async () => {
+    const { ended } = await run(link, { argv: ["tail", "/dev/zero"] });
+    expect(ended).toMatchObject({ kind: MEMORY, signal: 9 });
+    expect(ended.memoryKills).toBeGreaterThan(0);
+    const later = await shell(link, "kill -9 $$");
+    expect(later.ended).toMatchObject({ kind: 2, signal: 9, memoryKills: 0 });
+  });
+
+  test("a fork bomb at the limit leaves pings, new commands and files working, and can be killed", async () => {
+    const bomb = spawnIn(link, { argv: ["sh", "-c", "b() { b | b & }; b; sleep 62"] });
+    await started(bomb.stream);
+    await until("the limit is reached", () => work.members().length >= 119, 20_000);
+    const before = Date.now();
+    await link.ping();
+    expect(Date.now() - before).toBeLessThan(1_000);
+    const command = await run(link, { argv: ["echo", "works"] });
+    expect(command.stdout).toBe("works\n");
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+    expect(await link.ask("KILL", { ref: bomb.ref })).toBe("OK");
+    expect((await finish(link, bomb.stream)).ended.kind).toBe(CANCELLED);
+    await until("only the guest's own are left", () => work.members().length <= 5);
+    expect((await shell(link, "echo after | cat")).stdout).toBe("after\n");
+  }, 60_000);
+
+  test("work cgroups that are full, and stay so, do not keep out the host", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "while :; do sleep 64 & done"] });
+    await started(stream);
+    expect((await finish(link, stream)).stderr).toContain("Cannot fork");
+    const inside = await run(link, { argv: ["cat", "/proc/self/cgroup"] });
+    // Started by the guest itself, it is in the work cgroups all the same.
+    expect(inside.stdout).toContain("caisson-test-");
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    await until("only the guest's own are left", () => work.members().length <= 6);
+  });
+
+  test("a heartbeat comes by itself, and an idle guest is small", async () => {
+    const had = link.heartbeats.length;
+    await until("a heartbeat", () => link.heartbeats.length > had, 7_000);
+    expect(link.heartbeats.at(-1)?.processes).toBe(0);
+    if (isSanitised) return;
+    const main = childrenNamed(guest.child.pid as number, "caisson-guest")[0] as number;
+    const spawner = childrenNamed(main, "caisson-spawn")[0] as number;
+    const privateKilobytes = [main, spawner, ...childrenNamed(spawner, "caisson-super")]
+      .map((pid) => readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))
+      .flatMap((text) => text.split("\n").filter((line) => line.startsWith("Private_Dirty")))
+      .reduce((sum, line) => sum + Number(line.split(/\s+/)[1]), 0);
+    expect(privateKilobytes).toBeLessThan(1_024);
+  });
+});
+
+describe.skipIf(!isRoot)("process 1, root allowed", () => {
+  let work: WorkCgroup;
+  let guest: TestGuest;
+  let link: Link;
+  beforeAll(async () => {
+    work = makeWorkCgroup({ pidsMax: 200, memoryBytes: 256 << 20 });
+    guest = await startGuest({ around, ...argsFor(work, ["--allow-root", "--nproc", "40", "--uid", "54321", "--gid", "54321"]) });
+    link = await guest.link();
+  });
+  afterAll(async () => {
+    await guest?.[Symbol.asyncDispose]();
+    await work?.[Symbol.asyncDispose]();
+  });
+
+  test("root commands have the few capabilities that are listed", async () => {
+    const { stdout } = await shell(link, "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status", { user: "root" });
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, SETFCAP.
+    expect(stdout).toBe("0\nCapEff:\t00000000800405fb\nCapBnd:\t00000000800405fb\nNoNewPrivs:\t1\n");
+    expect((await shell(link, "mount -t tmpfs none /mnt 2>&1 || echo refused", { user: "root" })).stdout).toContain("refused");
+  });
+
+  test("the limit of processes is the user's", async () => {
+    expect((await run(link, { argv: ["bash", "-c", "ulimit -u"] })).stdout).toBe("40\n");
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "while :; do sleep 63 & done"] });
+    await started(stream);
+    expect((await finish(link, stream)).stderr).toContain("Cannot fork");
+    expect(work.members().length).toBeGreaterThanOrEqual(39);
+    // A uid at its limit can still execute the program it was started for.
+    expect((await run(link, { argv: ["echo", "works"] })).stdout).toBe("works\n");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
+  describe("sudo", () => {
+    test.each<[string, string, string, number]>([
+      ["runs as root", "$sudo id -u", "0\n", 0],
+      ["gives the exit code", "$sudo sh -c 'exit 7'", "", 7],
+      ["gives the signal", "$sudo sh -c 'kill -TERM $$'", "", 143],
+      ["passes stdin", "echo in | $sudo cat", "in\n", 0],
+      ["sets variables", "$sudo -n A=b sh -c 'echo $A $USER $HOME'", "b root /root\n", 0],
+      ["keeps the environment with -E", "X=1 $sudo -E sh -c 'echo $X'", "1\n", 0],
+      ["drops it without", "X=1 $sudo sh -c 'echo [$X]'", "[]\n", 0],
+      ["becomes another user", "$sudo -u nobody id -un", "nobody\n", 0],
+      ["runs a shell line", "$sudo -s echo 'a  b' ';' c", "a  b ; c\n", 0],
+      ["checks only", "$sudo -v && $sudo -k && echo fine", "fine\n", 0],
+      ["keeps the folder", "cd /usr && $sudo pwd", "/usr\n", 0],
+    ])("%s", async (_, script, stdout, exitCode) => {
+      const result = await shell(link, script.replaceAll("$sudo", sudo));
+      expect([result.stdout, result.ended.exitCode, result.stderr]).toEqual([stdout, exitCode, ""]);
+    });
+
+    test.each<[string, string, string]>([
+      ["an unknown option", "-Z true", "-Z"],
+      ["a program that is not there", "no-such-program", "no-such-program"],
+      ["an unknown user", "-u somebody true", "somebody"],
+      ["no command", "", "usage"],
+    ])("says what is wrong with %s", async (_, args, text) => {
+      const { ended, stderr } = await shell(link, `${sudo} ${args}`);
+      expect(ended.exitCode).toBe(1);
+      expect(stderr).toContain(text);
+    });
+
+    test("passes signals on, and goes with its caller's tree", async () => {
+      expect((await shell(link, `timeout -s INT 0.2 ${sudo} sleep 64; echo $?`)).stdout).toBe("124\n");
+      const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `${sudo} sleep 65; true`] });
+      await started(stream);
+      const sleeping = async () => (await run(link, { argv: ["pgrep", "-fxc", "sleep 6[45]"] })).stdout.trim();
+      await until("it runs", async () => (await sleeping()) === "1");
+      expect(await link.ask("KILL", { ref })).toBe("OK");
+      await until("it is gone", async () => (await sleeping()) === "0");
+    });
+  });
+
+  test("a root command that kills everything it can reach does not end the guest", async () => {
+    const killer = spawnIn(link, { argv: ["sh", "-c", "kill -9 -1"], user: "root" });
+    // Its supervisor goes with it, perhaps before it could say that it started.
+    await killer.stream.nextOther("STARTED");
+    expect((await shell(link, "echo on")).stdout).toBe("on\n");
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+  });
+});

@@ -1,0 +1,317 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { decodeFields, entries } from "../../src/sandbox/guest/fields.ts";
+import { encodeAck, encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
+import {
+  errorCode,
+  errorMessage,
+  finish,
+  type Link,
+  newRef,
+  pidsWith,
+  run,
+  shell,
+  spawnIn,
+  started,
+  startGuest,
+  statusOf,
+  type TestGuest,
+  until,
+} from "./guest-driver.ts";
+
+let guest: TestGuest;
+let link: Link;
+beforeAll(async () => {
+  guest = await startGuest();
+  link = await guest.link();
+});
+afterAll(async () => {
+  await guest[Symbol.asyncDispose]();
+});
+
+const EXITED = 1;
+const SIGNALED = 2;
+const TIMED_OUT = 3;
+const OUTPUT = 5;
+const CANCELLED = 6;
+
+describe("a command", () => {
+  test("ends with its exit code, and what it wrote stays apart", async () => {
+    const { ended, stdout, stderr } = await shell(link, "echo out; echo err >&2; exit 3");
+    expect(ended).toMatchObject({ kind: EXITED, exitCode: 3, signal: 0, stdoutBytes: 4, stderrBytes: 4 });
+    expect([stdout, stderr]).toEqual(["out\n", "err\n"]);
+  });
+
+  test("ends by a signal", async () => {
+    expect((await shell(link, "kill -TERM $$")).ended).toMatchObject({ kind: SIGNALED, signal: 15 });
+  });
+
+  test("has the environment, folder and arguments it was given and nothing else", async () => {
+    const { stdout } = await run(link, {
+      argv: ["sh", "-c", 'env | sort; echo "[$1]"; umask; ulimit -c', "sh", "a  b\n"],
+      cwd: "/tmp",
+      env: ["A=1", "PATH=/bin"],
+    });
+    expect(stdout).toBe("A=1\nPATH=/bin\nPWD=/tmp\n[a  b\n]\n0022\n0\n");
+  });
+
+  test("has three descriptors, its own session, and every signal at its default", async () => {
+    const { pid, stdout } = await shell(link, "ls /proc/$$/fd; cut -d' ' -f6 /proc/$$/stat; exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
+    expect(stdout.trim().split("\n")).toEqual(["0", "1", "2", String(pid), "SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"]);
+  });
+
+  test("whose arguments and environment fill a frame gets them whole", async () => {
+    const large = "x".repeat(120_000);
+    const { stdout } = await run(link, {
+      argv: ["sh", "-c", 'printf %s "$1" | wc -c; printf %s "$BIG" | wc -c', "sh", large],
+      env: [`BIG=${large}`, "PATH=/bin:/usr/bin"],
+    });
+    expect(stdout).toBe("120000\n120000\n");
+  });
+
+  test.each([
+    ["a program that is not there", { argv: ["no-such-program"] }, "not_found", "no-such-program"],
+    ["a path that is not there", { argv: ["/no/such"] }, "not_found", "/no/such"],
+    ["a file that is no program", { argv: ["/etc/passwd"] }, "not_executable", "/etc/passwd"],
+    ["a folder as program", { argv: ["/tmp"] }, "not_executable", "/tmp"],
+    ["a cwd that is not there", { argv: ["true"], cwd: "/no/such" }, "not_found", "cwd /no/such"],
+    ["a cwd that is a file", { argv: ["true"], cwd: "/etc/passwd" }, "not_directory", "/etc/passwd"],
+    ["a relative cwd", { argv: ["true"], cwd: "tmp" }, "invalid", "absolute"],
+    ["no argv", { argv: [] }, "invalid", "argv"],
+    ["a ref that is none", { argv: ["true"], ref: "a b" }, "invalid", "ref"],
+    ["a user nobody knows", { argv: ["true"], user: "somebody" }, "denied", "decimal"],
+    ["another user", { argv: ["true"], user: "12345" }, "denied", "user"],
+  ])("%s is an error that names it", async (_, command, code, text) => {
+    const frame = await spawnIn(link, command).stream.next();
+    expect([frame.type, errorCode(frame)]).toEqual(["ERROR", code]);
+    expect(errorMessage(frame)).toContain(text);
+  });
+
+  test("that could not be started is not remembered: its ref can be tried again", async () => {
+    const ref = newRef();
+    expect((await spawnIn(link, { ref, argv: ["no-such-program"] }).stream.next()).type).toBe("ERROR");
+    expect((await run(link, { ref, argv: ["true"] })).ended.exitCode).toBe(0);
+  });
+
+  test("without an interpreter line is run by the shell", async () => {
+    const script = join(guest.folder, "script");
+    await shell(link, `printf 'echo "got $1"' > ${script}; chmod +x ${script}`);
+    expect((await run(link, { argv: [script, "it"] })).stdout).toBe("got it\n");
+  });
+
+  test("a hundred at once all end", async () => {
+    const all = await Promise.all(Array.from({ length: 100 }, (_, i) => shell(link, `echo ${i}`)));
+    expect(all.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 100 }, (_, i) => `${i}\n`));
+  });
+});
+
+describe("a ref", () => {
+  test("starts once, however often it is asked for", async () => {
+    const ref = newRef();
+    const file = join(guest.folder, ref);
+    const command = { ref, argv: ["sh", "-c", `echo x >> ${file}; echo done`] };
+    const first = await run(link, command);
+    const again = spawnIn(link, command);
+    expect(await started(again.stream)).toMatchObject({ pid: first.pid, existing: true });
+    // The first was acknowledged whole: there is nothing to send again but the outcome.
+    expect((await finish(link, again.stream, [5, 0])).ended.exitCode).toBe(0);
+    expect(readFileSync(file, "utf8")).toBe("x\n");
+  });
+
+  test("that was forgotten is gone for good", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["true"] });
+    await started(stream);
+    await finish(link, stream);
+    expect(await link.ask("FORGET", { ref })).toBe("OK");
+    expect(await link.ask("FORGET", { ref })).toBe("gone");
+    expect(await link.ask("SPAWN", { ref, argv: ["true"] })).toBe("gone");
+    expect(await link.ask("ATTACH", { ref })).toBe("gone");
+    expect(await link.ask("KILL", { ref })).toBe("gone");
+    expect(await link.ask("ATTACH", { ref: newRef() })).toBe("not_found");
+  });
+
+  test("that runs cannot be forgotten", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sleep", "60"] });
+    await started(stream);
+    expect(await link.ask("FORGET", { ref })).toBe("busy");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect((await finish(link, stream)).ended).toMatchObject({ kind: CANCELLED });
+  });
+
+  test("is taken over by a later attach", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["cat"], stdin: true });
+    await started(stream);
+    const other = await guest.link();
+    const taken = other.open("ATTACH", { ref });
+    expect(await started(taken)).toMatchObject({ existing: true, stdinBytes: 0 });
+    expect(errorCode(await stream.next())).toBe("busy");
+    other.send(encodeStdinHead(taken.id, 0, 2));
+    other.send(Buffer.from("hi"));
+    other.send(encodeStdinEnd(taken.id, 2));
+    expect((await finish(other, taken)).stdout).toBe("hi");
+    other.close();
+  });
+
+  test("goes on when the host goes away, and gives the rest without a gap", async () => {
+    const first = await guest.link();
+    const { ref, stream } = spawnIn(first, { argv: ["seq", "1", "200000"] });
+    await started(stream);
+    const one = await stream.next();
+    first.close();
+    await first.closed;
+    const second = await guest.link();
+    const had = one.payload.length - 9;
+    const rest = second.open("ATTACH", { ref, stdoutFrom: had });
+    await started(rest);
+    const { stdout } = await finish(second, rest, [had, 0]);
+    const whole = one.payload.subarray(9).toString() + stdout;
+    expect(whole).toBe(`${Array.from({ length: 200_000 }, (_, i) => i + 1).join("\n")}\n`);
+    expect(errorCode(await second.open("ATTACH", { ref, stdoutFrom: 0 }).next())).toBe("gone");
+    expect(errorCode(await second.open("ATTACH", { ref, stdoutFrom: 9_999_999 }).next())).toBe("invalid");
+    second.close();
+  });
+});
+
+describe("output", () => {
+  test("nobody acknowledges stops at the bound, and goes on with the acknowledgement", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "exec yes"] });
+    await started(stream);
+    let bytes = 0;
+    while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
+    expect(bytes).toBe(1_048_576);
+    await link.ping();
+    await delay(50);
+    const before = statusOf(guest.child.pid as number, "VmRSS");
+    await link.ping();
+    expect(statusOf(guest.child.pid as number, "VmRSS") - before).toBeLessThan(256);
+    link.send(encodeAck(stream.id, 1, 500_000));
+    let more = 0;
+    while (more < 500_000) more += (await stream.next()).payload.length - 9;
+    expect(more).toBe(500_000);
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
+  test("past its limit ends the tree, and exactly that much is delivered", async () => {
+    const { ended, stdout, stderr } = await shell(link, "yes out & yes err >&2; wait", { outputBytesMax: 100_001 });
+    expect(ended.kind).toBe(OUTPUT);
+    expect(stdout.length + stderr.length).toBe(100_001);
+  });
+
+  test("of exactly the limit is no offence", async () => {
+    expect((await shell(link, "printf 12345; printf 678 >&2", { outputBytesMax: 8 })).ended).toMatchObject({ kind: EXITED, exitCode: 0 });
+  });
+
+  test("of 100 MB arrives whole while pings are answered", async () => {
+    const { stream } = spawnIn(link, { argv: ["head", "-c", "100000000", "/dev/zero"] });
+    await started(stream);
+    const other = await guest.link();
+    const end = finish(link, stream);
+    for (let i = 0; i < 20; i++) await other.ping();
+    expect((await end).ended.stdoutBytes).toBe(100_000_000);
+    other.close();
+  });
+
+  test("a reader that stalls holds back its own stream alone", async () => {
+    const slow = await guest.link();
+    const { ref, stream } = spawnIn(slow, { argv: ["yes"] });
+    await started(stream);
+    slow.pause();
+    expect((await shell(link, "echo fine")).stdout).toBe("fine\n");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    slow.close();
+  });
+
+  test("a descendant that keeps the pipes open and silent does not hold the end back", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "sleep 61 & echo hi"] });
+    await started(stream);
+    const before = Date.now();
+    expect((await finish(link, stream)).stdout).toBe("hi\n");
+    expect(Date.now() - before).toBeLessThan(2_000);
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect(pidsWith("sleep\u000061")).toEqual([]);
+  });
+
+  test("of a descendant after the end is thrown away, and does not kill it", async () => {
+    const file = join(guest.folder, "alive");
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `(sleep 0.5; echo late; echo late >&2; touch ${file}; sleep 62) &`] });
+    await started(stream);
+    expect((await finish(link, stream)).stdout).toBe("");
+    await until("the descendant wrote and lives", () => existsSync(file));
+    expect(await link.ask("FORGET", { ref })).toBe("OK");
+    // Forgotten, but not out of reach.
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect(pidsWith("sleep\u000062")).toEqual([]);
+  });
+});
+
+describe("a tree", () => {
+  const runaway = "setsid sh -c 'sh -c \"sleep 63 & sleep 63\" &' & (setsid sleep 63 &) ; sleep 63";
+
+  test("is killed whole when its time is up, sessions of its own included", async () => {
+    const { ended } = await shell(link, runaway, { timeoutMs: 300 });
+    expect(ended).toMatchObject({ kind: TIMED_OUT });
+    expect(ended.durationMs).toBeGreaterThanOrEqual(300);
+    await until("nothing is left", () => pidsWith("sleep\u000063").length === 0);
+  });
+
+  test("is killed whole on request, and the answer comes when nothing lives", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", runaway] });
+    await started(stream);
+    await until("the tree is there", () => pidsWith("sleep\u000063").length === 4);
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect(pidsWith("sleep\u000063")).toEqual([]);
+    expect((await finish(link, stream)).ended).toMatchObject({ kind: CANCELLED, signal: 9 });
+  });
+
+  test("that forks as fast as it can does not get away", async () => {
+    const script = "f() { sleep 64 & (setsid sleep 64 &); f & exit; }; f";
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
+    await started(stream);
+    await until("it is under way", () => pidsWith("sleep\u000064").length > 10);
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect(pidsWith("sleep\u000064")).toEqual([]);
+  });
+
+  test("gets a signal whole, or its leader alone", async () => {
+    const script = 'trap "echo leader" USR1; (trap "echo child" USR1; echo ready; while :; do sleep 0.01; done) & while :; do wait; done';
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
+    await started(stream);
+    const lines = async (count: number): Promise<string[]> => {
+      let text = "";
+      while (text.split("\n").length <= count) {
+        const { payload } = await stream.next();
+        // The shell also complains on stderr about the sleep that the signal ended.
+        if (payload[0] === 1) text += payload.subarray(9).toString();
+      }
+      return text.trim().split("\n").sort();
+    };
+    expect(await lines(1)).toEqual(["ready"]);
+    expect(await link.ask("SIGNAL", { ref, signal: 10 })).toBe("OK");
+    expect(await lines(1)).toEqual(["leader"]);
+    expect(await link.ask("SIGNAL", { ref, signal: 10, tree: true })).toBe("OK");
+    expect(await lines(2)).toEqual(["child", "leader"]);
+    expect(await link.ask("SIGNAL", { ref, signal: 65 })).toBe("invalid");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
+  test("is listed with its ref, and so is what ended", async () => {
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "setsid sleep 65 & wait"] });
+    const { pid } = await started(stream);
+    const over = newRef();
+    await run(link, { ref: over, argv: ["true"] });
+    await until("the child runs", () => pidsWith("sleep\u000065").length === 1);
+    const listing = link.open("LIST", {});
+    const found = [];
+    for (let frame = await listing.next(); frame.type === "ENTRY"; frame = await listing.next())
+      found.push(decodeFields("ENTRY", entries.process, frame.payload));
+    expect(found.filter((each) => each.ref === ref)).toMatchObject([
+      { pid, state: 1, command: "sh -c setsid sleep 65 & wait" },
+      { state: 1, command: "sleep 65", parentPid: pid },
+    ]);
+    expect(found.filter((each) => each.ref === over)).toMatchObject([{ state: 2 }]);
+    expect(found.some((each) => each.pid === guest.child.pid)).toBe(false);
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+});

@@ -1,0 +1,34 @@
+import { type ConformanceResult, runConformance } from "../sandbox/conformance/run-conformance.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+
+const marks = { passed: "✓", failed: "✗", skipped: "·" } as const;
+
+/** Runs the conformance suite on the runtime that would be used, or the one that was named. Exit code 1 when a test fails. */
+export async function runConformanceSuite(context: CliContext, given: Given): Promise<number> {
+  const json = given.switched("json");
+  const image = given.text("image") ?? context.config.image;
+  const runtime = await context.resolver.resolve(given.text("runtime") ?? context.config.runtime);
+  const report = await runConformance(runtime, {
+    ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
+    onResult: (result) => {
+      if (!json) void context.stdout.write(`${resultText(result)}\n`);
+    },
+  });
+  const { passed, failed, skipped } = report;
+  const results = report.results.map((result) => (result.outcome === "failed" ? { ...result, error: errorText(result.error) } : result));
+  if (json) await context.stdout.write(`${JSON.stringify({ ...report, results })}\n`);
+  else await context.stdout.write(`${runtime.name}: ${passed} passed, ${skipped} skipped, ${failed} failed\n`);
+  return failed === 0 ? 0 : 1;
+}
+
+function resultText(result: ConformanceResult): string {
+  const line = `${marks[result.outcome]} ${result.test}`;
+  if (result.outcome === "skipped") return `${line}\n    skipped: ${result.reason}`;
+  if (result.outcome === "failed") return `${line}\n    ${errorText(result.error).replaceAll("\n", "\n    ")}`;
+  return line;
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

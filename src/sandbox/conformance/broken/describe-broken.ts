@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ConformanceTest, whyNotApplicable } from "../context.ts";
+import type { Subject } from "../describe-runtime.ts";
+import { openConformanceRun } from "../run-conformance.ts";
+import { conformanceTests } from "../suite.ts";
+import { breakRuntime, type Defect } from "./broken-runtime.ts";
+import { fileDefects } from "./file-defects.ts";
+import { lifeDefects } from "./life-defects.ts";
+import { processDefects } from "./process-defects.ts";
+
+/** One for each conformance test. */
+export const defects: Readonly<Record<string, Defect>> = { ...processDefects, ...fileDefects, ...lifeDefects };
+
+/** A test that hangs on a defect has noticed it; there is no point in waiting long. */
+const PATIENCE_MS = 800;
+
+/** Registers, for each chosen test, that it fails on a runtime that is good but for one defect. That it passes without is what `describeRuntime` shows. */
+export function describeBroken(name: string, make: () => Promise<Subject>, only: (test: ConformanceTest) => boolean = () => true): void {
+  describe(`the conformance suite on a broken ${name}`, () => {
+    let subject: Subject = { absent: "not made yet" };
+    beforeAll(async () => {
+      subject = await make();
+    }, 60_000);
+    afterAll(async () => {
+      if ("absent" in subject) return;
+      await subject.runtime[Symbol.asyncDispose]();
+      await subject.close?.();
+    }, 60_000);
+
+    for (const test of conformanceTests.filter(only)) {
+      const defect = defects[test.name];
+      if (defect === undefined) continue;
+      it(`${test.name}: fails when ${defect.what}`, { timeout: 60_000 }, async ({ skip }) => {
+        if ("absent" in subject) return skip(subject.absent);
+        // A runtime that cannot do a thing at all would fail for that and prove nothing; one that can must be told that it cannot.
+        const lacking = test.needs?.startsWith("!") ? null : whyNotApplicable(await subject.runtime.capabilities(), test.needs);
+        if (lacking !== null) return skip(lacking);
+        const { runtime, close } = breakRuntime(subject.runtime, defect);
+        try {
+          await using run = await openConformanceRun(runtime, { patienceMs: PATIENCE_MS, ...(subject.spec && { spec: subject.spec }) });
+          expect((await run.run(test)).outcome).toBe("failed");
+        } finally {
+          await close();
+        }
+      });
+    }
+  });
+}

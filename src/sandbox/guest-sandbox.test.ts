@@ -1,0 +1,253 @@
+import { duplexPair } from "node:stream";
+import { afterEach, expect, test } from "vitest";
+import { CaissonError } from "../contract/error.ts";
+import { SandboxEvent } from "../contract/event.ts";
+import type { SandboxInfo, SandboxSpecInput } from "../contract/sandbox.ts";
+import { greet } from "./guest/connection.ts";
+import { createGuestSandbox, type GuestSandboxOptions } from "./guest-sandbox.ts";
+import { run } from "./run.ts";
+import { systemClock } from "./runtimes/fake/clock.ts";
+import { FakeMachine } from "./runtimes/fake/machine.ts";
+import { MemoryFiles } from "./runtimes/fake/memory-files.ts";
+import { basicPrograms } from "./runtimes/fake/program.ts";
+import { serveGuest } from "./runtimes/fake/serve-guest.ts";
+import { type OwnedSandbox, restricted } from "./sandbox.ts";
+import { parseSpec } from "./spec.ts";
+import type { Wall } from "./wall.ts";
+
+interface Made {
+  sandbox: OwnedSandbox;
+  events: SandboxEvent[];
+  calls: string[];
+  machine: FakeMachine;
+  breakConnection: () => void;
+}
+const made: Made[] = [];
+afterEach(async () => {
+  for (const { sandbox } of made.splice(0)) await sandbox.destroy().catch(() => {});
+});
+
+async function make(
+  input: SandboxSpecInput = {},
+  options: {
+    wall?: Partial<Wall>;
+    paths?: GuestSandboxOptions["paths"];
+    limits?: Partial<SandboxInfo["limits"]>;
+    onEvent?: () => void;
+  } = {},
+): Promise<Made> {
+  const spec = parseSpec(input);
+  const files = new MemoryFiles({ now: Date.now });
+  for (const path of ["/workspace", "/elsewhere"]) files.mkdir(path, { parents: true, mode: 0o755, uid: 1000 });
+  const machine = new FakeMachine({ files, clock: systemClock, programs: new Map(Object.entries(basicPrograms)) });
+  const [inside, outside] = duplexPair();
+  serveGuest(machine, inside, { uid: 1000, rootAllowed: spec.allowRoot });
+  const connection = await greet({ socket: outside, name: "test", timeoutMs: 5_000 });
+  const calls: string[] = [];
+  const events: SandboxEvent[] = [];
+  const note = (name: string) => async () => void calls.push(name);
+  const wall: Wall = {
+    stats: async () => ({ cpuMs: null, memoryBytes: null, memoryKills: null, processes: 0, diskBytes: null, source: "host" }),
+    pause: note("pause"),
+    resume: note("resume"),
+    snapshot: async () => "sn_aaaaaaaaaaaa",
+    fork: async () => Promise.reject(new CaissonError("unsupported", "no fork here")),
+    release: note("release"),
+    destroy: note("destroy"),
+    ...options.wall,
+  };
+  const info: SandboxInfo = {
+    ...spec,
+    id: "sb_aaaaaaaaaaaa",
+    runtime: "test",
+    state: "running",
+    createdAt: new Date().toISOString(),
+    limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 60_000, outputBytes: null, ...options.limits },
+    warnings: [],
+  };
+  const onEvent = (event: SandboxEvent) => {
+    events.push(SandboxEvent.parse(event));
+    options.onEvent?.();
+  };
+  const sandbox = createGuestSandbox({ info, spec, connection, wall, onEvent, ...(options.paths && { paths: options.paths }) });
+  const result = { sandbox, events, calls, machine, breakConnection: () => outside.destroy() };
+  made.push(result);
+  return result;
+}
+const typesOf = (events: SandboxEvent[]) => events.map(({ type }) => type);
+
+test("a command's life is told in events, output included", async () => {
+  const { sandbox, events } = await make();
+  await run(sandbox, { argv: ["echo", "hello"], ref: "r1" });
+  expect(typesOf(events)).toEqual(["command.started", "command.output", "command.ended"]);
+  expect(events[1]?.data).toEqual({ sandbox: sandbox.id, ref: "r1", stream: "stdout", offset: 0, encoding: "utf8", text: "hello\n" });
+  expect(events[2]?.data).toMatchObject({ ref: "r1", ended: { kind: "exited", exitCode: 0 } });
+});
+
+test("bytes that are not UTF-8 travel as base64", async () => {
+  const { sandbox, events } = await make();
+  await sandbox.writeFile("raw", Buffer.from([0xff, 0x00]));
+  await run(sandbox, { argv: ["cat", "raw"] });
+  expect(events.find(({ type }) => type === "command.output")?.data).toMatchObject({ encoding: "base64", text: "/wA=" });
+});
+
+test("a second start of the same ref and an attach announce no second start", async () => {
+  const { sandbox, events } = await make();
+  await run(sandbox, { argv: ["true"], ref: "once" });
+  await run(sandbox, { argv: ["true"], ref: "once" });
+  expect(typesOf(events).filter((type) => type === "command.started")).toHaveLength(1);
+});
+
+test("an observer that throws breaks nothing", async () => {
+  const { sandbox } = await make(
+    {},
+    {
+      onEvent: () => {
+        throw new Error("observer");
+      },
+    },
+  );
+  expect((await run(sandbox, { argv: ["echo", "x"] })).ended.kind).toBe("exited");
+});
+
+test("the environment: defaults, the spec's, the command's own; a terminal has TERM", async () => {
+  const { sandbox } = await make({ env: { FROM: "spec", BOTH: "spec" } });
+  const env = async (options: object) => (await run(sandbox, { argv: ["env"], ...options })).stdout.toString().trim().split(/\r?\n/);
+  expect(await env({ env: { BOTH: "command" } })).toEqual([
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/home/user",
+    "USER=user",
+    "LANG=C.UTF-8",
+    "FROM=spec",
+    "BOTH=command",
+  ]);
+  expect(await env({ pty: { cols: 80, rows: 24 } })).toContain("TERM=xterm-256color");
+});
+
+test("root is denied unless the spec allows it, and has root's home", async () => {
+  const { sandbox: strict } = await make();
+  await expect(strict.spawn({ argv: ["true"], user: "root" })).rejects.toMatchObject({ code: "denied" });
+  await expect(strict.stat("/", { user: "0" })).rejects.toMatchObject({ code: "denied" });
+  const { sandbox } = await make({ allowRoot: true });
+  expect((await run(sandbox, { argv: ["env"], user: "root" })).stdout.toString()).toContain("HOME=/root\nUSER=root");
+});
+
+test("limits of the sandbox hold for every command, whatever it asks for", async () => {
+  const { sandbox } = await make({}, { limits: { wallClockMs: 30, outputBytes: 4 } });
+  expect((await run(sandbox, { argv: ["sleep", "60"], timeoutMs: 50_000 })).ended.kind).toBe("timedOut");
+  expect((await run(sandbox, { argv: ["echo", "123456"], outputBytesMax: 100 })).ended).toMatchObject({ kind: "killed", why: "output" });
+});
+
+test("a paused sandbox answers with conflict until it is resumed", async () => {
+  const { sandbox, calls, events } = await make();
+  await sandbox.pause();
+  await sandbox.pause();
+  expect(sandbox.info.state).toBe("paused");
+  await expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "conflict" });
+  await expect(sandbox.stat("/")).rejects.toMatchObject({ code: "conflict" });
+  await expect(sandbox.ping()).rejects.toMatchObject({ code: "conflict" });
+  await sandbox.stats();
+  await sandbox.resume();
+  await sandbox.resume();
+  await sandbox.ping();
+  expect(calls).toEqual(["pause", "resume"]);
+  expect(typesOf(events)).toEqual(["sandbox.paused", "sandbox.resumed"]);
+});
+
+test("destroy: once however often it is asked for, and everything is lost after it", async () => {
+  const { sandbox, calls, events } = await make();
+  const process = await sandbox.spawn({ argv: ["sleep", "60"] });
+  await Promise.all([sandbox.destroy(), sandbox.destroy()]);
+  await sandbox.destroy();
+  expect(calls).toEqual(["destroy"]);
+  expect(await sandbox.closed).toEqual({ why: "destroyed" });
+  expect((await process.ended).kind).toBe("lost");
+  expect(events.at(-1)).toMatchObject({ type: "sandbox.ended", data: { why: "destroyed" } });
+  expect(typesOf(events).filter((type) => type === "sandbox.ended")).toHaveLength(1);
+  for (const call of [() => sandbox.ping(), () => sandbox.stats(), () => sandbox.stat("/"), () => sandbox.fork()]) {
+    await expect(call()).rejects.toMatchObject({ code: "lost" });
+  }
+});
+
+test("a destroy that failed can be asked for again", async () => {
+  let attempts = 0;
+  const destroy = async () => {
+    attempts += 1;
+    if (attempts === 1) throw new CaissonError("unavailable", "the engine is away");
+  };
+  const { sandbox } = await make({}, { wall: { destroy } });
+  await expect(sandbox.destroy()).rejects.toMatchObject({ code: "unavailable" });
+  await sandbox.destroy();
+  expect(attempts).toBe(2);
+  expect(await sandbox.closed).toEqual({ why: "destroyed" });
+});
+
+test("a connection that breaks is a lost sandbox, which can still be destroyed", async () => {
+  const { sandbox, events, calls, breakConnection } = await make();
+  const process = await sandbox.spawn({ argv: ["sleep", "60"] });
+  breakConnection();
+  expect(await sandbox.closed).toEqual({ why: "lost" });
+  expect((await process.ended).kind).toBe("lost");
+  expect(sandbox.info.state).toBe("failed");
+  expect(events.at(-1)).toMatchObject({ type: "sandbox.ended", data: { why: "lost" } });
+  await expect(sandbox.ping()).rejects.toMatchObject({ code: "lost" });
+  await sandbox.destroy();
+  expect(calls).toEqual(["destroy"]);
+});
+
+test("leaving the scope destroys; a kept one is released and its processes go on", async () => {
+  const plain = await make();
+  await plain.sandbox[Symbol.asyncDispose]();
+  expect(plain.calls).toEqual(["destroy"]);
+  const kept = await make({ keep: true });
+  await kept.sandbox.spawn({ argv: ["sleep", "60"] });
+  await kept.sandbox[Symbol.asyncDispose]();
+  expect(kept.calls).toEqual(["release"]);
+  expect(kept.machine.live()).toHaveLength(1);
+  await expect(plain.sandbox.release()).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("paths of the contract that lie elsewhere are translated in both directions", async () => {
+  const paths = {
+    toGuest: (path: string) => path.replace(/^\/workspace/, "/elsewhere"),
+    fromGuest: (path: string) => path.replace(/^\/elsewhere/, "/workspace"),
+  };
+  const { sandbox, machine } = await make({}, { paths });
+  const watch = await sandbox.watch("/workspace");
+  await sandbox.writeFile("note", Buffer.from("x"));
+  expect(machine.files.exists("/elsewhere/note")).toBe(true);
+  expect((await sandbox.stat("/workspace/note")).name).toBe("/workspace/note");
+  expect((await run(sandbox, { argv: ["pwd"] })).stdout.toString()).toBe("/elsewhere\n");
+  expect((await watch[Symbol.asyncIterator]().next()).value).toMatchObject({ kind: "created", path: "/workspace/note" });
+  watch.close();
+});
+
+test("what a tool holds has no lifecycle, at run time either", async () => {
+  const { sandbox } = await make();
+  const tool = restricted(sandbox);
+  expect((await run(tool, { argv: ["echo", "x"] })).stdout.toString()).toBe("x\n");
+  for (const name of ["destroy", "pause", "snapshot", "fork", "connect", "release", "closed", "info"]) expect(name in tool).toBe(false);
+});
+
+test.each([
+  [{ argv: [] }],
+  [{ argv: [""] }],
+  [{ argv: ["a\0b"] }],
+  [{ argv: ["x"], env: { "A B": "x" } }],
+  [{ argv: ["x"], env: { A: "\0" } }],
+  [{ argv: ["x"], ref: "a/b" }],
+  [{ argv: ["x"], timeoutMs: 0 }],
+  [{ argv: ["x"], outputBytesMax: 1.5 }],
+  [{ argv: ["x"], cwd: "../x" }],
+  [{ argv: ["x"], pty: { cols: 0, rows: 1 } }],
+  [{ argv: ["x"], user: "nobody" }],
+])("spawn(%j) is invalid", async (options) => {
+  const { sandbox } = await make();
+  await expect(sandbox.spawn(options)).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("an argument list past the frame is too_large, and the next command works", async () => {
+  const { sandbox } = await make();
+  await expect(sandbox.spawn({ argv: ["echo", "x".repeat(300_000)] })).rejects.toMatchObject({ code: "too_large" });
+  expect((await run(sandbox, { argv: ["true"] })).ended.kind).toBe("exited");
+});

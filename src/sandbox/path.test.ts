@@ -1,0 +1,36 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { SandboxPath } from "../contract/sandbox.ts";
+import { resolveSandboxPath } from "./path.ts";
+
+test.each([
+  ["/a/b", "/a/b"],
+  ["a/b", "/workspace/a/b"],
+  [".", "/workspace"],
+  ["..a/b..", "/workspace/..a/b.."],
+  ["/", "/"],
+])("%j is %j", (path, resolved) => {
+  expect(resolveSandboxPath(path)).toBe(resolved);
+});
+
+test.each(["", "..", "/a/../b", "a/..", "/a\0b", "x".repeat(4_096), `/${"é".repeat(2_050)}`, "\ud800", `${"y".repeat(4_090)}`])(
+  "%j is refused",
+  (path) => {
+    expect(() => resolveSandboxPath(path)).toThrowError(expect.objectContaining({ code: "invalid" }));
+  },
+);
+
+test("whatever comes in, what goes out is a path of the contract", () => {
+  const pieces = fc.array(fc.oneof(fc.constantFrom("..", ".", "", "\0", "a", "ü"), fc.string({ unit: "binary" })), { maxLength: 8 });
+  fc.assert(
+    fc.property(pieces, fc.boolean(), (parts, absolute) => {
+      const path = (absolute ? "/" : "") + parts.join("/");
+      try {
+        expect(SandboxPath.safeParse(resolveSandboxPath(path)).success).toBe(true);
+      } catch (error) {
+        expect((error as { code?: string }).code).toBe("invalid");
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});

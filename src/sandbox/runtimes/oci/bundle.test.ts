@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
+import { type BundleOptions, bundleConfig, parseHardLimits } from "./bundle.ts";
+
+const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {}) =>
+  bundleConfig({
+    spec: SandboxSpec.parse(spec),
+    arch: "x64",
+    hidden: [],
+    workDescriptors: 0,
+    memoryKillsDescriptor: false,
+    processesMax: null,
+    hardLimits: {},
+    ...options,
+  });
+
+describe("bundleConfig", () => {
+  it("is hardened: namespaces, no new privileges, few capabilities, a filter, nothing of /proc/sys", () => {
+    const { process, linux } = config();
+    expect(linux.namespaces.map(({ type }) => type).sort()).toEqual(["cgroup", "ipc", "mount", "pid", "uts"]);
+    expect(process.noNewPrivileges).toBe(true);
+    expect(process.capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"]);
+    expect(process.capabilities.ambient).toEqual([]);
+    expect(process.capabilities.inheritable).toEqual([]);
+    expect(linux.seccomp.defaultAction).toBe("SCMP_ACT_ERRNO");
+    expect(linux.readonlyPaths).toContain("/proc/sys");
+    expect(linux.maskedPaths).toContain("/proc/kcore");
+  });
+  it("root is given what package managers need, and no more", () => {
+    const { capabilities, args } = config({ allowRoot: true }).process;
+    expect(args).toContain("--allow-root");
+    expect(capabilities.bounding).toContain("CAP_DAC_OVERRIDE");
+    for (const never of [
+      "CAP_SYS_ADMIN",
+      "CAP_NET_ADMIN",
+      "CAP_NET_RAW",
+      "CAP_SYS_PTRACE",
+      "CAP_MKNOD",
+      "CAP_DAC_READ_SEARCH",
+      "CAP_SYS_MODULE",
+    ]) {
+      expect(capabilities.bounding).not.toContain(never);
+    }
+  });
+  it("hides and protects the spec's paths, and what the template wants hidden", () => {
+    const { linux } = config({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
+    expect(linux.maskedPaths).toEqual(expect.arrayContaining(["/workspace/secret", "/usr/etc"]));
+    expect(linux.readonlyPaths).toContain("/workspace/fixed");
+  });
+  it("numbers the guest's descriptors from 3", () => {
+    const { args } = config({}, { workDescriptors: 3, memoryKillsDescriptor: true }).process;
+    expect(args.join(" ")).toContain("--listen-fd 3");
+    expect(args.join(" ")).toContain("--work-procs-fds 4,5,6 --oom-fd 7");
+  });
+  it("gives no limit that this process does not have itself", () => {
+    const limits = parseHardLimits(
+      "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \nMax locked memory         unlimited            unlimited            bytes     \n",
+    );
+    expect(limits).toEqual({ "Max open files": 4096 });
+    const { rlimits } = config({}, { hardLimits: limits }).process;
+    expect(rlimits.find(({ type }) => type === "RLIMIT_NOFILE")).toEqual({ type: "RLIMIT_NOFILE", hard: 4096, soft: 4096 });
+    expect(rlimits.find(({ type }) => type === "RLIMIT_CORE")?.hard).toBe(0);
+  });
+  it("/tmp has the size asked for", () => {
+    expect(config({ tmpBytes: 2_097_152 }).mounts.find(({ destination }) => destination === "/tmp")?.options).toContain("size=2097152");
+  });
+});
+
+describe("the filter of a sandbox that writes to a folder of the host", () => {
+  const rules = (access: "rw" | "overlay") => config({ workspace: { kind: "folder", path: "/work", access } }).linux.seccomp.syscalls;
+  it("lets nobody make a set-user-id file", () => {
+    const chmod = rules("rw").filter(({ names }) => names.includes("fchmodat"));
+    expect(chmod.length).toBeGreaterThan(1);
+    expect(chmod.every(({ args }) => args !== undefined)).toBe(true);
+    expect(rules("rw").some(({ names, action }) => names.includes("openat2") && action === "SCMP_ACT_ALLOW")).toBe(false);
+  });
+  it("is the usual one otherwise", () => {
+    expect(rules("overlay").some(({ names, args }) => names.includes("fchmodat") && args === undefined)).toBe(true);
+  });
+});

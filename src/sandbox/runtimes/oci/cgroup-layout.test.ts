@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { cgroupLayout } from "./cgroup-layout.ts";
+import { type CgroupAccess, cgroupParents } from "./cgroup-parents.ts";
+
+const hybrid = {
+  mountinfo: [
+    "24 1 254:0 / / rw,relatime - ext4 /dev/vda rw",
+    "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct",
+    "31 25 0:27 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory",
+    "32 25 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids",
+    "33 25 0:29 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer",
+    "34 25 0:30 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio",
+    "35 25 0:31 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd",
+    "36 25 0:32 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
+  ].join("\n"),
+  ownCgroups: ["5:name=systemd:/", "4:memory:/user/me", "3:cpu,cpuacct:/", "2:pids:/", "6:freezer:/", "7:blkio:/", "0::/"].join("\n"),
+  unifiedControllers: () => ["hugetlb"],
+};
+const v2 = {
+  mountinfo: "36 25 0:32 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate",
+  ownCgroups: "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n",
+  unifiedControllers: () => ["cpuset", "cpu", "io", "memory", "pids"],
+};
+const everything: CgroupAccess = { writable: () => true, read: () => "cpu memory pids" };
+
+describe("cgroupLayout", () => {
+  it("reads a hybrid machine, named hierarchies left out", () => {
+    const layout = cgroupLayout(hybrid);
+    expect(layout.map(({ version, controllers }) => `${version} ${controllers}`)).toEqual([
+      "1 cpu,cpuacct",
+      "1 memory",
+      "1 pids",
+      "1 freezer",
+      "1 blkio",
+      "2 hugetlb",
+    ]);
+    expect(layout[1]).toMatchObject({ mountPoint: "/sys/fs/cgroup/memory", own: "/sys/fs/cgroup/memory/user/me" });
+  });
+  it("reads a pure v2 machine", () => {
+    expect(cgroupLayout(v2)).toEqual([
+      {
+        version: 2,
+        controllers: ["cpuset", "cpu", "io", "memory", "pids"],
+        mountPoint: "/sys/fs/cgroup",
+        own: `/sys/fs/cgroup${v2.ownCgroups.trim().slice(3)}`,
+      },
+    ]);
+  });
+  it("a mount of a part of the hierarchy, as in a container: own folders outside of it are null", () => {
+    const mountinfo = "31 25 0:27 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+    const at = (path: string) => cgroupLayout({ ...v2, mountinfo, ownCgroups: `4:memory:${path}` })[0]?.own;
+    expect(at("/docker/abc/x")).toBe("/sys/fs/cgroup/memory/x");
+    expect(at("/elsewhere")).toBeNull();
+  });
+  it("understands blanks in mount points", () => {
+    const mountinfo = "31 25 0:27 / /mnt/with\\040blank rw - cgroup2 none rw";
+    expect(cgroupLayout({ ...v2, mountinfo, ownCgroups: "0::/" })[0]?.mountPoint).toBe("/mnt/with blank");
+  });
+});
+
+describe("cgroupParents", () => {
+  it("root: below the top of each useful hierarchy", () => {
+    const { parents, reason } = cgroupParents({ layout: cgroupLayout(hybrid), root: true, access: everything });
+    expect(parents.map(({ dir }) => dir.slice(15))).toEqual(["cpu,cpuacct", "memory", "pids", "freezer", "unified"]);
+    expect(reason).toBeNull();
+  });
+  it("an ordinary user without delegation: none, and the reason says what to do", () => {
+    const { parents, reason } = cgroupParents({
+      layout: cgroupLayout(hybrid),
+      root: false,
+      access: { ...everything, writable: () => false },
+    });
+    expect(parents).toEqual([]);
+    expect(reason).toMatch(/Delegate=yes/);
+  });
+  it("an ordinary user on v1: only where their own group is theirs", () => {
+    const access = { ...everything, writable: (path: string) => path.startsWith("/sys/fs/cgroup/memory/user/me") };
+    const { parents, reason } = cgroupParents({ layout: cgroupLayout(hybrid), root: false, access });
+    expect(parents.map(({ dir }) => dir)).toEqual(["/sys/fs/cgroup/memory/user/me"]);
+    expect(reason).toMatch(/pids, cpus/);
+  });
+  it("an ordinary user on v2: the nearest group above their own that has no processes and may limit", () => {
+    const service = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
+    const access: CgroupAccess = {
+      writable: (path) => path.startsWith(service),
+      read: (path) => (path === `${service}/cgroup.subtree_control` ? "memory pids\n" : ""),
+    };
+    const { parents } = cgroupParents({ layout: cgroupLayout(v2), root: false, access });
+    expect(parents.map(({ dir }) => dir)).toEqual([service]);
+  });
+  it("root with read-only groups: none, and the reason says so", () => {
+    const { parents, reason } = cgroupParents({ layout: cgroupLayout(v2), root: true, access: { ...everything, writable: () => false } });
+    expect(parents).toEqual([]);
+    expect(reason).toMatch(/read-only/);
+  });
+});

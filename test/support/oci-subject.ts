@@ -1,0 +1,19 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Subject } from "../../src/sandbox/conformance/describe-runtime.ts";
+import { createOciRuntime } from "../../src/sandbox/runtimes/oci/runtime.ts";
+
+const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
+
+/** The oci runtime as whoever runs the tests, with the OCI runtime of that name; absent when a sandbox does not start with it. */
+export async function ociSubject(ociRuntime: string): Promise<Subject> {
+  const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  const close = () => rm(stateDir, { recursive: true, force: true });
+  const runtime = createOciRuntime({ stateDir, guestPath }, { home: process.env.HOME ?? "/", path: process.env.PATH ?? "", ociRuntime });
+  const probe = await runtime.probe();
+  if (probe.usable) return { runtime, close };
+  await runtime[Symbol.asyncDispose]();
+  await close();
+  return { absent: probe.findings.map(({ text }) => text).join(" ") };
+}
