@@ -62,6 +62,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     path,
     stateDir,
     guestPath,
+    packageDir: root,
     config,
     configFile,
     stdin: process.stdin,

@@ -211,7 +211,11 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["demo"],
     summary: "A tour: what a sandbox can do, what it cannot reach, and what it costs",
-    options: [runtimeOption, ociRuntimeOption],
+    options: [
+      runtimeOption,
+      ociRuntimeOption,
+      { name: "model", value: "NAME", summary: "A real model for the agent at the end, instead of the scripted one" },
+    ],
     arguments: [],
     examples: [["caisson demo", ""]],
     load: () => import("./demo.ts"),

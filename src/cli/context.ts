@@ -14,6 +14,8 @@ export interface CliContext {
   readonly path: string;
   readonly stateDir: string;
   readonly guestPath: string;
+  /** Where Caisson itself is. */
+  readonly packageDir: string;
   readonly config: Config;
   /** The file that was read, if there is one. */
   readonly configFile: string | null;

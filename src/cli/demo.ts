@@ -8,6 +8,7 @@ import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { demoAgent } from "./demo-agent.ts";
 import { type DemoFolder, runQuietly, tour } from "./demo-tour.ts";
 import { showRuntime } from "./doctor.ts";
 import { createStyle, type Style } from "./style.ts";
@@ -38,8 +39,13 @@ export async function run(context: CliContext, given: Given): Promise<number> {
       await sandbox.destroy();
       await print(`   removing the sandbox: ${style.bold(showDuration(performance.now() - destroying))}`);
       await print();
-      await print(failures === 0 ? style.good("Everything held.") : style.bad(`${failures} of the claims above did not hold.`));
-      return failures === 0 ? 0 : 1;
+      await print(style.bold("5  An agent at work"));
+      const examples = join(context.packageDir, "examples", "demo");
+      const agentFailures = await demoAgent(context, { examples, model: given.text("model"), runtime: runtime.name, style, print });
+      await print();
+      const all = failures + agentFailures;
+      await print(all === 0 ? style.good("Everything held.") : style.bad(`${all} of the claims above did not hold.`));
+      return all === 0 ? 0 : 1;
     } finally {
       await sandbox.destroy();
     }
