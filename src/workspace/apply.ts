@@ -1,215 +1,219 @@
-import { randomBytes } from "node:crypto";
-import { lstat, mkdir, open, readdir, readFile, rename, rm, rmdir, symlink, writeFile } from "node:fs/promises";
+import { lstatSync } from "node:fs";
+import { lchown, lstat, symlink } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import type { Change, FileSide } from "./change.ts";
-import { sameSide } from "./change.ts";
-import { readLower } from "./changes.ts";
-import { forbidden, needsNaming } from "./protected-path.ts";
+import { type Applier, type Operation, openStaging, perform, type Staging, takeBack, writeDurably } from "./apply-journal.ts";
+import { type Change, type FileSide, isWithin, type LeftOut, sameSide } from "./change.ts";
+import { forbidden, needsNaming, plantedRepositories } from "./protected-path.ts";
+import { readLower } from "./read-side.ts";
 
-const STAGING_PREFIX = ".caisson-apply-";
+export interface ApplyOptions {
+  folder: string;
+  /** Files or folders; absent: everything. */
+  paths?: readonly string[];
+  /** Also what tools outside act on, without its being named. */
+  includeConfiguration?: boolean;
+  /** Also over files that the user changed since the agent's copy was made. */
+  force?: boolean;
+  /** Who applies, and whether another one still lives: one at a time, and what a dead one left is taken back. */
+  self: Applier;
+  alive: (applier: Applier) => boolean;
+  /** For tests: called before each effect. */
+  crashpoint?: (name: string) => void;
+}
 
 export interface ApplyResult {
   applied: string[];
-  /** Left out, each with its reason. */
-  skipped: { path: string; reason: string }[];
-}
-
-interface Operation {
-  path: string;
-  /** The staged new content, or null to remove. */
-  fresh: string | null;
-  /** Where the old one is kept until all is done, or null when there is none. */
-  saved: string | null;
+  /** Each with its reason. */
+  skipped: LeftOut[];
 }
 
 /**
- * Brings changes to the user's folder: all of the chosen ones or none. Nothing the agent wrote is run or followed. `paths` chooses files or folders; a change to a file
- * that tools act on is taken only when it is named there. Throws `unsafe` (leaves the folder, is git's own, goes through a link), `conflict` (the user changed the file meanwhile),
- * `invalid` (a path nothing changed at).
+ * Brings changes to the user's folder: all of the chosen ones or none, also when it is killed in the middle (the next one takes it back). Nothing the agent wrote is run or
+ * followed. A change to a file that tools act on is taken only when it is named. Throws `unsafe` (leaves the folder, is git's own, goes through a
+ * link or leads out), `conflict` (the user changed the file meanwhile), `invalid` (a path nothing changed at), `denied`, `no_space`.
  */
-export async function applyChanges(
-  changes: readonly Change[],
-  options: { folder: string; paths?: readonly string[]; includeConfiguration?: boolean },
-): Promise<ApplyResult> {
-  await recoverApply(options.folder);
+export async function applyChanges(changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   const { chosen, skipped } = choose(changes, options);
-  for (const change of chosen) await check(change, options.folder);
-  if (chosen.length === 0) return { applied: [], skipped };
-  const staging = join(options.folder, `${STAGING_PREFIX}${randomBytes(6).toString("hex")}`);
-  await mkdir(staging, { mode: 0o700 });
+  let staging: Staging;
   try {
-    const operations = await stage(chosen, staging);
-    await writeDurably(join(staging, "journal.json"), JSON.stringify(operations));
-    await perform(operations, options.folder, staging);
+    staging = await openStaging(options.folder, options);
   } catch (error) {
-    await rollBack(options.folder, staging);
-    throw translate(error);
+    throw translate(error, options.folder);
   }
-  await rm(staging, { recursive: true, force: true });
+  try {
+    refuseChangedOutside(chosen, options);
+    const going = new Set(chosen.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : [])));
+    for (const change of chosen) await check(change, { folder: options.folder, going });
+    const operations = await stage(chosen, staging);
+    await perform(staging, operations, options.crashpoint ?? (() => undefined));
+  } catch (error) {
+    await takeBack(staging);
+    throw translate(error, options.folder);
+  }
+  await takeBack(staging);
   return { applied: chosen.map((change) => change.path), skipped };
 }
 
-function choose(
-  changes: readonly Change[],
-  options: { paths?: readonly string[]; includeConfiguration?: boolean },
-): { chosen: Change[]; skipped: ApplyResult["skipped"] } {
+function choose(changes: readonly Change[], options: ApplyOptions): { chosen: Change[]; skipped: LeftOut[] } {
   const wanted = options.paths?.map((path) => posix.normalize(path).replace(/\/$/, "")) ?? null;
-  const named = (path: string) => wanted?.includes(path) === true;
-  const within = (path: string) => wanted === null || wanted.some((each) => each === "." || path === each || path.startsWith(`${each}/`));
-  const nothing = wanted?.filter(
-    (each) => each !== "." && !changes.some((change) => change.path === each || change.path.startsWith(`${each}/`) || change.from === each),
+  const candidates = wanted === null ? changes : onlyWithin(changes, wanted);
+  const exists = (path: string) => lstatSync(join(options.folder, path), { throwIfNoEntry: false }) !== undefined;
+  const planted = plantedRepositories(
+    candidates.filter((change) => change.after !== null).map((change) => change.path),
+    exists,
   );
-  if (nothing && nothing.length > 0)
-    throw new CaissonError("invalid", `Nothing changed at ${nothing.join(", ")}.`, { hint: "`caisson diff --stat` lists what did." });
   const chosen: Change[] = [];
-  const skipped: ApplyResult["skipped"] = [];
-  for (const change of changes) {
-    if (!within(change.path)) continue;
-    const never = forbidden(change.path) ?? (change.from === null ? null : forbidden(change.from));
+  const skipped: LeftOut[] = [];
+  for (const change of candidates) {
+    const named = wanted?.includes(change.path) === true;
+    const ends = change.from === null ? [change.path] : [change.path, change.from];
+    const never = ends.map(forbidden).find((reason) => reason !== null) ?? inRepository(change, planted);
+    const configuration = ends.map(needsNaming).find((reason) => reason !== null) ?? null;
     if (never !== null) {
-      if (named(change.path)) throw new CaissonError("unsafe", `${change.path} is not applied: ${never}.`);
+      if (named) throw new CaissonError("unsafe", `${change.path} is not applied: ${never}.`);
       skipped.push({ path: change.path, reason: never });
-      continue;
-    }
-    const configuration = needsNaming(change.path);
-    if (configuration !== null && !named(change.path) && !options.includeConfiguration) {
-      skipped.push({ path: change.path, reason: `${configuration}; name it to apply it` });
-      continue;
-    }
-    chosen.push(change);
+    } else if (configuration !== null && !named && !options.includeConfiguration) {
+      skipped.push({ path: change.path, reason: `${configuration}; name it, or give --include-config` });
+    } else chosen.push(change);
   }
   return { chosen, skipped };
 }
 
-async function check(change: Change, folder: string): Promise<void> {
-  for (const path of change.from === null ? [change.path] : [change.path, change.from]) await refuseLinkOnTheWay(folder, path);
-  if (change.after?.kind === "link") {
-    const target = change.after.content.toString("utf8");
-    const landed = posix.normalize(posix.join(posix.dirname(change.path), target));
-    if (target.startsWith("/") || landed === ".." || landed.startsWith("../")) {
-      throw new CaissonError("unsafe", `${change.path} is a link to ${JSON.stringify(target)}, outside the folder; it is not applied.`, {
-        hint: "Leave it out by naming the other paths.",
-      });
-    }
-  }
-  const now = await readLower(join(folder, change.from ?? change.path));
-  if (!sameSide(now, change.before)) {
-    throw new CaissonError("conflict", `${change.from ?? change.path} changed in ${folder} since the diff was made.`, {
+const inRepository = (change: Change, planted: readonly string[]) =>
+  change.after !== null && planted.some((folder) => folder === "" || change.path.startsWith(`${folder}/`))
+    ? "it makes a git repository by itself: whoever uses git there would run what its settings name"
+    : null;
+
+/** A move of which only one end was named is a file that came, or one that went. */
+function onlyWithin(changes: readonly Change[], wanted: readonly string[]): Change[] {
+  const nothing = wanted.filter(
+    (each) => each !== "." && !changes.some(({ path, from }) => isWithin(path, [each]) || (from !== null && isWithin(from, [each]))),
+  );
+  if (nothing.length > 0)
+    throw new CaissonError("invalid", `Nothing changed at ${nothing.join(", ")}.`, { hint: "`caisson diff --stat` lists what did." });
+  return changes.flatMap((change) => {
+    const here = isWithin(change.path, wanted);
+    const there = change.from !== null && isWithin(change.from, wanted);
+    if (change.from === null || here === there) return here ? [change] : [];
+    return here ? [{ ...change, from: null, before: null }] : [{ ...change, path: change.from, from: null, after: null }];
+  });
+}
+
+function refuseChangedOutside(chosen: readonly Change[], options: ApplyOptions): void {
+  const outside = options.force ? [] : chosen.filter((change) => change.changedOutside).map((change) => change.from ?? change.path);
+  if (outside.length === 0) return;
+  throw new CaissonError(
+    "conflict",
+    `You changed ${outside.join(", ")} in ${options.folder} since the agent began from it; nothing was applied.`,
+    {
+      hint: "Look at the diff: it undoes your change. Apply the other paths by name, or give --force.",
+      details: { paths: outside },
+    },
+  );
+}
+
+async function check(change: Change, { folder, going }: { folder: string; going: ReadonlySet<string> }): Promise<void> {
+  const { path, from, before, after } = change;
+  for (const each of from === null ? [path] : [path, from]) await refuseLinkOnTheWay(folder, each, going);
+  if (after?.kind === "link") refuseLinkOut(path, after.content.toString("utf8"));
+  const now = await readLower(join(folder, from ?? path));
+  if (!sameSide(now, before)) {
+    throw new CaissonError("conflict", `${from ?? path} in ${folder} is not what the diff begins from; nothing was applied.`, {
       hint: "Look at the diff again, then apply.",
     });
   }
-  if (change.from !== null && (await readLower(join(folder, change.path))) !== null) {
-    throw new CaissonError("conflict", `${change.path} exists in ${folder} already.`);
+  if (from !== null && (await readLower(join(folder, path))) !== null)
+    throw new CaissonError("conflict", `${path} exists in ${folder} already; nothing was applied.`);
+}
+
+function refuseLinkOut(path: string, target: string): void {
+  const landed = posix.normalize(posix.join(posix.dirname(path), target));
+  const gits = landed.split("/").some((part) => part.toLowerCase() === ".git");
+  if (!target.startsWith("/") && landed !== ".." && !landed.startsWith("../") && !gits) return;
+  throw new CaissonError(
+    "unsafe",
+    `${path} is a link to ${JSON.stringify(target)}, ${gits ? "into git's own files" : "outside the folder"}; nothing was applied.`,
+    {
+      hint: "Leave it out by naming the other paths.",
+    },
+  );
+}
+
+/** A folder on the way that is a link would lead the write somewhere else, unless it makes way itself. */
+async function refuseLinkOnTheWay(folder: string, path: string, going: ReadonlySet<string>): Promise<void> {
+  for (const parent of parentsOf(path).reverse()) {
+    const found = await lstat(join(folder, parent)).catch(() => null);
+    if (!found || going.has(parent)) return;
+    if (found.isSymbolicLink()) throw new CaissonError("unsafe", `${path} is not applied: ${join(folder, parent)} is a link.`);
   }
 }
 
-/** A folder on the way that is a link would lead the write somewhere else. */
-async function refuseLinkOnTheWay(folder: string, path: string): Promise<void> {
-  const parts = dirname(path) === "." ? [] : dirname(path).split("/");
-  let at = folder;
-  for (const part of parts) {
-    at = join(at, part);
-    const found = await lstat(at).catch(() => null);
-    if (found === null) return;
-    if (found.isSymbolicLink()) throw new CaissonError("unsafe", `${path} is not applied: ${at} is a link.`);
-    if (!found.isDirectory()) throw new CaissonError("conflict", `${path} cannot be applied: ${at} is a file.`);
+/** Writes the new files beside the old ones, and says what is to be done with them, in an order in which a file may take a folder's place and the other way round. */
+async function stage(changes: readonly Change[], staging: Staging): Promise<Operation[]> {
+  const keeps: Operation[] = [];
+  const puts: Operation[] = [];
+  const gone: string[] = [];
+  for (const [index, { path, from, before, after }] of changes.entries()) {
+    const old = from ?? path;
+    const replaced = from === null && before !== null && after !== null;
+    if (before !== null) keeps.push({ kind: "keep", path: old, kept: `old-${index}`, replaced });
+    if (before !== null && !replaced) gone.push(old);
+    if (after === null) continue;
+    await writeFresh(join(staging.dir, `new-${index}`), after, { path: join(staging.folder, old), staging, isNew: before === null });
+    puts.push({ kind: "put", path, fresh: `new-${index}`, replaces: replaced });
   }
+  const needed = new Set(puts.flatMap(({ path }) => parentsOf(path)));
+  const emptied = [...new Set(gone.flatMap(parentsOf))].filter((path) => !needed.has(path)).sort(deepestFirst);
+  const removals = await Promise.all(emptied.map((path) => folderToRemove(staging.folder, path)));
+  const made = [...needed].filter((path) => !isFolder(join(staging.folder, path))).sort((a, b) => deepestFirst(b, a));
+  return [...keeps, ...removals, ...made.map((path): Operation => ({ kind: "mkdir", path })), ...puts];
 }
 
-async function stage(changes: readonly Change[], staging: string): Promise<Operation[]> {
-  const operations: Operation[] = [];
-  const add = async (path: string, side: FileSide | null, before: FileSide | null) => {
-    const number = operations.length;
-    const fresh = side === null ? null : `new-${number}`;
-    if (side && fresh) await putSide(join(staging, fresh), side);
-    operations.push({ path, fresh, saved: before === null ? null : `old-${number}` });
-  };
-  // What goes away goes first, so that a file may take a folder's place.
-  for (const change of changes) {
-    if (change.from !== null) await add(change.from, null, change.before);
-    else if (change.after === null) await add(change.path, null, change.before);
-  }
-  for (const change of changes)
-    if (change.after !== null) await add(change.path, change.after, change.from === null ? change.before : null);
-  return operations;
+const deepestFirst = (a: string, b: string) => b.split("/").length - a.split("/").length;
+const isFolder = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+function parentsOf(path: string): string[] {
+  const parents: string[] = [];
+  for (let at = dirname(path); at !== "."; at = dirname(at)) parents.push(at);
+  return parents;
 }
 
-async function putSide(path: string, side: FileSide): Promise<void> {
-  if (side.kind === "link") {
-    await symlink(side.content.toString("utf8"), path);
-    return;
-  }
-  const file = await open(path, "wx", side.mode & 0o777);
-  try {
-    await file.writeFile(side.content);
-    await file.chmod(side.mode & 0o777);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+async function folderToRemove(folder: string, path: string): Promise<Operation> {
+  const { mode, uid, gid } = await lstat(join(folder, path));
+  return { kind: "rmdir", path, mode: mode & 0o7777, uid, gid };
 }
 
-async function perform(operations: readonly Operation[], folder: string, staging: string): Promise<void> {
-  for (const operation of operations) {
-    const target = join(folder, operation.path);
-    if (operation.saved !== null) await rename(target, join(staging, operation.saved));
-    if (operation.fresh !== null) {
-      await mkdir(dirname(target), { recursive: true });
-      await rename(join(staging, operation.fresh), target);
-    } else await removeEmptyFolders(folder, dirname(operation.path));
-  }
-  await writeDurably(join(staging, "done"), "");
+/** With the old file's permissions but for the right to execute, and its owner; a new file gets the folder's. No bit that changes who runs it. */
+async function writeFresh(target: string, side: FileSide, about: { path: string; staging: Staging; isNew: boolean }): Promise<void> {
+  const old = about.isNew ? null : await lstat(about.path);
+  if (side.kind === "link") await symlink(side.content, target);
+  else await writeDurably(target, side.content, permissions(side, old === null || old.isSymbolicLink() ? null : old.mode));
+  const { owner } = about.staging;
+  if (owner) await lchown(target, old?.uid ?? owner.uid, old?.gid ?? owner.gid);
 }
 
-async function removeEmptyFolders(folder: string, path: string): Promise<void> {
-  for (let at = path; at !== "." && at !== ""; at = dirname(at)) {
-    try {
-      await rmdir(join(folder, at));
-    } catch {
-      return;
-    }
-  }
+function permissions(side: FileSide, old: number | null): number {
+  if (old === null) return side.mode & 0o777 & ~process.umask();
+  const plain = old & 0o666;
+  if (!(side.mode & 0o111)) return plain;
+  return old & 0o111 ? old & 0o777 : plain | ((plain & 0o444) >> 2);
 }
 
-/** Puts back what an apply that did not finish had taken; a crash in the middle is found by the next apply. */
-async function recoverApply(folder: string): Promise<void> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    throw new CaissonError("not_found", `The folder ${folder} cannot be read.`, { cause: error });
-  });
-  for (const name of names.filter((each) => each.startsWith(STAGING_PREFIX))) {
-    const staging = join(folder, name);
-    const done = await lstat(join(staging, "done")).catch(() => null);
-    if (done === null) await rollBack(folder, staging);
-    else await rm(staging, { recursive: true, force: true });
-  }
-}
-
-async function rollBack(folder: string, staging: string): Promise<void> {
-  const text = await readFile(join(staging, "journal.json"), "utf8").catch(() => "[]");
-  for (const operation of (JSON.parse(text) as Operation[]).reverse()) {
-    const target = join(folder, operation.path);
-    const saved = operation.saved === null ? null : await lstat(join(staging, operation.saved)).catch(() => null);
-    const placed = operation.fresh !== null && (await lstat(join(staging, operation.fresh)).catch(() => null)) === null;
-    if (placed) await rm(target, { force: true });
-    if (saved !== null && operation.saved !== null) {
-      await mkdir(dirname(target), { recursive: true });
-      await rename(join(staging, operation.saved), target);
-    } else if (placed) await removeEmptyFolders(folder, dirname(operation.path));
-  }
-  await rm(staging, { recursive: true, force: true });
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  await writeFile(path, text, { flush: true });
-}
-
-function translate(error: unknown): unknown {
+function translate(error: unknown, folder: string): unknown {
   if (error instanceof CaissonError) return error;
   const code = (error as NodeJS.ErrnoException).code;
+  if (code === "ENOENT")
+    return new CaissonError("not_found", `The folder ${folder} is not there, or changed meanwhile; nothing was applied.`, { cause: error });
   if (code === "ENOSPC" || code === "EDQUOT")
-    return new CaissonError("no_space", "The disk is full; nothing was applied.", { cause: error });
+    return new CaissonError("no_space", `The disk of ${folder} is full; nothing was applied.`, {
+      hint: "Make room, then apply again.",
+      cause: error,
+    });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS")
-    return new CaissonError("denied", "The folder cannot be written to; nothing was applied.", { cause: error });
-  return new CaissonError("internal", `Applying failed and was taken back: ${(error as Error).message}`, { cause: error });
+    return new CaissonError("denied", `${folder} cannot be written to; nothing was applied.`, {
+      hint: "Apply as the folder's owner, or to another folder with --to.",
+      cause: error,
+    });
+  return new CaissonError("internal", `Applying to ${folder} failed and was taken back: ${(error as Error).message}`, { cause: error });
 }

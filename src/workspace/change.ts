@@ -14,6 +14,19 @@ export interface Change {
   from: string | null;
   before: FileSide | null;
   after: FileSide | null;
+  /** The user's own file was changed after the agent's copy of it was made: applying would undo that. */
+  changedOutside: boolean;
+}
+
+/** Something that differs and cannot be shown or applied, and why. */
+export interface LeftOut {
+  path: string;
+  reason: string;
+}
+
+export interface Changes {
+  changes: Change[];
+  leftOut: LeftOut[];
 }
 
 export type ChangeKind = "added" | "removed" | "modified" | "renamed";
@@ -24,9 +37,19 @@ export function kindOf(change: Change): ChangeKind {
   return change.after === null ? "removed" : "modified";
 }
 
-export const isText = (content: Buffer) => !content.subarray(0, 8000).includes(0);
+const TEXT_BYTES_LOOKED_AT = 8000;
+
+/** As git decides it. */
+export const isText = (content: Buffer) => !content.subarray(0, TEXT_BYTES_LOOKED_AT).includes(0);
 
 export function sameSide(a: FileSide | null, b: FileSide | null): boolean {
   if (a === null || b === null) return a === b;
   return a.kind === b.kind && a.mode === b.mode && a.content.equals(b.content);
 }
+
+/** Whether a path is one of those named, or lies in a folder that is. */
+export function isWithin(path: string, named: readonly string[]): boolean {
+  return named.some((each) => each === "." || path === each || path.startsWith(`${each}/`));
+}
+
+export const gitMode = (side: FileSide) => (side.kind === "link" ? "120000" : side.mode & 0o111 ? "100755" : "100644");

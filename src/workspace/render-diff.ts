@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
-import { type Change, type FileSide, isText, kindOf } from "./change.ts";
+import { renderBinaryPatch } from "./binary-patch.ts";
+import { type Change, type FileSide, gitMode, isText, kindOf } from "./change.ts";
 import { diffLines, type Piece } from "./text-diff.ts";
 
 const CONTEXT_LINES = 3;
+const NO_BLOB = "0".repeat(40);
 
 export interface DiffStat {
   path: string;
@@ -11,57 +13,75 @@ export interface DiffStat {
   binary: boolean;
   linesAdded: number;
   linesRemoved: number;
+  changedOutside: boolean;
 }
 
-/** A unified diff as git writes it, with modes, renames and links, so that every tool that reads one can read ours. */
-export function renderDiff(changes: readonly Change[]): string {
-  return changes.map(renderChange).join("");
+/** A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it. Bytes: files need not be UTF-8. */
+export function renderDiff(changes: readonly Change[]): Buffer {
+  return Buffer.from(changes.flatMap(sections).map(renderSection).join(""), "latin1");
 }
 
 export function diffStat(changes: readonly Change[]): DiffStat[] {
   return changes.map((change) => {
+    const { path, from, changedOutside } = change;
     const binary = isBinary(change);
-    const pieces = binary ? [] : piecesOf(change);
+    const pieces = binary ? [] : sections(change).flatMap(piecesOf);
     const count = (sign: string) => pieces.reduce((sum, piece) => (piece.sign === sign ? sum + piece.lines.length : sum), 0);
-    return { path: change.path, from: change.from, kind: kindOf(change), binary, linesAdded: count("+"), linesRemoved: count("-") };
+    return { path, from, kind: kindOf(change), binary, linesAdded: count("+"), linesRemoved: count("-"), changedOutside };
   });
 }
 
-function renderChange(change: Change): string {
-  const { before, after } = change;
-  const oldName = quoted(`a/${change.from ?? change.path}`);
-  const newName = quoted(`b/${change.path}`);
+type Section = Pick<Change, "path" | "from" | "before" | "after">;
+
+/** A file that became a link, or a link a file, is one that went and one that came. */
+function sections(change: Change): Section[] {
+  const { path, from, before, after } = change;
+  if (before === null || after === null || before.kind === after.kind) return [change];
+  return [
+    { path: from ?? path, from: null, before, after: null },
+    { path, from: null, before: null, after },
+  ];
+}
+
+/** One character is one byte all through: contents need not be text in any encoding. */
+function renderSection(section: Section): string {
+  const { before, after } = section;
+  const oldName = quoted(`a/${section.from ?? section.path}`);
+  const newName = quoted(`b/${section.path}`);
   const lines = [`diff --git ${oldName} ${newName}`];
   if (before === null && after) lines.push(`new file mode ${gitMode(after)}`);
   else if (after === null && before) lines.push(`deleted file mode ${gitMode(before)}`);
   else if (before && after && gitMode(before) !== gitMode(after)) lines.push(`old mode ${gitMode(before)}`, `new mode ${gitMode(after)}`);
-  if (change.from !== null && before && after) {
+  if (section.from !== null && before && after) {
     const similarity = before.content.equals(after.content) ? 100 : Math.floor(similarityOf(before.content, after.content) * 100);
-    lines.push(`similarity index ${similarity}%`, `rename from ${quoted(change.from)}`, `rename to ${quoted(change.path)}`);
+    lines.push(`similarity index ${similarity}%`, `rename from ${quoted(section.from)}`, `rename to ${quoted(section.path)}`);
   }
   if (before && after && before.content.equals(after.content)) return `${lines.join("\n")}\n`;
   const mode = before && after && gitMode(before) === gitMode(after) ? ` ${gitMode(after)}` : "";
   lines.push(`index ${blobName(before)}..${blobName(after)}${mode}`);
-  const oldPath = before === null ? "/dev/null" : oldName;
-  const newPath = after === null ? "/dev/null" : newName;
-  if (isBinary(change)) return `${lines.join("\n")}\nBinary files ${oldPath} and ${newPath} differ\n`;
-  const hunks = renderHunks(change);
-  return hunks === "" ? `${lines.join("\n")}\n` : `${lines.join("\n")}\n--- ${oldPath}\n+++ ${newPath}\n${hunks}`;
+  const head = `${lines.join("\n")}\n`;
+  if (isBinary(section)) return head + renderBinaryPatch(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0));
+  const hunks = renderHunks(section);
+  if (hunks === "") return head;
+  return `${head}--- ${before === null ? "/dev/null" : ended(oldName)}\n+++ ${after === null ? "/dev/null" : ended(newName)}\n${hunks}`;
 }
 
-function renderHunks(change: Change): string {
-  const numbered = number(piecesOf(change));
-  let text = "";
+/** A name with a space is followed by a tab, or other tools take its end for a time stamp. */
+const ended = (name: string) => (name.includes(" ") && !name.startsWith('"') ? `${name}\t` : name);
+
+function renderHunks(section: Section): string {
+  const numbered = number(piecesOf(section));
+  const text: string[] = [];
   for (const hunk of hunksOf(numbered)) {
     const first = hunk[0];
     if (!first) continue;
     const oldCount = hunk.filter((line) => line.sign !== "+").length;
     const newCount = hunk.filter((line) => line.sign !== "-").length;
     const start = (line: number, count: number) => (count === 0 ? line - 1 : line);
-    text += `@@ -${range(start(first.oldLine, oldCount), oldCount)} +${range(start(first.newLine, newCount), newCount)} @@\n`;
-    for (const line of hunk) text += `${line.sign}${line.text}${line.unterminated ? "\n\\ No newline at end of file" : ""}\n`;
+    text.push(`@@ -${range(start(first.oldLine, oldCount), oldCount)} +${range(start(first.newLine, newCount), newCount)} @@\n`);
+    for (const line of hunk) text.push(`${line.sign}${line.text}${line.unterminated ? "\n\\ No newline at end of file" : ""}\n`);
   }
-  return text;
+  return text.join("");
 }
 
 interface Line {
@@ -88,44 +108,33 @@ function number(pieces: readonly Piece[]): Line[] {
   return lines;
 }
 
+/** Changed lines with the lines around them; two that share those are one hunk. */
 function hunksOf(lines: readonly Line[]): Line[][] {
-  const hunks: Line[][] = [];
-  let current: Line[] = [];
-  let quiet = 0;
-  const recent: Line[] = [];
-  for (const line of lines) {
-    if (line.sign === " ") {
-      quiet += 1;
-      if (current.length > 0 && quiet <= 2 * CONTEXT_LINES) current.push(line);
-      else if (current.length > 0) {
-        hunks.push(current.slice(0, current.length - CONTEXT_LINES));
-        recent.splice(0, recent.length, ...current.slice(-CONTEXT_LINES), line);
-        current = [];
-      } else recent.push(line);
-      if (current.length === 0) recent.splice(0, Math.max(0, recent.length - CONTEXT_LINES));
-      continue;
-    }
-    if (current.length === 0) current = recent.splice(0);
-    quiet = 0;
-    current.push(line);
+  const hunks: { start: number; end: number }[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (line.sign === " ") continue;
+    const start = Math.max(0, index - CONTEXT_LINES);
+    const end = Math.min(lines.length, index + 1 + CONTEXT_LINES);
+    const last = hunks.at(-1);
+    if (last && start <= last.end) last.end = end;
+    else hunks.push({ start, end });
   }
-  if (current.length > 0) hunks.push(current.slice(0, current.length - Math.max(0, quiet - CONTEXT_LINES)));
-  return hunks;
+  return hunks.map(({ start, end }) => lines.slice(start, end));
 }
 
-function piecesOf(change: Change): Piece[] {
-  return diffLines(splitLines(change.before), splitLines(change.after));
+function piecesOf(section: Section): Piece[] {
+  return diffLines(splitLines(section.before), splitLines(section.after));
 }
 
 function splitLines(side: FileSide | null): string[] {
   if (side === null || side.content.length === 0) return [];
-  return side.content.toString("utf8").match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  return side.content.toString("latin1").match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
 /** The part of the lines that two texts share, 0 to 1. */
 export function similarityOf(a: Buffer, b: Buffer): number {
-  const before = a.toString("utf8").split("\n");
-  const after = b.toString("utf8").split("\n");
+  const before = a.toString("latin1").split("\n");
+  const after = b.toString("latin1").split("\n");
   const counts = new Map<string, number>();
   for (const line of before) counts.set(line, (counts.get(line) ?? 0) + 1);
   let shared = 0;
@@ -139,23 +148,35 @@ export function similarityOf(a: Buffer, b: Buffer): number {
   return shared / Math.max(before.length, after.length, 1);
 }
 
-const isBinary = (change: Change) => [change.before, change.after].some((side) => side !== null && !isText(side.content));
-const gitMode = (side: FileSide) => (side.kind === "link" ? "120000" : side.mode & 0o111 ? "100755" : "100644");
+const isBinary = (section: Section) => [section.before, section.after].some((side) => side !== null && !isText(side.content));
 const range = (start: number, count: number) => (count === 1 ? `${start}` : `${start},${count}`);
 
 function blobName(side: FileSide | null): string {
-  if (side === null) return "0".repeat(10);
-  return createHash("sha1").update(`blob ${side.content.length}\0`).update(side.content).digest("hex").slice(0, 10);
+  return side === null ? NO_BLOB : blobOf(side.content);
 }
 
-/** As git quotes a name with unusual characters. */
+/** Git's name of a content. */
+export function blobOf(content: Buffer): string {
+  return createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex");
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  "\x07": "\\a",
+  "\b": "\\b",
+  "\t": "\\t",
+  "\n": "\\n",
+  "\v": "\\v",
+  "\f": "\\f",
+  "\r": "\\r",
+  '"': '\\"',
+  "\\": "\\\\",
+};
+
+/** As git quotes a name with unusual characters, and one whose spaces would make the first line of a section ambiguous; one character for each byte. */
 function quoted(name: string): string {
+  const bytes = Buffer.from(name, "utf8").toString("latin1");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that need quoting.
-  if (!/[\x00-\x1f\x7f"\\]/.test(name)) return name;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
-  const escaped = name.replace(/[\x00-\x1f\x7f"\\]/g, (character) => {
-    const named: Record<string, string> = { "\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\" };
-    return named[character] ?? `\\${character.charCodeAt(0).toString(8).padStart(3, "0")}`;
-  });
-  return `"${escaped}"`;
+  const unusual = /[\x00-\x1f\x7f"\\]/g;
+  if (!unusual.test(bytes) && !/ \/| [ab]\/| $/.test(bytes)) return bytes;
+  return `"${bytes.replace(unusual, (character) => escapes[character] ?? `\\${character.charCodeAt(0).toString(8).padStart(3, "0")}`)}"`;
 }

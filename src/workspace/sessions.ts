@@ -27,6 +27,8 @@ export interface SessionStore {
   /** Exclusive. Throws `conflict` saying who holds it, since when and how to unlock. */
   lock(id: string, run: string): Promise<Lease>;
   lockOf(id: string): Promise<SessionLock | null>;
+  /** Throws what `lock` would throw now. */
+  checkFree(id: string): Promise<void>;
   unlock(lease: Lease): Promise<void>;
   /** Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`, `not_found`. */
   breakLock(id: string, options: { force: boolean }): Promise<void>;
@@ -101,6 +103,10 @@ export function createSessionStore(options: {
       if (!lease) throw await lockedBy(id, await lockOf(id));
       await update({ ...session, lastUsedAt: now().toISOString() });
       return lease;
+    },
+    async checkFree(id) {
+      const held = await lockOf(id);
+      if (held && !held.stale) throw await lockedBy(id, held);
     },
     unlock: (lease) => log.release(lease),
     async breakLock(id, { force }) {

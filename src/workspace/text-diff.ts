@@ -5,7 +5,7 @@ export interface Piece {
 }
 
 /** Past so many differing lines the shortest answer is not looked for any longer: the rest is shown as replaced. */
-const DIFFERENCES_MAX = 4000;
+const DIFFERENCES_MAX = 2000;
 
 /** The shortest way from the old lines to the new ones (Myers), after taking off what they share at both ends. */
 export function diffLines(before: readonly string[], after: readonly string[]): Piece[] {
@@ -19,7 +19,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   const push = (sign: Piece["sign"], lines: readonly string[]) => {
     if (lines.length === 0) return;
     const last = pieces.at(-1);
-    if (last?.sign === sign) last.lines.push(...lines);
+    if (last?.sign === sign) for (const line of lines) last.lines.push(line);
     else pieces.push({ sign, lines: [...lines] });
   };
   push(" ", before.slice(0, start));

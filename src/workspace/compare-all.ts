@@ -1,0 +1,73 @@
+import { lstatSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate as breathe } from "node:timers/promises";
+import { CaissonError } from "../contract/error.ts";
+import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
+import type { LeftOut } from "./change.ts";
+import { DEPTH_MAX, ENTRIES_MAX, GITS_OWN, gitFolderOf, isGitsOwn, listInside } from "./list-inside.ts";
+
+/** So many files are looked at before others get their turn. */
+const LOOKS_AT_ONCE = 1000;
+
+/** Paths where two whole trees may differ, by kind, size, time and mode. */
+export async function compareAll(options: {
+  sandbox: Sandbox;
+  lower: string;
+  sinceMs: number;
+}): Promise<{ paths: string[]; leftOut: LeftOut[] }> {
+  const leftOut: LeftOut[] = [];
+  const entries = await listInside(options.sandbox, "", { depth: DEPTH_MAX, leftOut });
+  const inside = new Map<string, FileInfo>();
+  let git: FileInfo | null = null;
+  for (const entry of entries) {
+    const own = entry.name.split("/").some(isGitsOwn);
+    if (entry.kind === "directory") continue;
+    if (!own) inside.set(entry.name, entry);
+    else if (git === null && entry.modifiedMs > options.sinceMs) git = entry;
+  }
+  if (git) leftOut.push({ path: gitFolderOf(git.name), reason: GITS_OWN });
+  const paths: string[] = [];
+  let looked = 0;
+  for (const path of await walkLower(options.lower, "")) {
+    const entry = inside.get(path);
+    inside.delete(path);
+    if (++looked % LOOKS_AT_ONCE === 0) await breathe();
+    if (!entry || !looksSame(join(options.lower, path), entry)) {
+      if (!entry || !isUsersEdit(join(options.lower, path), entry, options.sinceMs)) paths.push(path);
+    }
+  }
+  return { paths: [...paths, ...inside.keys()], leftOut };
+}
+
+/** A file that only the user changed since the copy was made: inside it is as it was then. */
+function isUsersEdit(path: string, entry: FileInfo, sinceMs: number): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found !== undefined && found.mtimeMs > sinceMs && entry.modifiedMs < Math.trunc(sinceMs);
+}
+
+/** By what costs no reading. */
+export function looksSame(path: string, entry: FileInfo): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found || Math.trunc(found.mtimeMs) !== Math.trunc(entry.modifiedMs)) return false;
+  if (entry.kind === "directory") return found.isDirectory();
+  return (
+    found.size === entry.sizeBytes && (found.mode & 0o111) === (entry.mode & 0o111) && found.isSymbolicLink() === (entry.kind === "link")
+  );
+}
+
+/** Every file and link below a folder of the user's, links not followed, without git's own. */
+export async function walkLower(lower: string, start: string): Promise<string[]> {
+  const files: string[] = [];
+  const folders = [start];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const entry of await readdir(join(lower, folder), { withFileTypes: true }).catch(() => [])) {
+      if (isGitsOwn(entry.name)) continue;
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isDirectory()) folders.push(path);
+      else files.push(path);
+    }
+    if (files.length > ENTRIES_MAX) throw new CaissonError("too_large", `${lower} has more than ${ENTRIES_MAX} files.`);
+  }
+  return files;
+}

@@ -1,0 +1,131 @@
+import { constants, lstatSync } from "node:fs";
+import { type FileHandle, open, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate as breathe } from "node:timers/promises";
+import { CaissonError } from "../contract/error.ts";
+import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
+import type { LeftOut } from "./change.ts";
+import { looksSame, walkLower } from "./compare-all.ts";
+import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-inside.ts";
+import { UNNAMEABLE } from "./read-side.ts";
+
+interface Looking {
+  sandbox: Sandbox;
+  lower: string;
+  leftOut: LeftOut[];
+  paths: Set<string>;
+  /** When each name of the layer came to be. */
+  madeAtMs: Map<string, number>;
+}
+
+/**
+ * Paths where the workspace may differ from the folder below it. Only folders that the layer has are looked into: one it does not have, below one that is where it
+ * was, is as it was. The layer's own entries are opened relative to one another and without following links: an agent that is still at work may put one anywhere.
+ */
+export async function compareLayer(options: {
+  sandbox: Sandbox;
+  lower: string;
+  layer: string;
+}): Promise<{ paths: string[]; leftOut: LeftOut[]; madeAtMs: (path: string) => number }> {
+  const looking: Looking = { ...options, leftOut: [], paths: new Set(), madeAtMs: new Map() };
+  await using top = await openFolder(options.layer);
+  await visit("", top, looking, 0);
+  return { paths: [...looking.paths], leftOut: looking.leftOut, madeAtMs: (path) => nearest(looking.madeAtMs, path) };
+}
+
+/** A file in a folder that went as a whole went with the folder. */
+function nearest(times: ReadonlyMap<string, number>, path: string): number {
+  for (let at = path; at !== ""; at = at.includes("/") ? at.slice(0, at.lastIndexOf("/")) : "") {
+    const time = times.get(at);
+    if (time !== undefined) return time;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+const openFolder = (path: string) => open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+const within = (folder: FileHandle, name: string) => `/proc/self/fd/${folder.fd}/${name}`;
+
+interface Level {
+  folder: string;
+  layer: FileHandle;
+  depth: number;
+  touched: ReadonlySet<string>;
+  inside: ReadonlyMap<string, FileInfo>;
+  below: ReadonlyMap<string, "directory" | "other">;
+}
+
+async function visit(folder: string, layer: FileHandle, looking: Looking, depth: number): Promise<void> {
+  if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders.`);
+  const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
+  for (const name of touched) {
+    const found = lstatSync(within(layer, name), { throwIfNoEntry: false });
+    if (found) looking.madeAtMs.set(pathOf(folder, name), found.birthtimeMs);
+  }
+  const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
+  const inside = new Map(listed.map((entry) => [entry.name, entry]));
+  const level: Level = { folder, layer, depth, touched, inside, below: await namesBelow(join(looking.lower, folder)) };
+  await lookForGone(level, looking);
+  const asBefore = await untouchedAsBefore(level, looking);
+  for (const [name, entry] of inside) await lookAt(name, entry, { ...level, asBefore }, looking);
+}
+
+const pathOf = (folder: string, name: string) => (folder === "" ? name : `${folder}/${name}`);
+
+async function lookForGone({ folder, inside, below }: Level, looking: Looking): Promise<void> {
+  for (const [name, kind] of below) {
+    const now = inside.get(name);
+    if (isGitsOwn(name) || (now && (now.kind === "directory") === (kind === "directory"))) continue;
+    const path = pathOf(folder, name);
+    for (const gone of kind === "directory" ? await walkLower(looking.lower, path) : [path]) looking.paths.add(gone);
+  }
+}
+
+/**
+ * What the layer does not have is as it was, unless the folder is another one that was moved here: an overlay keeps the content of a moved folder where it was.
+ * Then something in it looks different.
+ */
+async function untouchedAsBefore({ folder, touched, inside, below }: Level, looking: Looking): Promise<boolean> {
+  let looked = 0;
+  for (const [name, entry] of inside) {
+    if (touched.has(name) || name.includes(UNNAMEABLE)) continue;
+    const before = below.get(name);
+    if (before === undefined || (before === "directory") !== (entry.kind === "directory")) return false;
+    if (++looked % 1000 === 0) await breathe();
+    if (!looksSame(join(looking.lower, folder, name), entry)) return false;
+  }
+  return true;
+}
+
+async function lookAt(name: string, entry: FileInfo, level: Level & { asBefore: boolean }, looking: Looking): Promise<void> {
+  const path = pathOf(level.folder, name);
+  const touched = level.touched.has(name);
+  if (name.includes(UNNAMEABLE)) {
+    if (touched || !level.below.has(name)) looking.leftOut.push({ path, reason: "its name is not UTF-8" });
+  } else if (isGitsOwn(name)) {
+    if (touched) looking.leftOut.push({ path, reason: GITS_OWN });
+  } else if (entry.kind !== "directory") {
+    if (touched || !level.asBefore || level.below.get(name) !== "other") looking.paths.add(path);
+  } else if (!level.asBefore || (!touched && level.below.get(name) !== "directory")) {
+    for (const file of await filesInside(looking.sandbox, path, looking.leftOut)) looking.paths.add(file);
+    for (const file of await walkLower(looking.lower, path)) looking.paths.add(file);
+    if (touched) await timesOf(path, level, name, looking);
+  } else if (touched) {
+    await using next = await openFolder(within(level.layer, name));
+    await visit(path, next, looking, level.depth + 1);
+  }
+}
+
+async function timesOf(path: string, level: Level, name: string, looking: Looking): Promise<void> {
+  await using folder = await openFolder(within(level.layer, name));
+  for (const each of await readdir(`/proc/self/fd/${folder.fd}`)) {
+    const found = lstatSync(within(folder, each), { throwIfNoEntry: false });
+    if (!found) continue;
+    looking.madeAtMs.set(pathOf(path, each), found.birthtimeMs);
+    if (found.isDirectory()) await timesOf(pathOf(path, each), { ...level, layer: folder }, each, looking);
+  }
+}
+
+async function namesBelow(folder: string): Promise<Map<string, "directory" | "other">> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return new Map(entries.map((entry) => [entry.name, entry.isDirectory() ? "directory" : "other"]));
+}

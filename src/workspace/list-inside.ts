@@ -1,0 +1,42 @@
+import { CaissonError } from "../contract/error.ts";
+import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
+import type { LeftOut } from "./change.ts";
+
+const WORKSPACE = "/workspace";
+export const DEPTH_MAX = 200;
+export const ENTRIES_MAX = 100_000;
+
+/** Git's own folders are no part of a diff: the host never takes anything of them over. */
+export const isGitsOwn = (name: string) => name.toLowerCase() === ".git";
+export const GITS_OWN: string = "it is git's own; settings and hooks in it could run something outside, so it stays inside";
+
+/** What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws `too_large`. */
+export async function listInside(sandbox: Sandbox, folder: string, options: { depth: number; leftOut: LeftOut[] }): Promise<FileInfo[]> {
+  const path = folder === "" ? WORKSPACE : `${WORKSPACE}/${folder}`;
+  const listed = await sandbox.list(path, { depth: options.depth, entriesMax: ENTRIES_MAX }).catch((error: unknown) => {
+    if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
+    options.leftOut.push({ path: folder, reason: "the folder's permissions keep even the sandbox's user out" });
+    return { entries: [], truncated: false };
+  });
+  if (listed.entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
+  if (listed.truncated) options.leftOut.push({ path: folder === "" ? "." : folder, reason: "something in it cannot be looked at" });
+  return listed.entries;
+}
+
+/** Every file below a folder that came as a whole. */
+export async function filesInside(sandbox: Sandbox, folder: string, leftOut: LeftOut[]): Promise<string[]> {
+  const entries = await listInside(sandbox, folder, { depth: DEPTH_MAX, leftOut });
+  return entries
+    .filter((entry) => entry.kind !== "directory")
+    .map((entry) => `${folder}/${entry.name}`)
+    .filter((path) => {
+      const own = path.split("/").find(isGitsOwn) !== undefined;
+      if (own && !leftOut.some((each) => path.startsWith(`${each.path}/`))) leftOut.push({ path: gitFolderOf(path), reason: GITS_OWN });
+      return !own;
+    });
+}
+
+export function gitFolderOf(path: string): string {
+  const parts = path.split("/");
+  return parts.slice(0, parts.findIndex(isGitsOwn) + 1).join("/");
+}

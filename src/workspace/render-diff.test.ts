@@ -1,0 +1,96 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { FileSide } from "./change.ts";
+import { changesBetween, edited, type Tree } from "./random-trees.ts";
+import { diffStat, renderDiff } from "./render-diff.ts";
+import { describeTree, readTree, writeTree } from "./tree-on-disk.ts";
+
+const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content, "latin1") });
+const link = (target: string): FileSide => ({ kind: "link", mode: 0o777, content: Buffer.from(target) });
+const tree = (files: Record<string, FileSide>): Tree => new Map(Object.entries(files));
+const shown = (before: Tree, after: Tree) => renderDiff(changesBetween(before, after)).toString("latin1");
+
+/** What git makes of the old tree and our diff. */
+function applied(before: Tree, after: Tree): Record<string, string> {
+  const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  try {
+    writeTree(folder, before);
+    const git = (...args: string[]) =>
+      execFileSync("git", ["apply", "--whitespace=nowarn", ...args], {
+        cwd: folder,
+        input: renderDiff(changesBetween(before, after)),
+        env: { PATH: process.env.PATH, GIT_CEILING_DIRECTORIES: tmpdir() },
+        stdio: ["pipe", "pipe", "pipe"],
+      });
+    if (changesBetween(before, after).length > 0) {
+      git("--check");
+      git();
+    }
+    return readTree(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+describe("a diff", () => {
+  test("is what git makes the new tree of, whatever the trees", { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(edited, ({ before, after }) => {
+        expect(applied(before, after)).toEqual(describeTree(after));
+      }),
+      { numRuns: 120 },
+    );
+  });
+
+  test.each<[string, Record<string, FileSide>, Record<string, FileSide>]>([
+    ["a folder becomes a file", { "d/x": file("1\n"), "d/y/z": file("2\n") }, { d: file("3\n") }],
+    ["a file becomes a folder", { d: file("3\n") }, { "d/x": file("1\n"), "d/y/z": file("2\n") }],
+    ["a file becomes a link", { a: file("text\n") }, { a: link("b") }],
+    ["a link becomes an executable", { a: link("b") }, { a: file("#!/bin/sh\n", 0o755) }],
+    ["a link becomes a folder", { a: link("b") }, { "a/x": file("1\n") }],
+    ["a link leads elsewhere", { a: link("b") }, { a: link("../../etc") }],
+    ["an empty file comes, one goes", { "old empty": file("") }, { "new empty": file("", 0o755) }],
+    ["only the mode", { "a b": file("x\n") }, { "a b": file("x\n", 0o755) }],
+    [
+      "binary, long and short",
+      { a: file(`\0${"x".repeat(70_000)}`), b: file("\0") },
+      { a: file("\0\xff"), b: file(`\0${"yz".repeat(5000)}`), c: file("\0\x01") },
+    ],
+    ["text becomes binary and back", { a: file("text\n"), b: file("\0bin") }, { a: file("\0bin"), b: file("text\n") }],
+    ["moved with a new mode and a new line", { "a/f": file("1\n2\n3\n4\n") }, { "b/f": file("1\n2\n3\n4\n5\n", 0o755) }],
+    ["the last newline goes", { a: file("1\n2\n") }, { a: file("1\n2") }],
+    ["not UTF-8", { a: file("caf\xe9\nx\n") }, { a: file("caf\xe9\ny\xff\n") }],
+  ])("%s", (_, before, after) => {
+    expect(applied(tree(before), tree(after))).toEqual(describeTree(tree(after)));
+  });
+
+  test("of nothing is nothing", () => {
+    expect(shown(tree({ a: file("1") }), tree({ a: file("1") }))).toBe("");
+  });
+
+  test("names a move, how like the files are, and the lines around a change", () => {
+    const lines = Array.from({ length: 20 }, (_, index) => `${index}\n`);
+    const after = lines.toSpliced(10, 1, "ten\n");
+    const text = shown(tree({ old: file(lines.join("")) }), tree({ "new name": file(after.join("")) }));
+    expect(text).toMatch(
+      /^diff --git a\/old b\/new name\nsimilarity index 9\d%\nrename from old\nrename to new name\nindex [0-9a-f]{40}\.\.[0-9a-f]{40} 100644\n/,
+    );
+    expect(text).toContain("--- a/old\n+++ b/new name\t\n@@ -8,7 +8,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n");
+  });
+
+  test("counts lines, and says what is binary", () => {
+    const changes = changesBetween(
+      tree({ a: file("1\n2\n"), l: file("x\n") }),
+      tree({ a: file("1\n3\n4\n"), b: file("\0"), l: link("a") }),
+    );
+    expect(diffStat(changes)).toEqual([
+      { path: "a", from: null, kind: "modified", binary: false, linesAdded: 2, linesRemoved: 1, changedOutside: false },
+      { path: "b", from: null, kind: "added", binary: true, linesAdded: 0, linesRemoved: 0, changedOutside: false },
+      { path: "l", from: null, kind: "modified", binary: false, linesAdded: 1, linesRemoved: 1, changedOutside: false },
+    ]);
+  });
+});
