@@ -1,3 +1,4 @@
+import { copyFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -21,3 +22,7 @@ const bundle = await rolldown({
 });
 await bundle.write({ dir: target, format: "esm", entryFileNames: "[name].mjs", chunkFileNames: "[name].mjs" });
 await bundle.close();
+
+// Files that the code reads from beside itself.
+const agents = join(root, "src", "agent", "file");
+for (const name of await readdir(agents)) if (name.endsWith(".prompt")) await copyFile(join(agents, name), join(target, name));

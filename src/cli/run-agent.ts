@@ -8,6 +8,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Session, WorkspaceSource } from "../contract/session.ts";
+import { createRunInNewSession } from "../station/new-run.ts";
 import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
@@ -61,9 +62,14 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
   const { modelOptions } = await import("./station.ts");
   const replay = given.text("replay");
   await resolveModel(model, { ...modelOptions(context), ...(replay ? { replay } : {}) });
-  const id = newId("run");
-  const session = await sessionFor(context, station, given, { run: id, definition });
-  return await station.runs.create({ id, definition, task, model, session: session.id, budgets: budgetsFrom(given) });
+  const run = { id: newId("run"), definition, task, model, budgets: budgetsFrom(given) };
+  const known = await knownSession(station, given);
+  if (known) return await station.runs.create({ ...run, session: known.id });
+  const name = given.text("session");
+  const scope = name === undefined ? ("run" as const) : ("session" as const);
+  const source = await sourceFrom(context, given);
+  const { cleanup } = definition.workspace;
+  return await createRunInNewSession(station, { run, session: { id: name ?? run.id, source, scope, cleanup } });
 }
 
 function withFlags(definition: AgentDefinition, context: CliContext, given: Given): AgentDefinition {
@@ -103,27 +109,19 @@ function budgetsFrom(given: Given) {
   };
 }
 
-async function sessionFor(
-  context: CliContext,
-  station: LocalStation,
-  given: Given,
-  run: { run: string; definition: AgentDefinition },
-): Promise<Session> {
+/** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
+async function knownSession(station: LocalStation, given: Given): Promise<Session | null> {
   const name = given.text("session");
-  if (name !== undefined) {
-    const known = (await station.sessions.list()).find((session) => session.id === name);
-    if (known) {
-      if (given.text("repo") !== undefined) {
-        throw new CaissonError("invalid", `The session ${name} has its workspace already; --repo cannot change it.`, {
-          hint: "Leave --repo out, or choose another session.",
-        });
-      }
-      return known;
-    }
+  if (name === undefined) return null;
+  const known = (await station.sessions.list()).find((session) => session.id === name);
+  if (!known) return null;
+  if (given.text("repo") !== undefined) {
+    throw new CaissonError("invalid", `The session ${name} has its workspace already; --repo cannot change it.`, {
+      hint: "Leave --repo out, or choose another session.",
+    });
   }
-  const source = await sourceFrom(context, given);
-  const scope = name === undefined ? ("run" as const) : ("session" as const);
-  return await station.sessions.create({ id: name ?? run.run, source, scope, cleanup: run.definition.workspace.cleanup });
+  await station.sessions.checkFree(name);
+  return known;
 }
 
 const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;

@@ -1,3 +1,5 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { parseArguments } from "./arguments.ts";
 import type { CommandSpec, Given } from "./command.ts";
@@ -66,7 +68,9 @@ async function dispatch(start: CliStart): Promise<number> {
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
   await using _runtimes = context.runtimes;
-  const sweeping = command.path[0] === "completion" || command.path[0] === "config" ? undefined : sweepInBackground(context);
+  const sweeps = command.path[0] !== "completion" && command.path[0] !== "config";
+  if (sweeps) await sweepSessions(context);
+  const sweeping = sweeps ? sweepInBackground(context) : undefined;
   try {
     const running = loaded.run(context, given);
     return await (command.handlesSignals === true ? running : untilInterrupted(context, running));
@@ -97,6 +101,13 @@ function runtimeChoices(command: CommandSpec, given: Given): RuntimeChoices {
   const events = command.path[0] === "exec" && given.switched("json");
   const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.text("oci-runtime") : undefined;
   return ociRuntime === undefined ? { events } : { events, ociRuntime };
+}
+
+/** One look into a folder when there is nothing, which is why it asks before it loads what does the work. */
+async function sweepSessions(context: CliContext): Promise<void> {
+  const names = await readdir(join(context.stateDir, "sessions")).catch(() => []);
+  if (!names.some((name) => name.startsWith("."))) return;
+  await (await import("./sweep.ts")).sweepSessions(context);
 }
 
 async function sweepInBackground(context: CliContext): Promise<void> {

@@ -1,3 +1,4 @@
+import { appendFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { defineAgent } from "../agent/file/define-agent.ts";
@@ -6,8 +7,8 @@ import { type ModelOptions, resolveModel } from "../agent/model/resolve-model.ts
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { createStore } from "../sandbox/store.ts";
-import { createCrashpoint } from "../station/crashpoint.ts";
-import { createRuns, type Runs } from "../station/runs.ts";
+import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
+import { createRuns, isGone, type Runs, type RunsOptions } from "../station/runs.ts";
 import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import type { CliContext } from "./context.ts";
@@ -18,6 +19,13 @@ export interface LocalStation extends AsyncDisposable {
   runs: Runs;
   sessions: SessionStore;
   places: AgentPlaces & { cwd: string };
+  stateDir: string;
+  /** This process, and as the holder of a lease. */
+  identity: RunsOptions["identity"];
+  owner: string;
+  alive: RunsOptions["alive"];
+  ownerGone: (owner: string) => boolean;
+  crashpoint: Crashpoint;
 }
 
 export function openStation(context: CliContext, options: { record?: string; replay?: string } = {}): LocalStation {
@@ -28,19 +36,41 @@ export function openStation(context: CliContext, options: { record?: string; rep
   const sessions = createSessionStore({ stateDir: context.stateDir, log, identity, alive });
   const places = agentPlaces(context);
   const git = { path: context.path, home: context.home };
-  const crashAt = context.variable("CAISSON_CRASH_AT");
+  const crashpoint = crashpointFrom(context);
   const runs = createRuns({
     log,
     sessions,
     identity,
     alive,
-    crashpoint: createCrashpoint(crashAt === undefined ? {} : { at: crashAt }),
+    crashpoint,
     runtime: (name) => context.resolver.resolve(name ?? context.config.runtime),
     model: (name) => resolveModel(name, { ...modelOptions(context), ...options }),
     agent: async (name) => defineAgent(await findAgent(name, places)),
     prepare: (session, sandbox) => prepareWorkspace(session, sandbox, { sessions, stateDir: context.stateDir, git }),
   });
-  return { log, runs, sessions, places, [Symbol.asyncDispose]: () => log[Symbol.asyncDispose]() };
+  return {
+    log,
+    runs,
+    sessions,
+    places,
+    stateDir: context.stateDir,
+    identity,
+    owner: JSON.stringify(identity),
+    alive,
+    ownerGone: (owner) => isGone({ identity, alive }, owner),
+    crashpoint,
+    [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),
+  };
+}
+
+/** For the tests of recovery: where to die, and a file that gets the name of each place where one could. */
+function crashpointFrom(context: CliContext): Crashpoint {
+  const at = context.variable("CAISSON_CRASH_AT");
+  const list = context.variable("CAISSON_CRASH_LIST");
+  return createCrashpoint({
+    ...(at === undefined ? {} : { at }),
+    ...(list === undefined ? {} : { onPoint: (name: string) => appendFileSync(list, `${name}\n`) }),
+  });
 }
 
 export function agentPlaces(context: CliContext): AgentPlaces & { cwd: string } {

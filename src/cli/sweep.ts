@@ -15,6 +15,24 @@ export async function sweepOrphans(context: CliContext): Promise<void> {
   for (const name of runtimes) {
     if (context.runtimes.names.includes(name)) await (await context.runtimes.get(name)).sweep();
   }
+  const ofRuns = new Set(records.filter((record) => record.spec.labels.run !== undefined).map((record) => record.runtime));
+  if (ofRuns.size > 0) await finishEndedRuns(context, [...ofRuns]);
+}
+
+/** Sandboxes of runs are kept, so that they outlive the program; those of ended runs are nobody's any more. */
+async function finishEndedRuns(context: CliContext, names: readonly string[]): Promise<void> {
+  const [{ openStation }, { finishRuns }] = await Promise.all([import("./station.ts"), import("../station/finish-runs.ts")]);
+  await using station = openStation(context);
+  const known = names.filter((name) => context.runtimes.names.includes(name));
+  const runtimes = await Promise.all(known.map((name) => context.runtimes.get(name)));
+  await finishRuns({ ...station, runtimes });
+}
+
+/** Removes sessions that were never finished. Comes before a command, which may want to make one of the same name. */
+export async function sweepSessions(context: CliContext): Promise<void> {
+  const [{ openStation }, { sweepUnfinished }] = await Promise.all([import("./station.ts"), import("../station/new-run.ts")]);
+  await using station = openStation(context);
+  await sweepUnfinished(station);
 }
 
 /** Removes the sandboxes that this process made and does not mean to keep. */

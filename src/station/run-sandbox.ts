@@ -7,7 +7,7 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
 
-const RUN_LABEL = "run";
+export const RUN_LABEL = "run";
 
 export interface RunSandbox {
   /** Of the run, started or found again. */

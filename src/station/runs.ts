@@ -88,6 +88,7 @@ export function createRuns(options: RunsOptions): Runs {
     async create(request) {
       const run = request.id ?? newId("run");
       const { definition } = request;
+      options.crashpoint("run.created:before");
       await log.append(
         runStream(run),
         [
@@ -208,18 +209,11 @@ async function sandboxFor(journal: OwnedJournal, session: Session, options: Driv
 }
 
 async function driveIn(journal: OwnedJournal, place: { sandbox: RunSandbox; session: Session }, options: Driving): Promise<void> {
-  const { state } = journal;
-  const { definition } = state;
-  const model = await options.model(state.model);
+  const model = await options.model(journal.state.model);
   await using resources = new AsyncDisposableStack();
   const sandbox = async () => restricted(await place.sandbox.get());
-  // A run that was stopped before it began needs no sandbox to end.
-  if (state.stopRequested === null) {
-    const inside = await sandbox();
-    state.conversation.setRules(await loadRules(inside, definition));
-  }
-  const tools = [...selectTools(definition.tools, { agent: definition.name }), ...(await mcpTools(journal, sandbox, resources))];
-  if (definition.agents.length > 0) tools.push((await subAgents(journal, place, options)) as Tool);
+  const tools = await setUp(journal, { ...place, inside: sandbox, resources }, options);
+  if (tools === null) return;
   await driveRun({
     journal,
     model,
@@ -230,6 +224,41 @@ async function driveIn(journal: OwnedJournal, place: { sandbox: RunSandbox; sess
     signal: options.signal,
     crashpoint: options.crashpoint,
   });
+}
+
+/** Codes of what will not become better by trying again: a run that cannot even begin ends with them. */
+const hopeless: ReadonlySet<string> = new Set(["invalid", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
+
+/** Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason. */
+async function setUp(
+  journal: OwnedJournal,
+  place: {
+    sandbox: RunSandbox;
+    session: Session;
+    inside: () => Promise<ReturnType<typeof restricted>>;
+    resources: AsyncDisposableStack;
+  },
+  options: Driving,
+): Promise<Tool[] | null> {
+  const { state } = journal;
+  const { definition } = state;
+  // A run that was stopped before it began needs no sandbox to end.
+  if (state.stopRequested !== null) return [];
+  try {
+    state.conversation.setRules(await loadRules(await place.inside(), definition));
+    const tools = [
+      ...selectTools(definition.tools, { agent: definition.name }),
+      ...(await mcpTools(journal, place.inside, place.resources)),
+    ];
+    if (definition.agents.length > 0) tools.push((await subAgents(journal, place, options)) as Tool);
+    return tools;
+  } catch (error) {
+    if (!(error instanceof CaissonError) || state.step > 0 || !hopeless.has(error.code)) throw error;
+    const text = error.hint ? `${error.message} ${error.hint}` : error.message;
+    const { usage, costUsd } = state;
+    await journal.append([{ type: "run.ended", data: { reason: "error", text, steps: 0, usage, costUsd } }]);
+    return null;
+  }
 }
 
 async function mcpTools(
@@ -334,7 +363,8 @@ async function takeOver(run: string, options: Driving): Promise<{ lease: () => L
   };
 }
 
-function isGone(options: Pick<RunsOptions, "identity" | "alive">, owner: string): boolean {
+/** Whether the process that a lease names can never come back. Of another machine's that cannot be seen from here. */
+export function isGone(options: Pick<RunsOptions, "identity" | "alive">, owner: string): boolean {
   try {
     const other = JSON.parse(owner) as RunsOptions["identity"];
     return other.host === options.identity.host && !options.alive(other);

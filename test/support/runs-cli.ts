@@ -1,0 +1,161 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll } from "vitest";
+import type { Script } from "../../src/agent/model/scripted-model.ts";
+import type { RunEvent } from "../../src/contract/run-event.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const node = join(root, "node_modules", "node", "bin", "node");
+
+export type LoggedEvent = RunEvent & { seq: number };
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  text: string;
+  stderr: string;
+  /** Lines of stdout that are events. */
+  events: LoggedEvent[];
+}
+
+export interface Going {
+  child: ChildProcess;
+  ended: Promise<Ended>;
+  /** The first event of this type that it prints with --json. */
+  event<Type extends RunEvent["type"]>(
+    type: Type,
+    matching?: (event: Extract<LoggedEvent, { type: Type }>) => boolean,
+  ): Promise<Extract<LoggedEvent, { type: Type }>>;
+  /** Resolves once stdout matches. */
+  output(pattern: RegExp): Promise<string>;
+}
+
+export interface StartOptions {
+  cwd?: string;
+  env?: Record<string, string | undefined>;
+  /** Another state folder than the file's own. */
+  home?: string;
+}
+
+/**
+ * The command line as one bundle, the way the launcher runs it, with a state folder and a folder to work in for each test file. Everything is
+ * gone afterwards.
+ */
+export function useRunsCli() {
+  let base = "";
+  let program = "";
+  beforeAll(async () => {
+    base = await mkdtemp(join(tmpdir(), "caisson-test-runs-"));
+    await mkdir(join(base, "work"));
+    const bundle = join(root, "build", `cli-test-${process.pid}`);
+    await promisify(execFile)(node, [join(root, "scripts", "bundle.ts"), bundle]);
+    program = join(bundle, "caisson.mjs");
+  });
+  afterAll(async () => {
+    for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all"], { home });
+    await rm(base, { recursive: true, force: true });
+    await rm(join(root, "build", `cli-test-${process.pid}`), { recursive: true, force: true });
+  });
+  const home = () => join(base, "home");
+  const homes = new Set<string>();
+
+  const environment = (options: StartOptions): NodeJS.ProcessEnv => {
+    const state = options.home ?? home();
+    homes.add(state);
+    return {
+      ...process.env,
+      CAISSON_HOME: state,
+      XDG_CONFIG_HOME: join(base, "config"),
+      NODE_COMPILE_CACHE: join(base, "compile-cache"),
+      NO_COLOR: "1",
+      ...options.env,
+    };
+  };
+  function start(argv: readonly string[], options: StartOptions = {}): Going {
+    const child = spawn(node, [program, ...argv], {
+      cwd: options.cwd ?? join(base, "work"),
+      env: environment(options),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    return watch(child);
+  }
+  const run = (argv: readonly string[], options: StartOptions = {}): Promise<Ended> => start(argv, options).ended;
+  return {
+    start,
+    run,
+    home,
+    base: () => base,
+    work: () => join(base, "work"),
+    /** What to type into a terminal. */
+    commandLine: () => `${node} ${program}`,
+    environment,
+    /** A fresh folder with these files. */
+    async folder(files: Record<string, string> = {}): Promise<string> {
+      const path = await mkdtemp(join(base, "folder-"));
+      for (const [name, text] of Object.entries(files)) await writeFile(join(path, name), text);
+      return path;
+    },
+    /** `--model` for a script. */
+    async script(value: Script): Promise<string> {
+      const path = join(await mkdtemp(join(base, "script-")), "script.json");
+      await writeFile(path, JSON.stringify(value));
+      return `scripted:${path}`;
+    },
+    async events(id: string, options: StartOptions = {}): Promise<LoggedEvent[]> {
+      const { events, stderr } = await run(["logs", "--json", id], options);
+      if (events.length === 0) throw new Error(`no events of ${id}: ${stderr}`);
+      return events;
+    },
+    sandboxes(state = home()): string[] {
+      const folder = join(state, "sandboxes");
+      return existsSync(folder) ? readdirSync(folder) : [];
+    },
+  };
+}
+
+function watch(child: ChildProcess): Going {
+  let text = "";
+  let stderr = "";
+  const changed = new EventTarget();
+  child.stdout?.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+    changed.dispatchEvent(new Event("more"));
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  let over = false;
+  const ended = once(child, "close").then(([code, signal]): Ended => {
+    over = true;
+    changed.dispatchEvent(new Event("more"));
+    return { code, signal, text, stderr, events: parseEvents(text) };
+  });
+  const until = async <Found>(what: string, look: () => Found | undefined): Promise<Found> => {
+    for (;;) {
+      const found = look();
+      if (found !== undefined) return found;
+      if (over) throw new Error(`ended without ${what}: ${text.slice(-2000)}\n${stderr}`);
+      await new Promise((resolve) => changed.addEventListener("more", resolve, { once: true }));
+    }
+  };
+  return {
+    child,
+    ended,
+    event: (type, matching = () => true) =>
+      until(type, () => parseEvents(text).find((event) => event.type === type && matching(event as never)) as never),
+    output: (pattern) => until(String(pattern), () => pattern.exec(text)?.[0]),
+  };
+}
+
+function parseEvents(text: string): LoggedEvent[] {
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .filter((line) => line.startsWith('{"seq"'))
+    .map((line) => JSON.parse(line) as LoggedEvent);
+}
