@@ -1,9 +1,9 @@
-import { lstatSync } from "node:fs";
 import { lchown, lstat, symlink } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { type Applier, type Operation, openStaging, perform, type Staging, takeBack, writeDurably } from "./apply-journal.ts";
 import { type Change, type FileSide, isWithin, type LeftOut, sameSide } from "./change.ts";
+import { lookAt } from "./look-at.ts";
 import { forbidden, needsNaming, plantedRepositories } from "./protected-path.ts";
 import { readLower } from "./read-side.ts";
 
@@ -58,7 +58,7 @@ export async function applyChanges(changes: readonly Change[], options: ApplyOpt
 function choose(changes: readonly Change[], options: ApplyOptions): { chosen: Change[]; skipped: LeftOut[] } {
   const wanted = options.paths?.map((path) => posix.normalize(path).replace(/\/$/, "")) ?? null;
   const candidates = wanted === null ? changes : onlyWithin(changes, wanted);
-  const exists = (path: string) => lstatSync(join(options.folder, path), { throwIfNoEntry: false }) !== undefined;
+  const exists = (path: string) => lookAt(join(options.folder, path)) !== null;
   const planted = plantedRepositories(
     candidates.filter((change) => change.after !== null).map((change) => change.path),
     exists,
@@ -171,7 +171,7 @@ async function stage(changes: readonly Change[], staging: Staging): Promise<Oper
 }
 
 const deepestFirst = (a: string, b: string) => b.split("/").length - a.split("/").length;
-const isFolder = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFolder = (path: string) => lookAt(path)?.isDirectory() === true;
 
 function parentsOf(path: string): string[] {
   const parents: string[] = [];

@@ -1,4 +1,3 @@
-import { lstatSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -6,6 +5,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import { DEPTH_MAX, ENTRIES_MAX, GITS_OWN, gitFolderOf, isGitsOwn, listInside } from "./list-inside.ts";
+import { lookAt } from "./look-at.ts";
 
 /** So many files are looked at before others get their turn. */
 const LOOKS_AT_ONCE = 1000;
@@ -42,13 +42,13 @@ export async function compareAll(options: {
 
 /** A file that only the user changed since the copy was made: inside it is as it was then. */
 function isUsersEdit(path: string, entry: FileInfo, sinceMs: number): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  return found !== undefined && found.mtimeMs > sinceMs && entry.modifiedMs < Math.trunc(sinceMs);
+  const found = lookAt(path);
+  return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < Math.trunc(sinceMs);
 }
 
 /** By what costs no reading. */
 export function looksSame(path: string, entry: FileInfo): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
+  const found = lookAt(path);
   if (!found || Math.trunc(found.mtimeMs) !== Math.trunc(entry.modifiedMs)) return false;
   if (entry.kind === "directory") return found.isDirectory();
   return (

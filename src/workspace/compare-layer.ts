@@ -1,4 +1,4 @@
-import { constants, lstatSync } from "node:fs";
+import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -7,6 +7,7 @@ import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import { looksSame, walkLower } from "./compare-all.ts";
 import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-inside.ts";
+import { lookAt } from "./look-at.ts";
 import { UNNAMEABLE } from "./read-side.ts";
 
 interface Looking {
@@ -58,7 +59,7 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders.`);
   const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
   for (const name of touched) {
-    const found = lstatSync(within(layer, name), { throwIfNoEntry: false });
+    const found = lookAt(within(layer, name));
     if (found) looking.madeAtMs.set(pathOf(folder, name), found.birthtimeMs);
   }
   const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
@@ -66,7 +67,7 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   const level: Level = { folder, layer, depth, touched, inside, below: await namesBelow(join(looking.lower, folder)) };
   await lookForGone(level, looking);
   const asBefore = await untouchedAsBefore(level, looking);
-  for (const [name, entry] of inside) await lookAt(name, entry, { ...level, asBefore }, looking);
+  for (const [name, entry] of inside) await consider(name, entry, { ...level, asBefore }, looking);
 }
 
 const pathOf = (folder: string, name: string) => (folder === "" ? name : `${folder}/${name}`);
@@ -96,7 +97,7 @@ async function untouchedAsBefore({ folder, touched, inside, below }: Level, look
   return true;
 }
 
-async function lookAt(name: string, entry: FileInfo, level: Level & { asBefore: boolean }, looking: Looking): Promise<void> {
+async function consider(name: string, entry: FileInfo, level: Level & { asBefore: boolean }, looking: Looking): Promise<void> {
   const path = pathOf(level.folder, name);
   const touched = level.touched.has(name);
   if (name.includes(UNNAMEABLE)) {
@@ -118,7 +119,7 @@ async function lookAt(name: string, entry: FileInfo, level: Level & { asBefore: 
 async function timesOf(path: string, level: Level, name: string, looking: Looking): Promise<void> {
   await using folder = await openFolder(within(level.layer, name));
   for (const each of await readdir(`/proc/self/fd/${folder.fd}`)) {
-    const found = lstatSync(within(folder, each), { throwIfNoEntry: false });
+    const found = lookAt(within(folder, each));
     if (!found) continue;
     looking.madeAtMs.set(pathOf(path, each), found.birthtimeMs);
     if (found.isDirectory()) await timesOf(pathOf(path, each), { ...level, layer: folder }, each, looking);
