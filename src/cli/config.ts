@@ -23,6 +23,8 @@ export const Config = z.strictObject({
       /** Of a server that speaks OpenAI's protocol, for `compatible/…`. */
       baseUrl: z.url().optional(),
       prices: PriceTable.default({}),
+      /** A model that sends nothing for this long is taken for dead, and asked again. */
+      stallMs: z.int().min(100).max(3_600_000).optional(),
     })
     .prefault({}),
   /** More places to look for agents, after the current folder's own. */

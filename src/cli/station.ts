@@ -90,10 +90,11 @@ export function modelOptions(context: CliContext): ModelOptions {
     "GEMINI_API_KEY",
     "GOOGLE_BASE_URL",
   ];
-  const { baseUrl, prices } = context.config.models;
+  const { baseUrl, prices, stallMs } = context.config.models;
   return {
     env: Object.fromEntries(names.map((name) => [name, context.variable(name)])),
     prices,
     ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(stallMs === undefined ? {} : { stallMs }),
   };
 }

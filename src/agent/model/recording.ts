@@ -21,16 +21,21 @@ export function recordingModel(model: Model, dir: string): Model {
       const chunks: ModelChunk[] = [];
       for await (const chunk of model.stream(request, options)) {
         chunks.push(chunk);
+        // Before the last chunk is handed on: whoever has it asks for no more.
+        if (chunk.kind === "end") await keep(dir, request, { model: model.name, chunks });
         yield chunk;
       }
-      const digest = requestDigest(request);
-      await mkdir(dir, { recursive: true });
-      const path = join(dir, fileName(request, digest));
-      const { from: _, ...sent } = request;
-      await writeFile(`${path}.part`, JSON.stringify({ version: 1, model: model.name, digest, request: sent, chunks }, null, 1));
-      await rename(`${path}.part`, path);
     },
   };
+}
+
+async function keep(dir: string, request: ModelRequest, answer: { model: string; chunks: readonly ModelChunk[] }): Promise<void> {
+  const digest = requestDigest(request);
+  await mkdir(dir, { recursive: true });
+  const path = join(dir, fileName(request, digest));
+  const { from: _, ...sent } = request;
+  await writeFile(`${path}.part`, JSON.stringify({ version: 1, digest, request: sent, ...answer }, null, 1));
+  await rename(`${path}.part`, path);
 }
 
 /** Answers from recordings alone. A call that was not recorded, or is not the same, fails; nothing ever goes out. */

@@ -1,0 +1,276 @@
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Script } from "../../src/agent/model/scripted-model.ts";
+import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+afterEach(() => {
+  expect(cli.sandboxes(), "sandboxes left behind").toEqual([]);
+});
+
+const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+const idOf = (events: readonly LoggedEvent[]): string => (events[0]?.type === "run.created" ? events[0].data.run : "");
+const reasonOf = (events: readonly LoggedEvent[]) => {
+  const last = events.at(-1);
+  return last?.type === "run.ended" ? last.data.reason : last?.type;
+};
+
+async function start(script: Script, ...more: string[]) {
+  const going = cli.start(["run", "the task", "--no-workspace", "--model", await cli.script(script), "--json", ...more]);
+  const created = await going.event("run.created");
+  return { going, id: created.data.run };
+}
+
+const asking: Script = {
+  turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Done.", expect: { contains: ["the task"], news: ["tried"] } }],
+};
+
+describe("an ask", { timeout: 60_000 }, () => {
+  test("is answered from a second process while the first waits", async () => {
+    const { going, id } = await start(asking, "--on-ask", "wait");
+    const asked = await going.event("permission.asked");
+    expect(asked.data.text).toContain("git commit");
+    const list = JSON.parse((await cli.run(["ps", "--json"])).text);
+    expect(list).toMatchObject([{ run: id, status: "paused: permission" }]);
+    const answered = await cli.run(["answer", id, "allow", "--json"]);
+    expect(JSON.parse(answered.text)).toMatchObject({ run: id, question: asked.data.question, answer: "allow" });
+    const done = await going.ended;
+    expect(done.code, done.text.slice(-800)).toBe(0);
+  });
+
+  test("is answered after the first process was killed, and the run goes on with the answer", async () => {
+    const { going, id } = await start(asking, "--on-ask", "wait");
+    await going.event("run.paused");
+    going.child.kill("SIGKILL");
+    await going.ended;
+    expect((await cli.run(["answer", id, "deny", "not yet"])).code).toBe(0);
+    const resumed = await cli.run(["resume", id, "--json"]);
+    // The script expected the command to have been tried; a denial it was not prepared for.
+    const events = await cli.events(id);
+    expect(events.find((event) => event.type === "tool.ended")).toMatchObject({
+      data: { outcome: "denied", text: expect.stringContaining("not yet") },
+    });
+    expect(reasonOf(resumed.events)).toBe("error");
+    expect((await cli.run(["answer", id, "allow"])).stderr).toMatch(/no such open question|has ended/);
+  });
+
+  test("is denied where nobody is there to answer", async () => {
+    const { going } = await start({ turns: [{ calls: [bash("git commit -m x")] }, { say: "Ok.", expect: { news: ["nobody is there"] } }] });
+    expect((await going.ended).code).toBe(0);
+  });
+});
+
+describe("messages", { timeout: 60_000 }, () => {
+  const slow = (expectations: Script["turns"]): Script => ({
+    turns: [{ calls: [bash("touch /tmp/up; sleep 1.5; echo slept")] }, ...expectations],
+  });
+
+  test("a steer is seen by the next call, and the receipt names it", async () => {
+    const { going, id } = await start(slow([{ say: "Will do.", expect: { news: ["slept", "use tabs"], contains: ["the task"] } }]));
+    await going.event("tool.started");
+    const sent = JSON.parse((await cli.run(["send", id, "use tabs", "--wait", "--json"])).text);
+    expect(sent).toMatchObject({ mode: "steer", seenBy: "m2" });
+    const done = await going.ended;
+    expect(done.code, done.text.slice(-800)).toBe(0);
+    expect(done.events.find((event) => event.type === "model.requested" && event.data.call === "m2")).toMatchObject({
+      data: { messages: [sent.message] },
+    });
+  });
+
+  test("a queued one waits for the end of the turn", async () => {
+    const { going, id } = await start(
+      slow([
+        { calls: [bash("echo more")], expect: { absent: ["afterwards tidy"] } },
+        { say: "Done.", expect: { absent: ["afterwards tidy"] } },
+        { say: "Tidied.", expect: { news: ["afterwards tidy"] } },
+      ]),
+    );
+    await going.event("tool.started");
+    expect((await cli.run(["send", id, "--queue", "afterwards tidy"])).code).toBe(0);
+    const done = await going.ended;
+    expect(done.code, done.text.slice(-800)).toBe(0);
+    expect(done.events.at(-1)).toMatchObject({ data: { text: "Tidied.", steps: 4 } });
+  });
+
+  test("an interrupt breaks off what is being done", async () => {
+    const { going, id } = await start({
+      turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "Changed course.", expect: { news: ["Interrupted", "stop that"] } }],
+    });
+    await going.event("tool.streamed");
+    const sentAt = Date.now();
+    expect((await cli.run(["send", id, "--interrupt", "stop that"])).code).toBe(0);
+    const done = await going.ended;
+    expect(done.code, done.text.slice(-800)).toBe(0);
+    expect(Date.now() - sentAt).toBeLessThan(20_000);
+    expect(done.events.find((event) => event.type === "tool.ended")).toMatchObject({ data: { outcome: "interrupted" } });
+  });
+});
+
+describe("bounds", { timeout: 60_000 }, () => {
+  const busy = (n: number) => Array.from({ length: n }, (_, at) => ({ calls: [bash(`echo ${at}`)] }));
+
+  test("a doom loop is nudged, then stopped", async () => {
+    const same = { calls: [bash("false")] };
+    const { going } = await start({
+      turns: [same, same, same, { ...same, expect: { news: ["does not lead further"] } }, same, same, same, same],
+    });
+    const done = await going.ended;
+    expect(done.code).toBe(1);
+    expect(reasonOf(done.events)).toBe("stuck");
+    expect(done.events.filter((event) => event.type === "loop.noticed").map((event) => event.data.action)[0]).toBe("nudged");
+  });
+
+  test("after a compaction the task and the repository's rules are still there", async () => {
+    const folder = await cli.folder({ "AGENTS.md": "Rule seven: tabs only.\n" });
+    const long = (at: number) => ({ calls: [bash(`echo part ${at}; seq 1 ${700 + at}`)] });
+    const script: Script = {
+      contextTokens: 4_000,
+      summary: "Everything was looked at.",
+      turns: [
+        long(1),
+        long(2),
+        long(3),
+        long(4),
+        { say: "Done.", expect: { contains: ["the task", "Rule seven: tabs only.", "Everything was looked at."], absent: ["part 1"] } },
+      ],
+    };
+    const done = await cli.run(["run", "the task", "--repo", folder, "--model", await cli.script(script), "--json"]);
+    expect(done.code, done.text.slice(-1500)).toBe(0);
+    expect(done.events.some((event) => event.type === "context.compacted")).toBe(true);
+    // The whole is still in the log.
+    expect(done.events.find((event) => event.type === "tool.ended")).toMatchObject({ data: { text: expect.stringContaining("part 1") } });
+  });
+
+  test("--max-steps ends a run where it is told to stop", async () => {
+    const { going } = await start({ turns: busy(5) }, "--max-steps", "2", "--on-budget", "stop");
+    const done = await going.ended;
+    expect([done.code, reasonOf(done.events)]).toEqual([1, "max_steps"]);
+  });
+
+  test("--max-cost asks; the answer raises it, and the run goes on", async () => {
+    const { going, id } = await start(
+      { turns: [...busy(3), { say: "Done." }], costUsdPerCall: 1 },
+      "--max-cost",
+      "2",
+      "--on-budget",
+      "ask",
+    );
+    const asked = await going.event("permission.asked");
+    expect(asked.data).toMatchObject({ kind: "budget", text: expect.stringContaining("$2") });
+    expect((await cli.run(["answer", id, "allow", "--max-cost", "10"])).code).toBe(0);
+    const done = await going.ended;
+    expect([done.code, reasonOf(done.events)]).toEqual([0, "done"]);
+  });
+
+  test("--timeout is kept in the middle of a long command", async () => {
+    const { going } = await start({ turns: [{ calls: [bash("echo begun; sleep 60")] }] }, "--timeout", "2s", "--on-budget", "stop");
+    const startedAt = Date.now();
+    const done = await going.ended;
+    expect([done.code, reasonOf(done.events)]).toEqual([124, "timeout"]);
+    expect(Date.now() - startedAt).toBeLessThan(20_000);
+  });
+});
+
+describe("from other processes", { timeout: 90_000 }, () => {
+  test("stop ends a run in the middle of a command", async () => {
+    const { going, id } = await start({ turns: [{ calls: [bash("echo begun; sleep 60")] }] });
+    await going.event("tool.streamed");
+    const stopped = await cli.run(["stop", id, "--json"]);
+    expect(JSON.parse(stopped.text)).toEqual({ run: id, stopped: true });
+    const done = await going.ended;
+    expect([done.code, reasonOf(done.events)]).toEqual([130, "cancelled"]);
+    expect((await cli.run(["stop", id])).stderr).toContain("has ended (cancelled)");
+  });
+
+  test("--detach runs on its own; logs -f and attach follow it to its end", async () => {
+    const model = await cli.script({ turns: [{ calls: [bash("sleep 1; echo background work")] }, { say: "Finished." }] });
+    const detached = await cli.run(["run", "the task", "--no-workspace", "--model", model, "--detach"]);
+    const id = detached.text.trim();
+    expect(id).toMatch(/^run_[a-z2-7]{12}$/);
+    const [logs, attached] = await Promise.all([cli.run(["logs", "-f", id]), cli.run(["attach", id, "--json"])]);
+    expect(logs.text).toContain("background work");
+    expect(logs.text).toMatch(/done after 2 steps/);
+    expect([attached.code, reasonOf(attached.events)]).toEqual([0, "done"]);
+    expect((await cli.run(["resume", id])).stderr).toMatch(/has ended \(done\)[\s\S]*--session/);
+    expect(JSON.parse((await cli.run(["ps", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
+      status: "done",
+    });
+  });
+
+  test("SIGTERM lets go of a run; ps says so, and resume goes on with the same command", async () => {
+    const folder = await cli.folder();
+    const model = await cli.script({
+      turns: [{ calls: [bash("echo ran >> /workspace/counter; sleep 2; echo over")] }, { say: "Done.", expect: { news: ["over"] } }],
+    });
+    const going = cli.start(["run", "the task", "--repo", folder, "--model", model, "--json"]);
+    await going.event("tool.started");
+    going.child.kill("SIGTERM");
+    const first = await going.ended;
+    expect(first.code).toBe(143);
+    const id = idOf(first.events);
+    expect(JSON.parse((await cli.run(["ps", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
+      status: "interrupted",
+    });
+    const resumed = await cli.run(["resume", id, "--json"]);
+    expect(resumed.code, resumed.text.slice(-800)).toBe(0);
+    expect(readFileSync(join(cli.home(), "sessions", id, "layer", "upper", "counter"), "utf8")).toBe("ran\n");
+  });
+
+  test("a session in use is refused, saying by whom and what to do", async () => {
+    const { going, id } = await start({ turns: [{ calls: [bash("sleep 60")] }] }, "--session", "shared");
+    await going.event("tool.started");
+    const second = await cli.run(["run", "other", "--session", "shared", "--model", await cli.script({ turns: [{ say: "Hi." }] })]);
+    expect(second.code).toBe(125);
+    expect(second.stderr).toMatch(
+      new RegExp(
+        `session shared is in use by ${id} \\(process \\d+ on .*\\)[\\s\\S]*caisson stop ${id}[\\s\\S]*session unlock --force shared`,
+      ),
+    );
+    const twice = await cli.run(["resume", id]);
+    expect(twice).toMatchObject({ code: 125, stderr: expect.stringMatching(/driven by another process[\s\S]*caisson attach/) });
+    expect((await cli.run(["stop", id])).code).toBe(0);
+    await going.ended;
+    // No run was made for the one that was refused.
+    expect(JSON.parse((await cli.run(["ps", "--json", "--all"])).text).filter((each: { task: string }) => each.task === "other")).toEqual(
+      [],
+    );
+  });
+});
+
+describe("recordings", { timeout: 60_000 }, () => {
+  test("a recorded run is replayed without its model; a changed task fails and says where", async () => {
+    const dir = join(cli.base(), "recording");
+    const model = await cli.script({ turns: [{ calls: [bash("echo hi")] }, { say: "Done." }] });
+    const run = (task: string, ...more: string[]) => cli.run(["run", task, "--no-workspace", "--model", model, "--json", ...more]);
+    expect((await run("the task", "--record", dir)).code).toBe(0);
+    await writeFile(model.slice("scripted:".length), "no script any more: [");
+    const replayed = await run("the task", "--replay", dir);
+    expect(replayed.code, replayed.text.slice(-800)).toBe(0);
+    expect(replayed.events.at(-1)).toMatchObject({ data: { text: "Done." } });
+    const changed = await run("another task", "--replay", dir);
+    expect(changed.code).toBe(1);
+    expect(changed.events.at(-1)).toMatchObject({
+      data: { text: expect.stringMatching(/not the one that was recorded[\s\S]*another task/) },
+    });
+  });
+});
+
+describe("ids that are none", { timeout: 60_000 }, () => {
+  test("are refused with a hint by every command", async () => {
+    for (const argv of [["logs"], ["attach"], ["resume"], ["send", "RUN", "x"], ["answer", "RUN", "allow"], ["stop"], ["diff"]]) {
+      const id = "run_aaaaaaaaaaaa";
+      const words = argv.includes("RUN") ? argv.map((word) => (word === "RUN" ? id : word)) : [...argv, id];
+      const plain = await cli.run(words);
+      expect(plain, words.join(" ")).toMatchObject({
+        code: 125,
+        stderr: expect.stringMatching(/There is no run run_a+\.\nhint: `caisson ps`/),
+      });
+    }
+    const json = await cli.run(["stop", "--json", "nonsense"]);
+    expect(JSON.parse(json.text)).toMatchObject({ error: { code: "not_found", hint: expect.any(String) } });
+    const empty = await cli.run(["logs"], { home: join(cli.base(), "fresh") });
+    expect(empty).toMatchObject({ code: 125, stderr: expect.stringContaining("There is no run yet") });
+  });
+});

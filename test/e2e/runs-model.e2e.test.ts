@@ -1,0 +1,151 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Reply, startModelServer } from "../support/model-server.ts";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+afterEach(() => {
+  expect(cli.sandboxes(), "sandboxes left behind").toEqual([]);
+});
+
+const call = (name: string, args: object) => ({ name, arguments: JSON.stringify(args) });
+const TASK = "make the test pass";
+
+async function repository(): Promise<string> {
+  const folder = await cli.folder({
+    "sum.sh": "echo $(($1 - $2))\n",
+    "test.sh": 'test "$(sh sum.sh 2 3)" = 5 && echo passed\n',
+    "AGENTS.md": "Never touch test.sh.\n",
+  });
+  const git = (...argv: string[]) => execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.org", ...argv], { cwd: folder });
+  git("init", "-q");
+  git("add", ".");
+  git("commit", "-qm", "begin");
+  return folder;
+}
+
+describe("a run with a model behind HTTP", () => {
+  test("works on a git repository from the first call to the diff, and every request carries the task", { timeout: 120_000 }, async () => {
+    const replies: Reply[] = [
+      { say: "I run the test first.", calls: [call("bash", { command: "sh test.sh" }), call("read", { path: "sum.sh" })] },
+      { calls: [call("edit", { path: "sum.sh", old: "-", new: "+", old_string: "-", new_string: "+" })] },
+      { calls: [call("bash", { command: "sed -i s/-/+/ sum.sh; sh test.sh; git status --short" })] },
+      { say: "The sign was wrong; the test passes now." },
+    ];
+    await using server = await startModelServer((_, number) => replies[number] ?? { status: 500 });
+    const folder = await repository();
+    const done = await cli.run(["run", TASK, "--repo", folder, "--model", "compatible/test-model", "--json"], {
+      env: { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "key-of-the-test" },
+    });
+    expect(done.code, done.stderr + done.text.slice(-800)).toBe(0);
+    expect(done.events.at(-1)).toMatchObject({ type: "run.ended", data: { reason: "done", steps: 4, usage: { inputTokens: 400 } } });
+    expect(server.requests).toHaveLength(4);
+    for (const request of server.requests) {
+      expect(request).toMatchObject({ model: "test-model", stream: true });
+      expect(request.messages[0]).toMatchObject({ role: "system", content: expect.stringContaining("Never touch test.sh.") });
+      expect(request.messages[1]).toMatchObject({ role: "user" });
+      expect(JSON.stringify(request.messages[1])).toContain(TASK);
+    }
+    const tools = new Map(server.requests[0]?.tools?.map((tool) => [tool.function.name, tool.function]));
+    expect([...tools.keys()]).toEqual(expect.arrayContaining(["bash", "read", "write", "edit", "apply_patch", "glob", "grep"]));
+    expect(tools.get("bash")).toMatchObject({
+      description: expect.stringContaining("30000"),
+      parameters: { type: "object", required: ["command"], properties: { command: { type: "string" } } },
+    });
+    // Each call is answered by its own id, in the order of the calls.
+    const second = server.requests[1]?.messages.slice(2) ?? [];
+    expect(second.map((message) => [message.role, message.tool_call_id ?? message.tool_calls?.map((each) => each.id)])).toEqual([
+      ["assistant", ["call_0", "call_1"]],
+      ["tool", "call_0"],
+      ["tool", "call_1"],
+    ]);
+    expect(JSON.stringify(second[1])).toContain("Exit code 1");
+    expect(JSON.stringify(second[2])).toContain("echo $(($1 - $2))");
+    expect(JSON.stringify(server.requests[3]?.messages.at(-1))).toContain("passed");
+    expect(readFileSync(join(folder, "sum.sh"), "utf8")).toContain("-");
+    const id = done.events[0]?.type === "run.created" ? done.events[0].data.run : "";
+    const diff = await cli.run(["diff", id]);
+    expect(diff.text).toMatch(/-echo \$\(\(\$1 - \$2\)\)\n\+echo \$\(\(\$1 \+ \$2\)\)/);
+    expect((await cli.run(["apply", id])).code).toBe(0);
+    expect(execFileSync("sh", ["test.sh"], { cwd: folder, encoding: "utf8" })).toBe("passed\n");
+    // The key is nowhere in what is kept.
+    expect(readFileSync(join(cli.home(), "log.db"), "latin1")).not.toContain("key-of-the-test");
+  });
+
+  test("nonsense in a call's arguments is told to the model; an unknown price keeps no budget", { timeout: 60_000 }, async () => {
+    const replies: Reply[] = [
+      { calls: [{ name: "bash", arguments: '{"command": nonsense' }, call("bash", { cmd: 1 }), call("fly", {})] },
+      { say: "I see." },
+    ];
+    await using server = await startModelServer((_, number) => replies[number] ?? { status: 500 });
+    const done = await cli.run(["run", TASK, "--no-workspace", "--model", "compatible/x", "--json"], {
+      env: { OPENAI_BASE_URL: server.url },
+    });
+    expect(done.code, done.text.slice(-800)).toBe(0);
+    const told = JSON.stringify(server.requests[1]?.messages);
+    for (const words of ["were not JSON", "do not fit", "There is no tool"]) expect(told).toContain(words);
+    const bound = await cli.run(["run", TASK, "--no-workspace", "--model", "compatible/x", "--json", "--max-cost", "1"], {
+      env: { OPENAI_BASE_URL: server.url },
+    });
+    expect(bound.code).toBe(1);
+    expect(bound.events.at(-1)).toMatchObject({ data: { reason: expect.stringMatching(/budget|error/) } });
+  });
+});
+
+describe("a model that cannot be used", () => {
+  const run = (model: string, env: Record<string, string | undefined> = {}) =>
+    cli.run(["run", TASK, "--no-workspace", "--model", model], {
+      env: { OPENAI_API_KEY: undefined, ANTHROPIC_API_KEY: undefined, ...env },
+    });
+
+  test("is refused before anything is made, and the message says what to do", { timeout: 60_000 }, async () => {
+    const key = await run("anthropic/claude-x");
+    expect(key).toMatchObject({ code: 125, stderr: expect.stringContaining("ANTHROPIC_API_KEY") });
+    const form = await run("gpt");
+    expect(form).toMatchObject({ code: 125, stderr: expect.stringMatching(/is not a model[\s\S]*anthropic, openai, google, compatible/) });
+    const address = await run("compatible/x", { OPENAI_BASE_URL: undefined });
+    expect(address).toMatchObject({ code: 125, stderr: expect.stringContaining("OPENAI_BASE_URL") });
+    const none = await cli.run(["run", TASK, "--no-workspace"], { env: { CAISSON_MODEL: undefined } });
+    expect(none).toMatchObject({ code: 125, stderr: expect.stringMatching(/No model was chosen[\s\S]*--model/) });
+    const script = await run("scripted:/nowhere/at-all.yaml");
+    expect(script).toMatchObject({ code: 125, stderr: expect.stringContaining("/nowhere/at-all.yaml") });
+  });
+
+  test("401 is not tried again; 503 and 429 are", { timeout: 60_000 }, async () => {
+    await using closed = await startModelServer(() => ({ status: 401, body: '{"error":{"message":"bad key"}}' }));
+    const refused = await run("compatible/x", { OPENAI_BASE_URL: closed.url });
+    expect(refused.code).toBe(1);
+    expect(refused.text).toContain("Check that the provider's key is set and valid");
+    expect(closed.requests).toHaveLength(1);
+    const replies: Reply[] = [{ status: 503 }, { status: 429, headers: { "retry-after": "1" } }, { say: "Here." }];
+    await using flaky = await startModelServer((_, number) => replies[number] ?? { status: 500 });
+    const done = await run("compatible/x", { OPENAI_BASE_URL: flaky.url });
+    expect(done.code, done.text).toBe(0);
+    expect(flaky.requests).toHaveLength(3);
+  });
+
+  test("a stalled, a garbled and an empty answer have clear ends", { timeout: 90_000 }, async () => {
+    const home = join(cli.base(), "impatient");
+    await mkdir(home);
+    await writeFile(join(home, "config.json"), JSON.stringify({ models: { stallMs: 500 } }));
+    const noRetry = join(await cli.folder({ "once.prompt": "---\nharness_config:\n  retries: 0\n---\nYou try once.\n" }), "once.prompt");
+    const once = (url: string) =>
+      cli.run(["run", noRetry, TASK, "--no-workspace", "--model", "compatible/x"], { home, env: { OPENAI_BASE_URL: url } });
+    await using stalling = await startModelServer(() => ({ stall: true }));
+    const stalled = await once(stalling.url);
+    expect(stalled.code, stalled.text).toBe(1);
+    expect(stalled.text).toContain("sent nothing for 500 ms");
+    await using babbling = await startModelServer(() => ({ raw: "data: {not json\n\nwhat is this\n\n" }));
+    const garbled = await once(babbling.url);
+    expect(garbled.code, garbled.text).toBe(1);
+    expect(garbled.text).toMatch(/not an answer|broke off|without saying so/);
+    await using mute = await startModelServer(() => ({}));
+    const empty = await once(mute.url);
+    expect(empty.code, empty.text).toBe(1);
+    expect(empty.text).toContain("answered nothing");
+    expect(mute.requests.length).toBeGreaterThan(1);
+  });
+});
