@@ -31,7 +31,8 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     const decision = decide(journal.state, { contextTokens: model.contextTokens });
     using effect = interruptible(options);
     try {
-      await perform(decision, { ...options, tools, schemas, signal: effect.signal });
+      const performing = perform(decision, { ...options, tools, schemas, signal: effect.signal, letGo: options.signal });
+      await unlessLetGo(performing, options.signal, journal.state.run);
     } catch (error) {
       if (!isRunError(error) || options.signal.aborted) throw error;
       await end(journal, "error", error.hint ? `${error.message} ${error.hint}` : error.message);
@@ -39,22 +40,43 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   }
 }
 
+/**
+ * Being let go is not being interrupted: a running command goes on inside, unrecorded and unharmed, for the next owner to attach to. The journal takes nothing more
+ * from the one who was let go.
+ */
+async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
+  const released = Promise.withResolvers<never>();
+  const release = () => released.reject(new CaissonError("cancelled", `The run ${run} was let go.`));
+  signal.addEventListener("abort", release, { once: true });
+  if (signal.aborted) release();
+  performing.catch(() => undefined);
+  released.promise.catch(() => undefined);
+  try {
+    await Promise.race([performing, released.promise]);
+  } finally {
+    signal.removeEventListener("abort", release);
+  }
+}
+
 interface Performing extends RunToolsOptions {
+  /** Ends what nobody can go on with later: the model's answer, and waiting. */
+  letGo: AbortSignal;
   model: Model;
   schemas: readonly ToolSchema[];
 }
 
 async function perform(decision: Decision, options: Performing): Promise<void> {
   const { journal } = options;
+  const either = () => AbortSignal.any([options.signal, options.letGo]);
   switch (decision.kind) {
     case "model":
-      return await callModel({ ...options, tools: options.schemas, messages: decision.messages });
+      return await callModel({ ...options, signal: either(), tools: options.schemas, messages: decision.messages });
     case "tools":
       return await runTools(decision.calls, options);
     case "compact":
-      return await compact(options);
+      return await compact({ ...options, signal: either() });
     case "wait":
-      return await journal.changed(options.signal).catch(() => undefined);
+      return await journal.changed(either()).catch(() => undefined);
     case "continue":
       return await journal.append([{ type: "run.continued", data: { by: "answer" } }]);
     case "askBudget":
@@ -111,8 +133,8 @@ async function end(journal: Journal, reason: Extract<Decision, { kind: "end" }>[
 }
 
 /**
- * A signal for one effect: fires when the program lets go, when a person interrupts or stops the run, and when its time is up. What the effect did until then is
- * recorded by whoever performs it.
+ * A signal for one effect: fires when a person interrupts or stops the run, and when its time is up. What the effect did until then is recorded by whoever performs
+ * it.
  */
 function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposable {
   const { journal } = options;
@@ -122,7 +144,6 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
     if (event.type === "run.stop_requested" || event.type === "run.paused") fire();
     if (event.type === "message.received" && event.data.mode === "interrupt") fire();
   });
-  options.signal.addEventListener("abort", fire);
   const { state } = journal;
   const leftMs = (state.budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs;
   const timer = state.clock.counting && leftMs > 0 ? setTimeout(fire, Math.min(leftMs, 2 ** 31 - 1)) : undefined;
@@ -131,7 +152,6 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
     [Symbol.dispose]() {
       stopListening();
       clearTimeout(timer);
-      options.signal.removeEventListener("abort", fire);
     },
   };
 }
@@ -143,6 +163,7 @@ function isRunError(error: unknown): error is CaissonError {
 }
 
 function toSchema(tool: Tool): ToolSchema {
+  if (tool.jsonSchema !== undefined) return { name: tool.name, description: tool.description, parameters: tool.jsonSchema };
   const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" });
   return { name: tool.name, description: tool.description, parameters: parameters as ToolSchema["parameters"] };
 }

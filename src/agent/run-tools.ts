@@ -6,7 +6,7 @@ import { askHooks, type HookFunction } from "./hooks.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
 import { defaultPermissions, permissionFor } from "./permissions.ts";
 import type { ToolCallState } from "./run-state.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { History, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export interface RunToolsOptions {
   journal: Journal;
@@ -16,6 +16,7 @@ export interface RunToolsOptions {
   /** The sandbox died under a call: the next `sandbox()` is another one. */
   onLost: (error: CaissonError) => Promise<void>;
   hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
+  history: History;
   signal: AbortSignal;
   crashpoint: (name: string) => void;
 }
@@ -182,6 +183,7 @@ function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: Tool
       get: () => journal.state.todo,
       set: (todo) => journal.append([{ type: "todo.changed", data: { call, todo } }]),
     },
+    history: options.history,
   };
 }
 

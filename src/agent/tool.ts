@@ -1,6 +1,13 @@
 import type { z } from "zod";
 import type { CallId, TodoList } from "../contract/run.ts";
+import type { RunEvent } from "../contract/run-event.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+
+/** Everything a run ever did, as its log has it: what a compaction left out of the conversation is still here. */
+export interface History {
+  /** From the first event on, with their places in the log. */
+  events(): AsyncIterable<{ seq: number; event: RunEvent }>;
+}
 
 export interface ToolContext {
   /** The only way to do anything: the tool tier of the run's sandbox. */
@@ -15,6 +22,7 @@ export interface ToolContext {
   resumed: boolean;
   /** The run's todo list, which lives in its log. */
   todo: { get(): TodoList; set(list: TodoList): Promise<void> };
+  history: History;
 }
 
 export interface ToolResult {
@@ -31,6 +39,8 @@ export interface Tool<Arguments = unknown> {
   /** With the limits in force, in words the model reads. */
   readonly description: string;
   readonly parameters: z.ZodType<Arguments>;
+  /** What the model is shown instead of the parameters' own schema. */
+  readonly jsonSchema?: z.core.util.JSONType;
   /** May run beside other calls of the same step. */
   readonly parallel: boolean;
   /** May be repeated after a crash without harm (reading). Otherwise the guest's idempotent ref or the tool's own check protects it. */

@@ -19,6 +19,7 @@ import type { Runtime } from "../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../sandbox/sandbox.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
+import { runHistory } from "./history.ts";
 import { type ForeignEvent, foldRun, type OwnedJournal, openJournal, runStream } from "./journal.ts";
 import { loadRules } from "./rules.ts";
 import { createRunSandbox, type RunSandbox } from "./run-sandbox.ts";
@@ -221,6 +222,7 @@ async function driveIn(journal: OwnedJournal, place: { sandbox: RunSandbox; sess
     sandbox,
     onLost: () => place.sandbox.lost(),
     hooks: { before: options.hooks?.before ?? [], after: options.hooks?.after ?? [] },
+    history: runHistory(options.log, journal.state.run),
     signal: options.signal,
     crashpoint: options.crashpoint,
   });
@@ -274,7 +276,7 @@ async function mcpTools(
   for (const [name, server] of wanted) {
     // Another owner's connection cannot be continued: each owner starts the server anew.
     const ref = `${run}:mcp:${name}:${journal.lease().epoch}`;
-    const connection: McpConnection = resources.use(await connectMcp({ name, server, sandbox: await sandbox(), ref }));
+    const connection: McpConnection = resources.use(await connectMcp({ name, server, sandbox, ref }));
     tools.push(...connection.tools);
   }
   return tools;

@@ -2,19 +2,15 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolResult } from "../tool.ts";
+import { applyHunks } from "./apply-hunks.ts";
+import type { FilePatch } from "./hunk.ts";
 import { EDIT_BYTES_MAX } from "./limits.ts";
-import { applyHunks, type FilePatch, parsePatch } from "./patch-format.ts";
-import { countLines, readTextFile, readTextIfThere } from "./text-file.ts";
+import { parsePatch } from "./patch-format.ts";
+import { type PlannedWrite, resumeWrites, writePlanned } from "./planned-writes.ts";
+import { countLines, readTextFile } from "./text-file.ts";
 import { absolutePath, shownPath } from "./workspace-path.ts";
 
 const Arguments = z.strictObject({ patch: z.string().min(1).max(2_000_000) });
-
-/** What one file will be: null for gone. */
-interface Planned {
-  path: string;
-  before: string | null;
-  after: string | null;
-}
 
 /** Works out every file first and writes only when all of it fits, so that a patch is applied whole or not at all. */
 export const applyPatchTool: Tool<z.infer<typeof Arguments>> = {
@@ -27,87 +23,94 @@ export const applyPatchTool: Tool<z.infer<typeof Arguments>> = {
   subject: (args) => `apply_patch:${subjectOf(args.patch)}`,
   async run(args, context) {
     const patches = parsePatch(args.patch);
-    let planned: Planned[];
-    try {
-      planned = await plan(patches, context.sandbox);
-    } catch (error) {
-      if (context.resumed && (await wasApplied(patches, context.sandbox))) return { outcome: "ok", text: "The patch was applied." };
-      throw error;
+    if (context.resumed && (await resumeWrites(context))) {
+      return { outcome: "ok", text: "The patch was applied.", files: patches.map(roughChange) };
     }
-    for (const file of planned) {
-      if (file.after === null) await context.sandbox.remove(absolutePath(file.path));
-      else await context.sandbox.writeFile(absolutePath(file.path), Buffer.from(file.after), { parents: true });
-    }
+    const planned = await plan(patches, context.sandbox);
+    await writePlanned(context, planned);
     return summary(planned);
   },
 };
 
-async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<Planned[]> {
-  const planned = new Map<string, Planned>();
-  const current = async (path: string) =>
-    planned.get(absolutePath(path))?.after ?? (await readTextFile(sandbox, absolutePath(path), { bytesMax: EDIT_BYTES_MAX }));
-  const put = (path: string, before: string | null, after: string | null) => {
-    const key = absolutePath(path);
-    planned.set(key, { path, before: planned.get(key)?.before ?? before, after });
+async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<PlannedWrite[]> {
+  const planned = new Map<string, PlannedWrite>();
+  const put = (path: string, after: string | null, before: PlannedWrite["before"]) =>
+    void planned.set(path, { path, before: planned.has(path) ? planned.get(path)?.before : before, after });
+  const current = async (path: string): Promise<string> => {
+    const known = planned.get(path);
+    if (!known) return await readTextFile(sandbox, path, { bytesMax: EDIT_BYTES_MAX });
+    if (known.after !== null) return known.after;
+    throw new CaissonError("not_found", `${shownPath(path)} is removed earlier in the same patch.`);
+  };
+  const mustBeFree = async (path: string) => {
+    const known = planned.get(path);
+    if (known ? known.after !== null : await exists(sandbox, path))
+      throw new CaissonError("exists", `${shownPath(path)} exists already.`, { hint: "Update it, or delete it first." });
   };
   for (const patch of patches) {
+    const path = absolutePath(patch.path);
     if (patch.kind === "add") {
-      const there = await readTextIfThere(sandbox, absolutePath(patch.path), { bytesMax: EDIT_BYTES_MAX });
-      if (there !== null && !planned.has(absolutePath(patch.path)))
-        throw new CaissonError("exists", `${patch.path} exists already; update it instead.`);
-      put(patch.path, null, patch.content);
-    } else if (patch.kind === "delete") put(patch.path, await current(patch.path), null);
+      await mustBeFree(path);
+      put(path, patch.content, null);
+    } else if (patch.kind === "delete") put(path, null, await removable(sandbox, path, planned));
     else {
-      const before = await current(patch.path);
-      const after = applyHunks(before, patch.hunks, patch.path);
-      if (patch.moveTo === null) put(patch.path, before, after);
-      else {
-        put(patch.path, before, null);
-        put(patch.moveTo, null, after);
-      }
+      const before = await current(path);
+      const after = applyHunks(before, patch.hunks, shownPath(path));
+      put(path, patch.moveTo === null ? after : null, before);
+      if (patch.moveTo === null) continue;
+      await mustBeFree(absolutePath(patch.moveTo));
+      put(absolutePath(patch.moveTo), after, null);
     }
   }
   return [...planned.values()];
 }
 
-/** After a crash: whether what the patch adds is there and what it removes is gone. */
-async function wasApplied(patches: readonly FilePatch[], sandbox: Sandbox): Promise<boolean> {
-  for (const patch of patches) {
-    const target = patch.kind === "update" ? (patch.moveTo ?? patch.path) : patch.path;
-    const text = await readTextIfThere(sandbox, absolutePath(target), { bytesMax: EDIT_BYTES_MAX });
-    if (patch.kind === "delete" ? text !== null : text === null) return false;
-    if (patch.kind === "add" && text !== patch.content) return false;
-    if (
-      patch.kind === "update" &&
-      !patch.hunks.every((hunk) =>
-        text?.includes(
-          hunk.lines
-            .filter((line) => line.sign !== "-")
-            .map((line) => line.text)
-            .join("\n"),
-        ),
-      )
-    ) {
-      return false;
-    }
+/** The content of a file that will be removed; undefined for one that is not text, which may be removed all the same. */
+async function removable(sandbox: Sandbox, path: string, planned: ReadonlyMap<string, PlannedWrite>): Promise<string | undefined> {
+  const known = planned.get(path);
+  if (known) return known.after ?? undefined;
+  try {
+    return await readTextFile(sandbox, path, { bytesMax: EDIT_BYTES_MAX });
+  } catch (error) {
+    const notText = error instanceof CaissonError && ["invalid", "too_large", "unsupported"].includes(error.code);
+    if (!notText || (await sandbox.stat(path)).kind === "directory") throw error;
+    return undefined;
   }
-  return true;
 }
 
-function summary(planned: readonly Planned[]): ToolResult {
+async function exists(sandbox: Sandbox, path: string): Promise<boolean> {
+  try {
+    await sandbox.stat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "not_found") return false;
+    throw error;
+  }
+}
+
+function summary(planned: readonly PlannedWrite[]): ToolResult {
   const files = planned.map((file) => {
     const kind = file.after === null ? ("removed" as const) : file.before === null ? ("added" as const) : ("modified" as const);
-    return { path: shownPath(file.path), kind, ...countLines(file.before, file.after) };
+    const counts = file.before === undefined ? { linesAdded: null, linesRemoved: null } : countLines(file.before, file.after);
+    return { path: shownPath(file.path), kind, ...counts };
   });
-  const text = files.map((file) => `${file.kind} ${file.path} (+${file.linesAdded} −${file.linesRemoved})`).join("\n");
-  return { outcome: "ok", text, files };
+  const text = files.map(
+    (file) => `${file.kind} ${file.path}${file.linesAdded === null ? "" : ` (+${file.linesAdded} −${file.linesRemoved})`}`,
+  );
+  return { outcome: "ok", text: text.join("\n"), files };
+}
+
+function roughChange(patch: FilePatch) {
+  const kind = { add: "added", delete: "removed", update: "modified" } as const;
+  return { path: shownPath(patch.path), kind: kind[patch.kind], linesAdded: null, linesRemoved: null };
 }
 
 function subjectOf(patch: string): string {
   try {
-    return parsePatch(patch)
-      .map((file) => shownPath(file.path))
-      .join(" ");
+    const paths = parsePatch(patch).flatMap((file) =>
+      file.kind === "update" && file.moveTo !== null ? [file.path, file.moveTo] : [file.path],
+    );
+    return paths.map(shownPath).join(" ");
   } catch {
     return "?";
   }

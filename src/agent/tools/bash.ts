@@ -28,7 +28,7 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
     const command = { argv: shellArgv(args.command), cwd: absolutePath(args.cwd ?? "/workspace") };
     if (!args.background) return await runCommand({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
     (await startCommand(command, context)).detach();
-    const file = outputFile(context.call);
+    const file = outputFile(context, context.call);
     return {
       outcome: "ok",
       text: `Started in the background as ${context.call}. Its output goes to ${file}.`,
@@ -59,17 +59,23 @@ export const bashOutputTool: Tool<z.infer<typeof OutputArguments>> = {
   subject: (args) => `bash_output:${args.id}`,
   async run(args, context) {
     const running = await stillRunning(context, args.id, args.wait_ms ?? 0);
-    const { text } = await outputText(context.sandbox, outputFile(args.id));
-    return { outcome: "ok", text: `${text === "" ? "(no output)" : text}\n\n${running}`, details: { state: running } };
+    const file = outputFile(context, args.id);
+    const { text } = await outputText(context.sandbox, file);
+    return {
+      outcome: "ok",
+      text: `${text === "" ? "(no output)" : text}\n\n${running} Its whole output is in ${file}.`,
+      details: { state: running },
+    };
   },
 };
 
 async function stillRunning(context: ToolContext, id: string, waitMs: number): Promise<string> {
   const process = await context.sandbox.attach(refOf(context, id));
   process.discardOutput();
-  const timer = new AbortController();
-  const ended = await Promise.race([process.ended, delay(waitMs, null, { signal: timer.signal }).catch(() => null)]);
-  timer.abort();
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, context.signal]);
+  const ended = await Promise.race([process.ended, delay(waitMs, null, { signal }).catch(() => null)]);
+  over.abort();
   process.detach();
   if (ended === null) return "It is still running.";
   return ended.kind === "exited" ? `It ended with exit code ${ended.exitCode}.` : `It ended: ${ended.kind}.`;

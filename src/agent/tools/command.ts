@@ -5,8 +5,6 @@ import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
 import type { ToolContext, ToolResult } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX, cutMiddle } from "./limits.ts";
 
-/** Inside, on the sandbox's own temporary file system. */
-const OUTPUT_FOLDER = "/tmp/caisson-output";
 const WATCH_MS = 150;
 /** Parts of a long file that are read for the model: its beginning and its end. */
 const EDGE_BYTES = 128 * 1024;
@@ -18,17 +16,19 @@ export interface Command {
   timeoutMs?: number;
 }
 
-export const outputFile = (call: string) => `${OUTPUT_FOLDER}/${call}.txt`;
+/** Inside, on the sandbox's own temporary file system; of this run alone, since sub-runs share the sandbox and count their calls anew. */
+export const outputFolder = (context: Pick<ToolContext, "ref">) => `/tmp/caisson-${context.ref().replace(/:.*$/, "")}`;
+export const outputFile = (context: Pick<ToolContext, "ref">, call: string) => `${outputFolder(context)}/${call}.txt`;
 
 /**
  * Starts a command that writes straight into a file inside the sandbox, so that its output is complete whatever becomes of us: after a crash the same
  * ref leads to the same process, and the file has everything it wrote. Standard output and error keep their order.
  */
 export async function startCommand(command: Command, context: ToolContext): Promise<Process> {
-  await context.sandbox.mkdir(OUTPUT_FOLDER, { parents: true });
+  await context.sandbox.mkdir(outputFolder(context), { parents: true });
   const process = await context.sandbox.spawn({
     // The shell only opens the file and becomes the command.
-    argv: ["/bin/sh", "-c", 'exec >"$1" 2>&1; shift; exec "$@"', "sh", outputFile(context.call), ...command.argv],
+    argv: ["/bin/sh", "-c", 'exec >"$1" 2>&1; shift; exec "$@"', "sh", outputFile(context, context.call), ...command.argv],
     ref: context.ref(),
     cwd: command.cwd,
     ...(command.env ? { env: command.env } : {}),
@@ -41,7 +41,7 @@ export async function startCommand(command: Command, context: ToolContext): Prom
 /** Runs a command to its end and says what came out, in the words the model reads. */
 export async function runCommand(command: Command, context: ToolContext): Promise<ToolResult> {
   const process = await startCommand(command, context);
-  const file = outputFile(context.call);
+  const file = outputFile(context, context.call);
   const kill = () => void process.kill().catch(() => undefined);
   context.signal.addEventListener("abort", kill, { once: true });
   if (context.signal.aborted) kill();
@@ -120,8 +120,9 @@ export async function outputText(sandbox: Sandbox, file: string): Promise<{ text
   const first = await readPart(sandbox, file, { offset: 0, length: EDGE_BYTES });
   const last = await readPart(sandbox, file, { offset: sizeBytes - EDGE_BYTES, length: EDGE_BYTES });
   const half = Math.floor(BASH_CHARACTERS_MAX / 2);
-  const left = `[… ${sizeBytes} bytes in all; the whole is in ${file}, read it with an offset …]`;
-  return { text: `${first.toString("utf8").slice(0, half)}\n\n${left}\n\n${last.toString("utf8").trimEnd().slice(-half)}`, sizeBytes };
+  const left = `[… ${sizeBytes} bytes in all; the whole is in ${file}: read it with an offset, or a column in a long line …]`;
+  const ends = [first.toString("utf8").slice(0, half), last.toString("utf8").trimEnd().slice(-half)].map((end) => end.toWellFormed());
+  return { text: `${ends[0]}\n\n${left}\n\n${ends[1]}`, sizeBytes };
 }
 
 async function readPart(sandbox: Sandbox, file: string, range: { offset: number; length: number }): Promise<Buffer> {

@@ -13,50 +13,125 @@ const CALL_MS_MAX = 600_000;
 /** A message longer than this is no message but an attack on our memory. */
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
 const TOOLS_MAX = 200;
+/** What every provider takes. */
+const NAME_CHARACTERS_MAX = 64;
+const DESCRIPTION_CHARACTERS_MAX = 4000;
+/** How often a server that dies is started again in one run. */
+const RESTARTS_MAX = 3;
 
 export interface McpConnection extends AsyncDisposable {
   readonly tools: readonly Tool[];
 }
 
+interface McpOptions {
+  name: string;
+  server: McpServer;
+  /** The run's sandbox as it is now: another one when the first was lost. */
+  sandbox: () => Promise<Sandbox>;
+  ref: string;
+  startMsMax?: number;
+}
+
+interface Live {
+  client: Client;
+  process: Process;
+  closed: boolean;
+}
+
 /**
- * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what it says is data. Throws
- * `unavailable` when it does not start or does not speak.
+ * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what it says is data. A server that died is started
+ * again at the next call. Throws `unavailable` when it does not start or does not speak.
  */
-export async function connectMcp(options: { name: string; server: McpServer; sandbox: Sandbox; ref: string }): Promise<McpConnection> {
-  const process = await options.sandbox
-    .spawn({ argv: [options.server.command, ...options.server.args], env: options.server.env, ref: options.ref, stdin: "pipe" })
-    .catch((error: unknown) => {
-      throw unavailable(options.name, error);
-    });
-  const client = new Client({ name: "caisson", version: "1" });
+export async function connectMcp(options: McpOptions): Promise<McpConnection> {
+  let starts = 1;
+  let live = await startServer(options, starts);
+  const client = async () => {
+    if (live.closed && starts <= RESTARTS_MAX) {
+      starts += 1;
+      live = await startServer(options, starts);
+    }
+    return live.client;
+  };
   try {
-    await client.connect(createTransport(process), { timeout: START_MS_MAX });
-    const { tools } = await client.listTools(undefined, { timeout: START_MS_MAX });
+    const tools = await listTools(live.client, options.startMsMax ?? START_MS_MAX);
+    const names = new Set<string>();
     return {
-      tools: tools.slice(0, TOOLS_MAX).map((tool) => mcpTool(options.name, client, tool)),
-      async [Symbol.asyncDispose]() {
-        await client.close().catch(() => undefined);
-        await process.kill().catch(() => undefined);
-      },
+      tools: tools.map((tool) => mcpTool(options.name, client, { ...tool, shown: toolName(options.name, tool.name, names) })),
+      [Symbol.asyncDispose]: () => endServer(live),
     };
   } catch (error) {
-    await process.kill().catch(() => undefined);
+    await endServer(live);
     throw unavailable(options.name, error);
   }
 }
 
-function mcpTool(server: string, client: Client, tool: { name: string; description?: string | undefined; inputSchema: unknown }): Tool {
+async function startServer(options: McpOptions, start: number): Promise<Live> {
+  const { server } = options;
+  const sandbox = await options.sandbox();
+  const process = await sandbox
+    .spawn({ argv: [server.command, ...server.args], env: server.env, ref: `${options.ref}:${start}`, stdin: "pipe" })
+    .catch((error: unknown) => {
+      throw unavailable(options.name, error);
+    });
+  const live: Live = { client: new Client({ name: "caisson", version: "1" }), process, closed: false };
+  live.client.onclose = () => {
+    live.closed = true;
+  };
+  try {
+    await live.client.connect(createTransport(process), { timeout: options.startMsMax ?? START_MS_MAX });
+    return live;
+  } catch (error) {
+    await endServer(live);
+    throw unavailable(options.name, error);
+  }
+}
+
+async function endServer(live: Live): Promise<void> {
+  await live.client.close().catch(() => undefined);
+  await live.process.kill().catch(() => undefined);
+}
+
+interface McpToolInfo {
+  name: string;
+  description?: string | undefined;
+  inputSchema: unknown;
+}
+
+async function listTools(client: Client, timeout: number): Promise<McpToolInfo[]> {
+  const tools: McpToolInfo[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.listTools(cursor === undefined ? undefined : { cursor }, { timeout });
+    tools.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && tools.length < TOOLS_MAX);
+  return tools.slice(0, TOOLS_MAX);
+}
+
+/** A name that every provider takes, and no other tool has. */
+function toolName(server: string, name: string, taken: Set<string>): string {
+  const plain = `${server}__${name}`.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, NAME_CHARACTERS_MAX);
+  let free = plain;
+  for (let number = 2; taken.has(free); number++) free = `${plain.slice(0, NAME_CHARACTERS_MAX - 4)}_${number}`;
+  taken.add(free);
+  return free;
+}
+
+function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInfo & { shown: string }): Tool {
+  const about = (tool.description ?? tool.name).slice(0, DESCRIPTION_CHARACTERS_MAX);
   return {
-    name: `${server}__${tool.name}`,
-    description: `${tool.description ?? tool.name} (at most ${BASH_CHARACTERS_MAX} characters come back)`,
+    name: tool.shown,
+    description: `${about} (at most ${BASH_CHARACTERS_MAX} characters come back)`,
     // The server checks its own arguments; the model is shown its schema.
-    parameters: z.record(z.string(), z.unknown()).meta(tool.inputSchema as Record<string, unknown>) as z.ZodType<unknown>,
+    parameters: z.record(z.string(), z.unknown()),
+    jsonSchema: tool.inputSchema as z.core.util.JSONType,
     parallel: false,
     repeatable: false,
     subject: () => `mcp:${server}:${tool.name}`,
     async run(args, context): Promise<ToolResult> {
       try {
-        const result = await client.callTool({ name: tool.name, arguments: args as Record<string, unknown> }, undefined, {
+        const now = await client();
+        const result = await now.callTool({ name: tool.name, arguments: args as Record<string, unknown> }, undefined, {
           timeout: CALL_MS_MAX,
           signal: context.signal,
         });
@@ -64,6 +139,7 @@ function mcpTool(server: string, client: Client, tool: { name: string; descripti
         return { outcome: result.isError ? "error" : "ok", text };
       } catch (error) {
         if (context.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
+        if (error instanceof CaissonError && (error.code === "lost" || error.code === "protocol")) throw error;
         return {
           outcome: "error",
           text: `The MCP server ${server} failed: ${error instanceof Error ? error.message.slice(0, 500) : "unknown"}`,
@@ -99,16 +175,22 @@ function createTransport(process: Process): Transport {
 }
 
 async function pump(process: Process, transport: Transport): Promise<void> {
-  let rest = Buffer.alloc(0);
+  let pieces: Uint8Array[] = [];
+  let bytes = 0;
   for await (const chunk of process.output) {
     if (chunk.stream !== "stdout") continue;
-    rest = Buffer.concat([rest, chunk.data]);
+    let rest = chunk.data;
     for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10)) {
-      deliver(rest.subarray(0, end).toString("utf8"), transport);
+      deliver(Buffer.concat([...pieces, rest.subarray(0, end)]).toString("utf8"), transport);
+      pieces = [];
+      bytes = 0;
       rest = rest.subarray(end + 1);
     }
-    if (rest.length > LINE_BYTES_MAX) {
+    pieces.push(rest);
+    bytes += rest.length;
+    if (bytes > LINE_BYTES_MAX) {
       transport.onerror?.(new CaissonError("protocol", "The MCP server sent a line without end."));
+      await process.kill().catch(() => undefined);
       break;
     }
   }

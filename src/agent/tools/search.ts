@@ -1,7 +1,6 @@
 import { matchesGlob } from "node:path/posix";
 import { z } from "zod";
 import { run } from "../../sandbox/run.ts";
-import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool } from "../tool.ts";
 import { GLOB_ENTRIES_MAX, GLOB_RESULTS_MAX, GREP_FILE_MEGABYTES_MAX, GREP_MATCHES_MAX, LINE_CHARACTERS_MAX } from "./limits.ts";
 import { absolutePath, shownPath } from "./workspace-path.ts";
@@ -25,9 +24,11 @@ export const globTool: Tool<z.infer<typeof GlobArguments>> = {
   subject: (args) => `glob:${args.pattern}`,
   async run(args, context) {
     const folder = absolutePath(args.folder ?? "/workspace");
+    // Models write absolute patterns, too.
+    const pattern = args.pattern.startsWith(`${folder}/`) ? args.pattern.slice(folder.length + 1) : args.pattern;
     const { entries, truncated } = await context.sandbox.list(folder, { depth: 64, entriesMax: GLOB_ENTRIES_MAX });
-    const wanted = (name: string) => name.split("/").every((part) => !SKIPPED.has(part) || args.pattern.includes(part));
-    const found = entries.filter((entry) => entry.kind === "file" && wanted(entry.name) && matchesGlob(entry.name, args.pattern));
+    const wanted = (name: string) => name.split("/").every((part) => !SKIPPED.has(part) || pattern.includes(part));
+    const found = entries.filter((entry) => entry.kind === "file" && wanted(entry.name) && matchesGlob(entry.name, pattern));
     found.sort((a, b) => b.modifiedMs - a.modifiedMs);
     const shown = found.slice(0, GLOB_RESULTS_MAX).map((entry) => shownPath(`${folder}/${entry.name}`));
     if (shown.length === 0) return { outcome: "ok", text: "No file matches." };
@@ -52,82 +53,55 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
   repeatable: true,
   subject: (args) => `grep:${args.pattern}`,
   async run(args, context) {
-    const path = absolutePath(args.path ?? "/workspace");
-    const argv = (await hasRipgrep(context.sandbox)) ? ripgrepArgv(args, path) : grepArgv(args, path);
+    const shown = shownPath(args.path ?? "/workspace");
+    const path = shown === "/workspace" ? "." : shown.startsWith("/") ? shown : `./${shown}`;
     const { ended, stdout, stderr } = await run(context.sandbox, {
-      argv,
+      argv: ["/bin/sh", "-c", GREP_SCRIPT, "caisson-grep", args.pattern, path, args.include ?? "", args.ignore_case ? "yes" : ""],
+      cwd: "/workspace",
       timeoutMs: GREP_TIMEOUT_MS,
       outputBytesMax: GREP_OUTPUT_BYTES_MAX,
     });
-    const lines = stdout
-      .toString("utf8")
-      .split("\n")
-      .filter((line) => line !== "");
-    if (ended.kind === "exited" && ended.exitCode > 1) {
-      return { outcome: "error", text: `grep failed: ${stderr.toString("utf8").trim().slice(0, 500) || `exit ${ended.exitCode}`}` };
-    }
     if (ended.kind === "timedOut")
       return { outcome: "error", text: `grep took longer than ${GREP_TIMEOUT_MS} ms; narrow it with path or include.` };
-    if (lines.length === 0) return { outcome: "ok", text: "No line matches." };
-    const shown = lines
-      .slice(0, GREP_MATCHES_MAX)
-      .map((line) => shorten(line.startsWith("/workspace/") ? line.slice("/workspace/".length) : line));
-    const more = lines.length > shown.length ? `\n\n[more than ${GREP_MATCHES_MAX} matches; narrow it with path or include]` : "";
-    return { outcome: "ok", text: `${shown.join("\n")}${more}` };
+    const lines = matchingLines(stdout.toString("utf8"), { path, include: args.include });
+    const complaint = stderr.toString("utf8").trim();
+    if (lines.length === 0) {
+      return complaint === ""
+        ? { outcome: "ok", text: "No line matches." }
+        : { outcome: "error", text: `grep failed: ${complaint.slice(0, 500)}` };
+    }
+    const listed = lines.slice(0, GREP_MATCHES_MAX).map((line) => shorten(line.replace(/^\.\//, "")));
+    const more = lines.length > listed.length ? `\n\n[more than ${GREP_MATCHES_MAX} matches; narrow it with path or include]` : "";
+    return { outcome: "ok", text: `${listed.join("\n")}${more}` };
   },
 };
 
-function ripgrepArgv(args: z.infer<typeof GrepArguments>, path: string): string[] {
-  return [
-    "rg",
-    "--line-number",
-    "--no-heading",
-    "--with-filename",
-    "--color=never",
-    "--hidden",
-    "--no-messages",
-    "--sort=path",
-    "--glob=!.git",
-    "--glob=!node_modules",
-    `--max-filesize=${GREP_FILE_MEGABYTES_MAX}M`,
-    `--max-columns=${LINE_CHARACTERS_MAX}`,
-    ...(args.include === undefined ? [] : [`--glob=${args.include}`]),
-    ...(args.ignore_case ? ["--ignore-case"] : []),
-    "--regexp",
-    args.pattern,
-    "--",
-    path,
-  ];
-}
+/** ripgrep where the template has it, else find and grep. Its arguments: pattern, path, include, and anything for ignoring case. */
+const GREP_SCRIPT = `
+if [ ! -e "$2" ]; then echo "$2 does not exist" >&2; exit 2; fi
+if command -v rg >/dev/null 2>&1; then
+  exec rg --line-number --no-heading --with-filename --color=never --hidden --no-messages --sort=path --glob='!.git' --glob='!node_modules' \
+    --max-filesize=${GREP_FILE_MEGABYTES_MAX}M --max-columns=${LINE_CHARACTERS_MAX} --max-columns-preview \
+    \${3:+"--glob=$3"} \${4:+--ignore-case} --regexp "$1" -- "$2"
+fi
+exec find "$2" \\( -name .git -o -name node_modules \\) -prune -o -type f -size -${GREP_FILE_MEGABYTES_MAX * 2048 + 1} \
+  -exec grep -nIHsE \${4:+-i} -e "$1" -- {} +
+`;
 
-function grepArgv(args: z.infer<typeof GrepArguments>, path: string): string[] {
-  return [
-    "grep",
-    "-rnIHE",
-    "--color=never",
-    "--exclude-dir=.git",
-    "--exclude-dir=node_modules",
-    "-s",
-    ...(args.include === undefined ? [] : [`--include=${args.include}`]),
-    ...(args.ignore_case ? ["-i"] : []),
-    "-e",
-    args.pattern,
-    "--",
-    path,
-  ];
-}
-
-const ripgrep = new WeakMap<Sandbox, Promise<boolean>>();
-
-/** Asked once for each sandbox. */
-function hasRipgrep(sandbox: Sandbox): Promise<boolean> {
-  const known = ripgrep.get(sandbox);
-  if (known) return known;
-  const asked = run(sandbox, { argv: ["/bin/sh", "-c", "command -v rg"] }).then(
-    ({ ended }) => ended.kind === "exited" && ended.exitCode === 0,
-  );
-  ripgrep.set(sandbox, asked);
-  return asked;
+/** In the order of paths and lines, and only of included files: plain grep gives them as the disk does. */
+function matchingLines(output: string, options: { path: string; include: string | undefined }): string[] {
+  const lines = output.split("\n").filter((line) => line !== "");
+  const pathOf = (line: string) => /^(.*?):\d+:/.exec(line)?.[1] ?? line;
+  // Stable, so that a file's lines stay in their order.
+  lines.sort((a, b) => (pathOf(a) < pathOf(b) ? -1 : pathOf(a) > pathOf(b) ? 1 : 0));
+  const { include } = options;
+  if (include === undefined) return lines;
+  return lines.filter((line) => {
+    const path = pathOf(line);
+    const relative = path.startsWith(`${options.path}/`) ? path.slice(options.path.length + 1) : path;
+    const name = relative.slice(relative.lastIndexOf("/") + 1);
+    return include.startsWith("!") || matchesGlob(name, include) || matchesGlob(relative, include.replace(/^\//, ""));
+  });
 }
 
 const shorten = (line: string) => (line.length > LINE_CHARACTERS_MAX ? `${line.slice(0, LINE_CHARACTERS_MAX)}…` : line);

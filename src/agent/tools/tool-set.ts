@@ -2,8 +2,10 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Tool } from "../tool.ts";
 import { applyPatchTool } from "./apply-patch.ts";
 import { bashKillTool, bashOutputTool, bashTool } from "./bash.ts";
-import { editTool, readTool, writeTool } from "./files.ts";
+import { editTool, writeTool } from "./files.ts";
 import { gitTool } from "./git.ts";
+import { readTool } from "./read.ts";
+import { recallTool } from "./recall.ts";
 import { globTool, grepTool } from "./search.ts";
 import { todoReadTool, todoWriteTool } from "./todo.ts";
 
@@ -20,6 +22,7 @@ export const builtInTools: readonly Tool[] = [
   todoWriteTool,
   todoReadTool,
   gitTool,
+  recallTool,
 ] as readonly Tool[];
 
 /** The built-in tools an agent asked for. Throws `invalid` for a name that is none. */
