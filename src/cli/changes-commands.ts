@@ -1,7 +1,10 @@
+import { resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import type { Session } from "../contract/session.ts";
 import { applyChanges } from "../workspace/apply.ts";
+import { type Change, isWithin, type LeftOut } from "../workspace/change.ts";
 import { commitToBranch } from "../workspace/git/branch.ts";
-import { diffStat, renderDiff } from "../workspace/render-diff.ts";
+import { blobOf, type DiffStat, diffStat, renderDiff } from "../workspace/render-diff.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { openStation } from "./station.ts";
@@ -14,25 +17,46 @@ export async function diff(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const [name, ...paths] = given.words;
   const session = await sessionNamed(station, name);
-  const { changes } = await viewChanges(context, station, session);
+  const { changes, leftOut } = await viewChanges(context, station, session);
+  const named = paths.map((path) => path.replace(/\/$/, ""));
   const wanted =
-    paths.length === 0
-      ? changes
-      : changes.filter((change) => paths.some((path) => change.path === path || change.path.startsWith(`${path.replace(/\/$/, "")}/`)));
+    named.length === 0 ? changes : changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
   const stats = diffStat(wanted);
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ session: session.id, files: stats })}\n`);
-  else if (given.switched("stat"))
-    await context.stdout.write(
-      table(stats.map((stat) => [stat.kind, stat.path, stat.binary ? "binary" : `+${stat.linesAdded} −${stat.linesRemoved}`])),
-    );
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ session: session.id, files: stats, leftOut })}\n`);
+  else if (given.switched("stat")) await context.stdout.write(table(stats.map(statLine)));
   else await context.stdout.write(colour(context, renderDiff(wanted)));
+  if (given.switched("json")) return 0;
+  const outside = wanted.filter((change) => change.changedOutside);
+  if (outside.length > 0)
+    await context.stderr.write(
+      `caisson: you changed these since the agent began from them, and the diff undoes that: ${outside.map(oldPath).join(", ")}\n`,
+    );
+  await tellLeftOut(context, leftOut);
   return 0;
 }
 
-function colour(context: CliContext, text: string): string {
-  if (!context.stdout.isTerminal) return text;
+const oldPath = (change: Change) => change.from ?? change.path;
+
+function statLine(stat: DiffStat): string[] {
+  const path = stat.from === null ? stat.path : `${stat.from} → ${stat.path}`;
+  return [
+    stat.kind,
+    path,
+    stat.binary ? "binary" : `+${stat.linesAdded} −${stat.linesRemoved}`,
+    stat.changedOutside ? "changed outside" : "",
+  ];
+}
+
+async function tellLeftOut(context: CliContext, leftOut: readonly LeftOut[]): Promise<void> {
+  for (const { path, reason } of leftOut) await context.stderr.write(`caisson: left out ${JSON.stringify(path).slice(1, -1)}: ${reason}\n`);
+}
+
+/** Bytes in, bytes out: a file's text need not be UTF-8. */
+function colour(context: CliContext, diff: Buffer): Buffer {
+  if (!context.stdout.isTerminal) return diff;
   const style = createStyle({ isTerminal: true, noColor: context.variable("NO_COLOR") !== undefined });
-  return text
+  const text = diff
+    .toString("latin1")
     .split("\n")
     .map((line) => {
       if (line.startsWith("+") && !line.startsWith("+++")) return style.good(line);
@@ -40,6 +64,7 @@ function colour(context: CliContext, text: string): string {
       return line.startsWith("@@") || line.startsWith("diff --git") ? style.bold(line) : line;
     })
     .join("\n");
+  return Buffer.from(text, "latin1");
 }
 
 /** `caisson apply [RUN] [PATH…]` */
@@ -48,49 +73,73 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
   const [name, ...paths] = given.words;
   const session = await sessionNamed(station, name);
   const to = given.text("to");
-  const folder = to ?? (session.source.kind === "folder" ? session.source.path : undefined);
-  if (folder === undefined) {
+  const own = session.source.kind === "folder" ? session.source.path : null;
+  const folder = to === undefined ? own : resolve(context.cwd, to);
+  if (folder === null) {
     throw new CaissonError("invalid", `The session ${session.id} has no folder of yours.`, {
-      hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN.",
+      hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN --to REPOSITORY.",
     });
   }
-  const { changes } = await viewChanges(context, station, session);
+  const { changes, leftOut } = await viewChanges(context, station, session);
   const result = await applyChanges(changes, {
     folder,
     ...(paths.length === 0 ? {} : { paths }),
     includeConfiguration: given.switched("include-config"),
+    // In another folder it is the content that must be right.
+    force: given.switched("force") || folder !== own,
   });
-  await station.log.append(`session/${session.id}`, [
-    { type: "session.applied", version: 1, data: { folder, paths: result.applied.slice(0, 1000) } },
-  ]);
+  if (folder === own) await station.sessions.noteApplied(session.id, blobsOf(changes, result.applied));
+  const { applied } = result;
+  if (applied.length > 0)
+    await station.sessions.record(session.id, {
+      type: "session.applied",
+      data: { folder, paths: applied.slice(0, 1000), count: applied.length },
+    });
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify({ folder, ...result })}\n`);
+    await context.stdout.write(`${JSON.stringify({ folder, ...result, leftOut })}\n`);
     return 0;
   }
-  for (const skipped of result.skipped) await context.stderr.write(`caisson: left out ${skipped.path}: ${skipped.reason}\n`);
-  await context.stdout.write(`${result.applied.length} files applied to ${folder}\n`);
+  await tellLeftOut(context, [...result.skipped, ...leftOut]);
+  await context.stdout.write(`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}\n`);
   return 0;
+}
+
+function blobsOf(changes: readonly Change[], applied: readonly string[]): Map<string, string> {
+  const chosen = new Set(applied);
+  return new Map(
+    changes.flatMap(({ path, after }) => (after !== null && chosen.has(path) ? [[path, blobOf(after.content)] as const] : [])),
+  );
 }
 
 /** `caisson branch [RUN]` */
 export async function branch(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const session = await sessionNamed(station, given.words[0]);
-  if (session.source.kind !== "folder") {
-    throw new CaissonError("unsupported", `The session ${session.id} has no repository of yours to make a branch in.`, {
-      hint: "Its commits are inside; `caisson diff` shows the changes.",
-    });
-  }
-  const { changes } = await viewChanges(context, station, session);
+  const folder = repositoryFor(context, given, session);
+  const { changes, leftOut } = await viewChanges(context, station, session);
   const result = await commitToBranch(changes, {
-    folder: session.source.path,
+    folder,
     name: given.text("name") ?? `caisson/${session.id}`,
     message: given.text("message") ?? `Changes of ${session.id}\n`,
     author: context.config.author,
     git: { path: context.path, home: context.home },
+    ...(session.source.kind === "git" && session.commit !== null ? { base: session.commit } : {}),
   });
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify(result)}\n`);
-  else await context.stdout.write(`${result.commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was\n`);
-  for (const path of result.skipped) await context.stderr.write(`caisson: left out ${path}\n`);
+  const { repository, commit } = result;
+  await station.sessions.record(session.id, { type: "session.branched", data: { repository, branch: result.branch, commit } });
+  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ ...result, leftOut })}\n`);
+  else {
+    await context.stdout.write(`${commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was\n`);
+    await tellLeftOut(context, [...result.skipped, ...leftOut]);
+  }
   return 0;
+}
+
+function repositoryFor(context: CliContext, given: Given, session: Session): string {
+  const to = given.text("to");
+  if (to !== undefined) return resolve(context.cwd, to);
+  if (session.source.kind === "folder") return session.source.path;
+  throw new CaissonError("invalid", `The session ${session.id} has no repository of yours to make a branch in.`, {
+    hint: "Name a clone of it: caisson branch RUN --to REPOSITORY.",
+  });
 }

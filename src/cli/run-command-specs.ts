@@ -155,6 +155,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "to", value: "DIR", summary: "Another folder than the one it began from" },
       { name: "include-config", summary: "Take the files that tools act on, too" },
+      { name: "force", summary: "Also over files that you changed since the agent began from them" },
       json,
     ],
     arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
@@ -167,6 +168,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "name", value: "NAME", summary: "The branch (default: caisson/SESSION)" },
       { name: "message", short: "m", value: "TEXT", summary: "The commit's message" },
+      { name: "to", value: "DIR", summary: "A repository of yours, for a session that began from a git address" },
       json,
     ],
     arguments: [optionalRun],

@@ -1,4 +1,5 @@
 import type { RunState } from "../agent/run-state.ts";
+import { CaissonError } from "../contract/error.ts";
 import { diffStat } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";
 import type { LocalStation } from "./station.ts";
@@ -12,7 +13,14 @@ const FILES_SHOWN = 20;
 export async function printOutcome(context: CliContext, station: LocalStation, state: RunState, options: { json: boolean }): Promise<void> {
   if (options.json) return;
   const style = createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
-  const session = await station.sessions.get(state.session);
+  const session = await station.sessions.get(state.session).catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "not_found") return null;
+    throw error;
+  });
+  if (session === null) {
+    await context.stdout.write("Its session and files were removed, as its agent's file says.\n");
+    return;
+  }
   const { changes } = await viewChanges(context, station, session);
   if (changes.length === 0) {
     await context.stdout.write("No file was changed.\n");
@@ -31,7 +39,7 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
   const next = [
     [`caisson diff ${state.run}`, "look at it"],
     ...(folder ? [[`caisson apply ${state.run}`, "bring it into your folder"]] : []),
-    [`caisson branch ${state.run}`, "make a branch of it"],
+    [`caisson branch ${state.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
     [`caisson discard ${state.run}`, "forget it"],
   ];
   await context.stdout.write(

@@ -1,7 +1,8 @@
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
 import { showDuration } from "../lib/quantity.ts";
-import { removeSession } from "../station/remove-session.ts";
+import { goesWithRun, removeSession } from "../station/remove-session.ts";
+import { cleanAddress, withoutSecret } from "../workspace/git/address.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { parseDuration } from "./option-values.ts";
@@ -10,14 +11,16 @@ import { table } from "./table.ts";
 import { findSession, sessionNamed } from "./workspace-view.ts";
 
 const sourceText = (session: Session) =>
-  session.source.kind === "folder" ? session.source.path : session.source.kind === "git" ? session.source.url : "empty";
+  session.source.kind === "folder" ? session.source.path : session.source.kind === "git" ? cleanAddress(session.source.url) : "empty";
+/** As it may be shown. */
+const shown = (session: Session): Session => ({ ...session, source: withoutSecret(session.source) });
 
 export async function ls(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const sessions = await station.sessions.list();
   const rows = await Promise.all(sessions.map(async (session) => ({ session, lock: await station.sessions.lockOf(session.id) })));
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify(rows.map(({ session, lock }) => ({ ...session, lock })))}\n`);
+    await context.stdout.write(`${JSON.stringify(rows.map(({ session, lock }) => ({ ...shown(session), lock })))}\n`);
     return 0;
   }
   const cells = rows.map(({ session, lock }) => [
@@ -37,10 +40,10 @@ export async function info(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const session = await findSession(station, given.words[0] ?? "");
   const lock = await station.sessions.lockOf(session.id);
-  const history = await station.log.read(`session/${session.id}`, { limit: 1000 });
+  const history = await station.sessions.history(session.id);
   const runs = (await station.runs.list({ limit: 1000 })).filter(({ state }) => state.session === session.id);
   const report = {
-    ...session,
+    ...shown(session),
     lock,
     runs: runs.map(({ run, state }) => ({ run, task: state.task, status: state.ended?.reason ?? state.status })),
     history: history.map(({ type, at, data }) => ({ type, at, data })),
@@ -52,8 +55,8 @@ export async function info(context: CliContext, given: Given): Promise<number> {
 export async function rm(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   for (const name of given.words) {
-    const session = await findSession(station, name);
-    await remove(context, station, session, given.switched("force"));
+    const session = await findOrDamaged(station, name, given.switched("force"));
+    await remove(context, station, session, { force: given.switched("force"), why: "removed" });
     await context.stdout.write(given.switched("json") ? `${JSON.stringify({ removed: session.id })}\n` : `${session.id} removed\n`);
   }
   return 0;
@@ -67,17 +70,30 @@ export async function unlock(context: CliContext, given: Given): Promise<number>
   return 0;
 }
 
-/** Removes sessions nobody used for a while. */
+/** With `force`, a session whose record is damaged can be removed, too: everything of it that can be found by its name. */
+async function findOrDamaged(station: LocalStation, name: string, force: boolean): Promise<Session> {
+  try {
+    return await findSession(station, name);
+  } catch (error) {
+    if (!force || !(error instanceof CaissonError) || error.code !== "internal") throw error;
+    await station.sessions.repair(name);
+    return await station.sessions.get(name);
+  }
+}
+
+/** Removes sessions nobody used for a while, and those that should have gone with their run. */
 export async function cleanup(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const olderThan = parseDays(given.text("older-than") ?? "7d");
-  const old = (await station.sessions.list()).filter((session) => Date.now() - Date.parse(session.lastUsedAt) >= olderThan);
   const removed: string[] = [];
-  for (const session of old) {
+  for (const session of await station.sessions.list()) {
     const lock = await station.sessions.lockOf(session.id);
     if (lock && !lock.stale) continue;
-    if (!given.switched("dry-run")) await remove(context, station, session, false);
+    const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThan;
+    if (!old && !(await isLeftOver(station, session))) continue;
     removed.push(session.id);
+    if (given.switched("dry-run")) continue;
+    await remove(context, station, session, { force: false, why: old ? "aged" : "cleanup" });
   }
   if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ removed, dryRun: given.switched("dry-run") })}\n`);
   else
@@ -87,21 +103,33 @@ export async function cleanup(context: CliContext, given: Given): Promise<number
   return 0;
 }
 
+/** Its run's process died before it could remove it. */
+async function isLeftOver(station: LocalStation, session: Session): Promise<boolean> {
+  if (session.scope !== "run") return false;
+  const state = await station.runs.state(session.id).catch(() => null);
+  return state !== null && goesWithRun(session, state);
+}
+
 /** `caisson discard [RUN]`: forgets what a run changed. */
 export async function discard(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const session = await sessionNamed(station, given.words[0]);
-  await remove(context, station, session, given.switched("force"));
+  await remove(context, station, session, { force: given.switched("force"), why: "discarded" });
   await context.stdout.write(
     given.switched("json") ? `${JSON.stringify({ discarded: session.id })}\n` : `The changes of ${session.id} are gone.\n`,
   );
   return 0;
 }
 
-async function remove(context: CliContext, station: LocalStation, session: Session, force: boolean): Promise<void> {
+async function remove(
+  context: CliContext,
+  station: LocalStation,
+  session: Session,
+  how: { force: boolean; why: "discarded" | "removed" | "aged" | "cleanup" },
+): Promise<void> {
   await removeSession(session, {
     sessions: station.sessions,
-    force,
+    ...how,
     runtimes: await Promise.all(context.runtimes.names.filter((name) => name !== "host").map((name) => context.runtimes.get(name))),
   });
 }

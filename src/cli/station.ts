@@ -6,6 +6,7 @@ import { type AgentPlaces, findAgent } from "../agent/file/find-agents.ts";
 import { type ModelOptions, resolveModel } from "../agent/model/resolve-model.ts";
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
+import { removeRemains } from "../sandbox/remove-remains.ts";
 import { createStore } from "../sandbox/store.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createRuns, isGone, type Runs, type RunsOptions } from "../station/runs.ts";
@@ -26,6 +27,7 @@ export interface LocalStation extends AsyncDisposable {
   alive: RunsOptions["alive"];
   ownerGone: (owner: string) => boolean;
   crashpoint: Crashpoint;
+  removeRemains: RunsOptions["removeRemains"];
 }
 
 export function openStation(context: CliContext, options: { record?: string; replay?: string } = {}): LocalStation {
@@ -43,10 +45,20 @@ export function openStation(context: CliContext, options: { record?: string; rep
     identity,
     alive,
     crashpoint,
+    removeRemains: (runtime, id) => removeRemains(store, runtime, id),
     runtime: (name) => context.resolver.resolve(name ?? context.config.runtime),
     model: (name) => resolveModel(name, { ...modelOptions(context), ...options }),
     agent: async (name) => defineAgent(await findAgent(name, places)),
-    prepare: (session, sandbox) => prepareWorkspace(session, sandbox, { sessions, stateDir: context.stateDir, git }),
+    prepare: (session, sandbox) =>
+      prepareWorkspace(session, sandbox, {
+        sessions,
+        stateDir: context.stateDir,
+        git,
+        log,
+        owner: JSON.stringify(identity),
+        ownerGone: (owner) => isGone({ identity, alive }, owner),
+        onProgress: (line) => void context.stderr.write(`caisson: ${line}\n`),
+      }),
   });
   return {
     log,
@@ -59,6 +71,7 @@ export function openStation(context: CliContext, options: { record?: string; rep
     alive,
     ownerGone: (owner) => isGone({ identity, alive }, owner),
     crashpoint,
+    removeRemains: (runtime, id) => removeRemains(store, runtime, id),
     [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),
   };
 }

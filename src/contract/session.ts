@@ -32,13 +32,23 @@ export const Session = z.object({
   scope: SessionScope,
   cleanup: SessionCleanup,
   source: WorkspaceSource,
-  /** The commit a git workspace began at. */
+  /** The commit a git workspace began at, and when it was checked out: what was written later is the agent's. */
   commit: z.string().nullable(),
+  preparedAt: z.iso.datetime().nullable().default(null),
+  /** Where its files are: the runtime of its first sandbox. */
+  runtime: z.string().nullable().default(null),
   /** Where the runtime keeps no layer of its own: the files as the last run left them. */
   snapshot: z.object({ id: SnapshotId, runtime: z.string() }).nullable(),
 });
 export type Session = z.infer<typeof Session>;
 
 /** Who works in a session: the holder of its lock. */
-export const LockOwner = z.object({ run: z.string(), pid: z.int(), host: z.string(), startTicks: z.int(), bootId: z.string() });
+export const LockOwner = z.object({
+  run: z.string(),
+  pid: z.int(),
+  host: z.string(),
+  startTicks: z.int(),
+  bootId: z.string(),
+  since: z.iso.datetime().optional(),
+});
 export type LockOwner = z.infer<typeof LockOwner>;

@@ -52,6 +52,8 @@ export interface Runtime extends AsyncDisposable {
   list(): Promise<SandboxInfo[]>;
   /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
   sweep(): Promise<SandboxId[]>;
+  /** Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary removal does. */
+  removeLayer?(layer: string): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;
 }

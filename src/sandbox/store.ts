@@ -161,11 +161,12 @@ export function isOrphan(record: SandboxRecord): boolean {
   return record.owner !== null && !record.spec.keep && !ownerAlive(record.owner);
 }
 
-function currentOwner(): Owner {
+/** This process. */
+export function currentOwner(): Owner {
   return { pid: process.pid, startTicks: statOf(process.pid)?.startTicks ?? 0, bootId: bootId() };
 }
 
-function ownerAlive(owner: Owner | null): boolean {
+export function ownerAlive(owner: Owner | null): boolean {
   if (owner === null || owner.bootId !== bootId()) return false;
   const stat = statOf(owner.pid);
   return stat !== null && stat.startTicks === owner.startTicks && stat.state !== "Z" && stat.state !== "X";

@@ -1,26 +1,52 @@
+import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
+import type { SessionRemoved } from "../contract/session-event.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../workspace/sessions.ts";
 
-/** Ends what still runs in a session and removes it with everything it kept. Throws `conflict` while somebody works in it, unless forced. */
+type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
+
+/** Ends what still runs in a session and removes it with everything it kept; its history stays. Throws `conflict` while somebody works in it, unless forced. */
 export async function removeSession(
   session: Session,
-  options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean },
+  options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Why },
 ): Promise<void> {
-  await options.sessions.breakLock(session.id, { force: options.force });
+  const { sessions } = options;
+  await sessions.breakLock(session.id, { force: options.force });
+  const { dir, layer } = sessions.paths(session);
   for (const runtime of options.runtimes) {
-    const infos = await runtime.list().catch((error: unknown) => {
-      // A runtime that is not there on this machine has no sandbox of ours.
-      if (error instanceof CaissonError && (error.code === "unavailable" || error.code === "unsupported")) return [];
-      throw error;
-    });
-    for (const info of infos.filter((each) => each.labels.session === session.id)) {
+    for (const info of await runtime.list().catch(ifNotHere)) {
+      if (info.labels.session !== session.id) continue;
       const sandbox = await runtime.open(info.id).catch(() => null);
       if (sandbox) await sandbox.destroy();
       else await runtime.sweep();
     }
     if (session.snapshot?.runtime === runtime.name) await runtime.removeSnapshot(session.snapshot.id).catch(() => undefined);
+    if (session.runtime === runtime.name || session.runtime === null) await runtime.removeLayer?.(layer).catch(ifNotHere);
   }
-  await removeFolder(options.sessions.paths(session).dir);
+  await removeFolder(dir);
+  await sessions.record(session.id, { type: "session.removed", data: { why: options.why ?? "removed" } });
+}
+
+/** A runtime that is not there on this machine has no sandbox of ours. */
+function ifNotHere(error: unknown): never[] {
+  if (error instanceof CaissonError && (error.code === "unavailable" || error.code === "unsupported")) return [];
+  throw error;
+}
+
+/** Whether a session goes with its run: only one that was made for it, and only because its agent's file says so. */
+export function goesWithRun(session: Session, state: RunState): boolean {
+  if (session.scope !== "run" || state.status !== "ended") return false;
+  return session.cleanup === "always" || (session.cleanup === "on_success" && state.ended?.reason === "done");
+}
+
+/** What is to be done in a session once a run there has ended. Idempotent. */
+export async function leaveSession(state: RunState, options: { sessions: SessionStore; runtimes: readonly Runtime[] }): Promise<void> {
+  const { sessions } = options;
+  if (state.ended === null) return;
+  const { reason } = state.ended;
+  await sessions.record(state.session, { type: "session.run_ended", data: { run: state.run, reason } }, { once: true });
+  const session = await sessions.get(state.session);
+  if (goesWithRun(session, state)) await removeSession(session, { ...options, force: false, why: "cleanup" });
 }

@@ -1,5 +1,6 @@
 import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
+import type { SandboxId } from "../contract/ids.ts";
 import { SandboxSpec, type WorkspaceMount } from "../contract/sandbox.ts";
 import type { Session } from "../contract/session.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -8,6 +9,9 @@ import type { SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
 
 export const RUN_LABEL = "run";
+
+/** Removes a sandbox that died, kept or not, with everything that is left of it. */
+export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
 
 export interface RunSandbox {
   /** Of the run, started or found again. */
@@ -30,6 +34,7 @@ export function createRunSandbox(options: {
   definition: AgentDefinition;
   session: Session;
   sessions: SessionStore;
+  removeRemains: RemoveRemains;
   /** Called once for each sandbox that is new to this process. */
   onReady: (sandbox: OwnedSandbox, why: "start" | "lost" | "resume") => Promise<void>;
   crashpoint: Crashpoint;
@@ -45,8 +50,9 @@ export function createRunSandbox(options: {
         await sandbox.ping();
         return sandbox;
       } catch (error) {
-        if (!(error instanceof CaissonError)) throw error;
-        await removeRemains(options.runtime, info.id);
+        // A guest that is slow to answer is not dead.
+        if (!(error instanceof CaissonError) || error.retryable) throw error;
+        await options.removeRemains(options.runtime, info.id);
         why = "lost";
       }
     }
@@ -94,18 +100,12 @@ export function createRunSandbox(options: {
   };
 }
 
-async function removeRemains(runtime: Runtime, id: string): Promise<void> {
-  const sandbox = await runtime.open(id).catch(() => null);
-  if (sandbox) await sandbox.destroy();
-  else await runtime.sweep();
-}
-
 /** Where the session's folder has no layer, a snapshot takes the changes over to its next run. */
 async function keepFiles(sandbox: OwnedSandbox, options: { runtime: Runtime; session: Session; sessions: SessionStore }): Promise<void> {
   if ((await options.runtime.capabilities()).workspaceLayer) return;
   const before = (await options.sessions.get(options.session.id)).snapshot;
   const id = await sandbox.snapshot({ name: options.session.id });
-  await options.sessions.update({ ...(await options.sessions.get(options.session.id)), snapshot: { id, runtime: options.runtime.name } });
+  await options.sessions.update(options.session.id, { snapshot: { id, runtime: options.runtime.name } });
   if (before) await options.runtime.removeSnapshot(before.id).catch(() => undefined);
 }
 

@@ -20,9 +20,10 @@ import { type OwnedSandbox, restricted } from "../sandbox/sandbox.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
 import { runHistory } from "./history.ts";
-import { type ForeignEvent, foldRun, type OwnedJournal, openJournal, runStream } from "./journal.ts";
+import { type ForeignEvent, foldReadable, foldRun, type OwnedJournal, openJournal, runStream } from "./journal.ts";
+import { leaveSession } from "./remove-session.ts";
 import { loadRules } from "./rules.ts";
-import { createRunSandbox, type RunSandbox } from "./run-sandbox.ts";
+import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
 
 /** A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can be seen, else after it. */
 const LEASE_TTL_MS = 15_000;
@@ -40,6 +41,7 @@ export interface RunsOptions {
   alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
   crashpoint: Crashpoint;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
+  removeRemains: RemoveRemains;
   /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
   prepare?: (session: Session, sandbox: OwnedSandbox) => Promise<void>;
 }
@@ -62,7 +64,8 @@ export interface Runs {
    */
   drive(run: string, options: { signal: AbortSignal }): Promise<RunState>;
   state(run: string): Promise<RunState>;
-  list(options?: { limit?: number }): Promise<{ run: string; state: RunState; owner: string | null; at: string }[]>;
+  /** A run whose log is damaged is listed with what could be read of it. */
+  list(options?: { limit?: number }): Promise<{ run: string; state: RunState; damage: string | null; owner: string | null; at: string }[]>;
   /** Resolves with the message's id; its receipt is the run's `model.requested` that names it. */
   send(run: string, message: { text: string; mode: MessageMode; source: MessageSource }): Promise<string>;
   answer(
@@ -121,7 +124,7 @@ export function createRuns(options: RunsOptions): Runs {
           const run = stream.slice("run/".length);
           const holder = await log.holder(stream);
           const held = holder && !isGone(options, holder.owner) ? holder.owner : null;
-          return { run, state: (await foldRun(log, run)).state, owner: held, at };
+          return { run, ...(await foldReadable(log, run)), owner: held, at };
         }),
       );
     },
@@ -165,34 +168,53 @@ async function driveOwned(run: string, options: Driving): Promise<RunState> {
   const { state } = await foldRun(options.log, run);
   if (state.status === "ended") return state;
   await using ownership = await takeOver(run, options);
-  await using journal = await openJournal({ log: options.log, run, lease: ownership.lease, crashpoint: options.crashpoint });
+  const signal = AbortSignal.any([options.signal, ownership.fencedOut]);
+  await using journal = await openJournal({ log: options.log, run, lease: ownership.lease, crashpoint: options.crashpoint, signal });
   await journal.append([
     { type: "run.claimed", data: { owner: options.owner, epoch: ownership.lease().epoch, pid: options.identity.pid, host: hostname() } },
   ]);
-  const signal = AbortSignal.any([options.signal, ownership.fencedOut]);
   if (options.shared) {
     await driveIn(journal, options.shared, { ...options, signal });
     return journal.state;
   }
-  const session = await options.sessions.get(state.session);
-  const lock = await options.sessions.lock(session.id, run);
-  try {
-    const sandbox = await sandboxFor(journal, session, options);
+  await driveInSession(journal, { ...options, signal });
+  return journal.state;
+}
+
+/** Holds the session's lock while the run works there; whoever takes it away ends the work. */
+async function driveInSession(journal: OwnedJournal, options: Driving): Promise<void> {
+  const { sessions } = options;
+  const { run, session: id } = journal.state;
+  const runtime = await runtimeOf(await sessions.get(id), journal.state.definition, options);
+  {
+    await using lock = await sessions.lock(id, run);
+    const session = await sessions.get(id);
+    await sessions.record(id, { type: "session.run_started", data: { run } }, { once: true });
+    const sandbox = sandboxFor(journal, { session, runtime }, options);
     try {
-      await driveIn(journal, { sandbox, session }, { ...options, signal });
+      await driveIn(journal, { sandbox, session }, { ...options, signal: AbortSignal.any([options.signal, lock.lost]) });
     } finally {
       if (journal.state.status === "ended") await sandbox.end();
       else await sandbox.release();
     }
-  } finally {
-    await options.sessions.unlock(lock);
   }
-  return journal.state;
+  await leaveSession(journal.state, { sessions, runtimes: [runtime] });
 }
 
-async function sandboxFor(journal: OwnedJournal, session: Session, options: Driving): Promise<RunSandbox> {
+/** A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name. */
+async function runtimeOf(session: Session, definition: AgentDefinition, options: Driving): Promise<Runtime> {
+  const asked = definition.sandbox.runtime;
+  if (session.runtime === null) return await options.runtime(asked);
+  if (asked !== undefined && asked !== "auto" && asked !== session.runtime) {
+    throw new CaissonError("conflict", `The files of the session ${session.id} are in the runtime ${session.runtime}, not in ${asked}.`, {
+      hint: "Choose another session, or leave the runtime out.",
+    });
+  }
+  return await options.runtime(session.runtime);
+}
+
+function sandboxFor(journal: OwnedJournal, { session, runtime }: { session: Session; runtime: Runtime }, options: Driving): RunSandbox {
   const { definition, run } = journal.state;
-  const runtime = await options.runtime(definition.sandbox.runtime);
   return createRunSandbox({
     run,
     runtime,
@@ -200,10 +222,12 @@ async function sandboxFor(journal: OwnedJournal, session: Session, options: Driv
     session,
     sessions: options.sessions,
     crashpoint: options.crashpoint,
+    removeRemains: options.removeRemains,
     async onReady(sandbox, why) {
       if (journal.state.sandbox?.id !== sandbox.id) {
         await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why } }]);
       }
+      if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
       await options.prepare?.(session, sandbox);
     },
   });

@@ -2,6 +2,7 @@ import { chmod, lchown, link, lstat, mkdir, open, readFile, rename, rm, rmdir, u
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { Owner as Applier } from "../sandbox/store.ts";
 import { forbidden, STAGING_NAME } from "./protected-path.ts";
 
 const JOURNAL_BYTES_MAX = 64 * 1024 * 1024;
@@ -18,9 +19,6 @@ const Operation = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("put"), path: Path, fresh: Kept, replaces: z.boolean() }),
 ]);
 export type Operation = z.infer<typeof Operation>;
-
-export const Applier = z.object({ pid: z.int(), startTicks: z.int(), bootId: z.string() });
-export type Applier = z.infer<typeof Applier>;
 
 export interface Staging {
   folder: string;

@@ -16,8 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-const apply = (changes: readonly Change[]) =>
-  applyChanges(changes, { folder, self: { pid: process.pid, startTicks: 1, bootId: "b" }, alive: () => false });
+const apply = (changes: readonly Change[]) => applyChanges(changes, { folder });
 const put = (path: string, content: string) => {
   mkdirSync(join(folder, path, ".."), { recursive: true });
   writeFileSync(join(folder, path), content);
@@ -38,7 +37,7 @@ describe("an apply that was killed", () => {
     ];
     let step = 0;
     const crashpoint = () => { if (step++ === Number(at)) process.kill(process.pid, "SIGKILL"); };
-    await applyChanges(changes, { folder, self: { pid: process.pid, startTicks: 0, bootId: "b" }, alive: () => false, crashpoint });
+    await applyChanges(changes, { folder, crashpoint });
     console.log(step);
   `;
   const old = { "d/x": "1", f: "was a file", m: "old", "o/from": "moved" };

@@ -43,7 +43,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 const apply = (changes: readonly Change[], options: Partial<ApplyOptions> = {}) =>
-  applyChanges(changes, { folder, self, alive: () => false, ...options });
+  applyChanges(changes, { folder, alive: () => false, ...options });
 const put = (path: string, content: string) => {
   mkdirSync(join(folder, path, ".."), { recursive: true });
   writeFileSync(join(folder, path), content);

@@ -1,7 +1,8 @@
 import { lchown, lstat, symlink } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import { type Applier, type Operation, openStaging, perform, type Staging, takeBack, writeDurably } from "./apply-journal.ts";
+import { currentOwner, type Owner, ownerAlive } from "../sandbox/store.ts";
+import { type Operation, openStaging, perform, type Staging, takeBack, writeDurably } from "./apply-journal.ts";
 import { type Change, type FileSide, isWithin, type LeftOut, sameSide } from "./change.ts";
 import { lookAt } from "./look-at.ts";
 import { forbidden, needsNaming, plantedRepositories } from "./protected-path.ts";
@@ -15,9 +16,8 @@ export interface ApplyOptions {
   includeConfiguration?: boolean;
   /** Also over files that the user changed since the agent's copy was made. */
   force?: boolean;
-  /** Who applies, and whether another one still lives: one at a time, and what a dead one left is taken back. */
-  self: Applier;
-  alive: (applier: Applier) => boolean;
+  /** Whether another one that applies still lives: one at a time, and what a dead one left is taken back. Default: as seen on this machine. */
+  alive?: (applier: Owner) => boolean;
   /** For tests: called before each effect. */
   crashpoint?: (name: string) => void;
 }
@@ -37,7 +37,7 @@ export async function applyChanges(changes: readonly Change[], options: ApplyOpt
   const { chosen, skipped } = choose(changes, options);
   let staging: Staging;
   try {
-    staging = await openStaging(options.folder, options);
+    staging = await openStaging(options.folder, { self: currentOwner(), alive: options.alive ?? ownerAlive });
   } catch (error) {
     throw translate(error, options.folder);
   }

@@ -42,7 +42,7 @@ describe("a diff", () => {
       fc.property(edited, ({ before, after }) => {
         expect(applied(before, after)).toEqual(describeTree(after));
       }),
-      { numRuns: 120 },
+      { numRuns: 60 },
     );
   });
 

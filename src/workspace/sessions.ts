@@ -1,13 +1,18 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
 import { SessionId } from "../contract/run.ts";
 import { LockOwner, Session, type WorkspaceSource } from "../contract/session.ts";
-import type { Lease, Log } from "../log/log.ts";
+import { type NewSessionEvent, SessionEvent } from "../contract/session-event.ts";
+import type { Log } from "../log/log.ts";
+import { withoutSecret } from "./git/address.ts";
+import { type HeldLease, holdLease } from "./hold-lease.ts";
 
 /** A lock lives this long without being renewed; its holder renews it while it works. */
 export const LOCK_TTL_MS = 60 * 60_000;
 const SESSIONS_MAX = 10_000;
+const HISTORY_MAX = 10_000;
 
 export interface SessionLock {
   readonly owner: LockOwner;
@@ -23,15 +28,29 @@ export interface SessionStore {
   /** Throws `not_found`. */
   get(id: string): Promise<Session>;
   list(): Promise<Session[]>;
-  update(session: Session): Promise<void>;
-  /** Exclusive. Throws `conflict` saying who holds it, since when and how to unlock. */
-  lock(id: string, run: string): Promise<Lease>;
+  /** Gives a session whose record is damaged a record again, of an empty workspace, so that it can be removed. */
+  repair(id: string): Promise<void>;
+  /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
+  update(id: string, facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot">>): Promise<Session>;
+  /**
+   * Exclusive, and renewed until it is disposed of; `lost` says that somebody took it away. The same run gets it again, after its process died. Throws `conflict` saying
+   * who holds it, since when and how to unlock.
+   */
+  lock(id: string, run: string): Promise<HeldLease>;
   lockOf(id: string): Promise<SessionLock | null>;
   /** Throws what `lock` would throw now. */
   checkFree(id: string): Promise<void>;
-  unlock(lease: Lease): Promise<void>;
   /** Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`, `not_found`. */
   breakLock(id: string, options: { force: boolean }): Promise<void>;
+  /** Adds to the session's history, which outlives it. `once`: unless the same is there already. */
+  record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
+  history(id: string): Promise<SessionEvent[]>;
+  /** Git's names of what was brought to the user's folder from here, by path. */
+  applied(id: string): Promise<Map<string, string>>;
+  noteApplied(id: string, files: ReadonlyMap<string, string>): Promise<void>;
+  /** The folders of a git workspace's layer as they were checked out, each as its inode. */
+  folders(id: string): Promise<Record<string, number>>;
+  noteFolders(id: string, folders: Readonly<Record<string, number>>): Promise<void>;
   /** The folder of the host that keeps the changes of a session's workspace, and the folder below it. */
   paths(session: Session): { layer: string; lower: string; dir: string };
 }
@@ -54,11 +73,31 @@ export function createSessionStore(options: {
     if (text === null) throw new CaissonError("not_found", `There is no session ${id}.`, { hint: "`caisson session ls` lists them." });
     return parseSession(id, text);
   };
-  const update = async (session: Session) => {
-    const path = join(dirOf(session.id), "session.json");
-    await writeFile(`${path}.part`, JSON.stringify(session, null, 1), { mode: 0o600, flush: true });
-    await rename(`${path}.part`, path);
+  const replace = async (id: string, name: string, content: unknown) => {
+    const path = join(dirOf(id), name);
+    const part = `${path}.part-${identity.pid}`;
+    await writeFile(part, JSON.stringify(content, null, 1), { mode: 0o600, flush: true });
+    await rename(part, path);
   };
+  const update: SessionStore["update"] = async (id, facts) => {
+    const session = { ...(await get(id)), ...facts };
+    await replace(id, "session.json", session);
+    return session;
+  };
+  const history: SessionStore["history"] = async (id) => {
+    const events = await log.read(stream(id), { limit: HISTORY_MAX });
+    // What another version wrote is not ours to understand; the rest is still worth showing.
+    return events.flatMap((event) => SessionEvent.safeParse(event).data ?? []);
+  };
+  const record: SessionStore["record"] = async (id, event, { once = false } = {}) => {
+    if (once && (await history(id)).some((known) => known.type === event.type && isDeepStrictEqual(known.data, event.data))) return;
+    await log.append(stream(id), [{ type: event.type, version: 1, data: event.data as never }]);
+  };
+  const readRecord = async <Value>(id: string, name: string): Promise<Record<string, Value>> => {
+    const text = await readFile(join(dirOf(id), name), "utf8").catch(() => "{}");
+    return (safeJson(text) ?? {}) as Record<string, Value>;
+  };
+  const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
   const lockOf = async (id: string): Promise<SessionLock | null> => {
     const held = await log.holder(stream(id));
     if (!held) return null;
@@ -70,6 +109,14 @@ export function createSessionStore(options: {
     get,
     update,
     lockOf,
+    record,
+    history,
+    applied,
+    folders: (id) => readRecord<number>(id, "folders.json"),
+    noteFolders: (id, folders) => replace(id, "folders.json", folders),
+    async noteApplied(id, files) {
+      await replace(id, "applied.json", Object.fromEntries([...(await applied(id)), ...files]));
+    },
     async create(request) {
       const dir = dirOf(request.id);
       await mkdir(root, { recursive: true, mode: 0o700 });
@@ -82,10 +129,24 @@ export function createSessionStore(options: {
       await mkdir(join(dir, "layer"), { mode: 0o755 });
       await mkdir(join(dir, "empty"), { mode: 0o755 });
       const at = now().toISOString();
-      const session: Session = { ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at, commit: null, snapshot: null };
-      await update(session);
-      await log.append(stream(session.id), [{ type: "session.created", version: 1, data: { source: request.source } as never }]);
+      const nothingYet = { commit: null, preparedAt: null, runtime: null, snapshot: null };
+      const session: Session = { ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at, ...nothingYet };
+      await replace(session.id, "session.json", session);
+      const { source, scope, cleanup } = session;
+      await record(session.id, { type: "session.created", data: { source: withoutSecret(source), scope, cleanup } });
       return session;
+    },
+    async repair(id) {
+      const at = now().toISOString();
+      const nothing = { source: { kind: "empty" as const }, commit: null, preparedAt: null, runtime: null, snapshot: null };
+      await replace(id, "session.json", {
+        id: checkId(id),
+        createdAt: at,
+        lastUsedAt: at,
+        scope: "run",
+        cleanup: "never",
+        ...nothing,
+      } satisfies Session);
     },
     async list() {
       const names = await readdir(root).catch(() => [] as string[]);
@@ -93,29 +154,30 @@ export function createSessionStore(options: {
       return sessions.filter((session) => session !== null).sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt));
     },
     async lock(id, run) {
-      const session = await get(id);
-      const owner = JSON.stringify({ run, ...identity } satisfies LockOwner);
+      await get(id);
+      const owner = JSON.stringify({ run, ...identity, since: now().toISOString() } satisfies LockOwner);
       const gone = (other: string) => {
         const parsed = parseOwner(other);
         return parsed.run === run || (parsed.host === identity.host && !options.alive(parsed));
       };
-      const lease = await log.acquire(stream(id), { owner, ttlMs: LOCK_TTL_MS, ownerGone: gone });
-      if (!lease) throw await lockedBy(id, await lockOf(id));
-      await update({ ...session, lastUsedAt: now().toISOString() });
-      return lease;
+      const held = await holdLease(log, stream(id), { owner, ttlMs: LOCK_TTL_MS, ownerGone: gone });
+      if (!held) throw await lockedBy(id, await lockOf(id));
+      await update(id, { lastUsedAt: now().toISOString() });
+      return held;
     },
     async checkFree(id) {
       const held = await lockOf(id);
       if (held && !held.stale) throw await lockedBy(id, held);
     },
-    unlock: (lease) => log.release(lease),
     async breakLock(id, { force }) {
       await get(id);
       const held = await lockOf(id);
       if (!held) return;
       if (!held.stale && !force) throw await lockedBy(id, held);
       const lease = await log.acquire(stream(id), { owner: "nobody", ttlMs: 1, ownerGone: () => true });
-      if (lease) await log.release(lease);
+      if (!lease) return;
+      await log.release(lease);
+      await record(id, { type: "session.unlocked", data: { run: held.owner.run, forced: !held.stale } });
     },
     paths(session) {
       const dir = dirOf(session.id);
@@ -130,7 +192,7 @@ async function lockedBy(id: string, lock: SessionLock | null): Promise<CaissonEr
   const where = `process ${owner.pid} on ${owner.host}`;
   return new CaissonError(
     "conflict",
-    `The session ${id} is in use by ${owner.run} (${where}), until ${new Date(lock.expiresAtMs).toISOString()} at least.`,
+    `The session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}.`,
     {
       hint: `Wait for it, stop it with \`caisson stop ${owner.run}\`, or, if it is dead, \`caisson session unlock --force ${id}\`.`,
       details: { owner },

@@ -39,6 +39,11 @@ export interface GitOptions {
   path: string;
   home?: string;
   timeoutMs?: number;
+  outputBytesMax?: number;
+  /** Default /: git must find nothing by looking around. */
+  cwd?: string;
+  /** Whose the files are that it makes, for root working on somebody else's repository. */
+  user?: { uid: number; gid: number };
   signal?: AbortSignal;
   onProgress?: (line: string) => void;
 }
@@ -46,12 +51,14 @@ export interface GitOptions {
 /** Runs git on the host. Never with a work tree an agent wrote to: objects and refs only. Throws `unavailable` without git, `internal` with git's words when it fails. */
 export async function hostGit(args: readonly string[], options: GitOptions): Promise<Buffer> {
   const settings = harmless.flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  const outputBytesMax = options.outputBytesMax ?? OUTPUT_BYTES_MAX;
   const where = options.gitDir === undefined ? [] : [`--git-dir=${options.gitDir}`];
   const child = spawn("git", [...settings, ...where, ...args], {
     stdio: ["pipe", "pipe", "pipe"],
-    cwd: "/",
+    cwd: options.cwd ?? "/",
     timeout: options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     ...(options.signal ? { signal: options.signal } : {}),
+    ...(options.user && process.getuid?.() === 0 ? options.user : {}),
     env: {
       PATH: options.path,
       HOME: options.home ?? "/nonexistent",
@@ -70,7 +77,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
   let stderr = "";
   child.stdout.on("data", (data: Buffer) => {
     bytes += data.length;
-    if (bytes > OUTPUT_BYTES_MAX) child.kill("SIGKILL");
+    if (bytes > outputBytesMax) child.kill("SIGKILL");
     else stdout.push(data);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -85,7 +92,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
     });
     child.once("close", resolve);
   });
-  if (bytes > OUTPUT_BYTES_MAX) throw new CaissonError("too_large", `git ${args[0]} wrote more than ${OUTPUT_BYTES_MAX} bytes.`);
+  if (bytes > outputBytesMax) throw new CaissonError("too_large", `git ${args[0]} wrote more than ${outputBytesMax} bytes.`);
   if (code !== 0)
     throw new CaissonError("internal", `git ${args[0]} failed${code === null ? " (timed out)" : ""}: ${lastLines(stderr)}`, {
       details: { exitCode: code },

@@ -1,64 +1,121 @@
 import { createHash } from "node:crypto";
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import type { Log } from "../../log/log.ts";
+import { type HeldLease, holdLease } from "../hold-lease.ts";
+import { checkAddress, cleanAddress, withoutSecretOf } from "./address.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 
-type GitSource = Extract<WorkspaceSource, { kind: "git" }>;
+export type GitSource = Extract<WorkspaceSource, { kind: "git" }>;
 
-/** What a remote may be. `ext::` and other transports that run programs are not among them. */
-const ALLOWED = /^(https?|ssh|git|file):\/\/|^[\w.-]+@[\w.-]+:/i;
+export interface MirrorOptions {
+  stateDir: string;
+  git: Pick<GitOptions, "path" | "home">;
+  log: Log;
+  /** This process, and whether another's is gone: one fetches into a mirror at a time. */
+  owner: string;
+  ownerGone: (owner: string) => boolean;
+  onProgress?: (line: string) => void;
+  signal?: AbortSignal;
+}
+
+const LOCK_TTL_MS = 30_000;
+const LOCK_POLL_MS = 50;
+const LOCK_WAIT_MS_MAX = 30 * 60_000;
+
+export function mirrorFolder(stateDir: string, url: string): string {
+  return join(stateDir, "mirrors", `${createHash("sha256").update(url).digest("hex").slice(0, 24)}.git`);
+}
 
 /**
- * A bare mirror of a remote on the host, fetched anew each time and kept, so that the second clone is fast. Throws `invalid` for an address of another kind, `unavailable`
- * when the remote cannot be reached or refuses.
+ * A bare mirror of a remote on the host, fetched anew each time and kept, so that the second clone is fast; one that is damaged is made again. Throws `invalid` for an
+ * address of another kind, `unavailable` when the remote cannot be reached or refuses.
  */
-export async function fetchMirror(
-  source: GitSource,
-  options: { stateDir: string; git: Pick<GitOptions, "path" | "home">; onProgress?: (line: string) => void; signal?: AbortSignal },
-): Promise<string> {
-  if (!ALLOWED.test(source.url) || /[\0\n]/.test(source.url) || source.url.startsWith("-")) {
-    throw new CaissonError("invalid", `${JSON.stringify(source.url.slice(0, 200))} is not the address of a repository.`, {
-      hint: "Use https://, ssh://, git://, file:// or user@host:path.",
-    });
-  }
-  const root = join(options.stateDir, "mirrors");
-  const dir = join(root, `${createHash("sha256").update(source.url).digest("hex").slice(0, 24)}.git`);
-  const common = {
-    ...options.git,
-    env: transport(source),
-    ...(options.onProgress ? { onProgress: options.onProgress } : {}),
-    ...(options.signal ? { signal: options.signal } : {}),
-  };
-  await mkdir(root, { recursive: true, mode: 0o700 });
-  const there = await stat(join(dir, "HEAD")).catch(() => null);
+export async function fetchMirror(source: GitSource, options: MirrorOptions): Promise<string> {
+  checkAddress(source.url);
+  const dir = mirrorFolder(options.stateDir, source.url);
+  await mkdir(join(options.stateDir, "mirrors"), { recursive: true, mode: 0o700 });
+  await using _ = await lockMirror(dir, source.url, options);
+  const remote = remoteGit(source, options);
   try {
-    if (there) {
-      await hostGit(["fetch", "--prune", "--tags", "--force", "--progress", "origin", "+refs/heads/*:refs/heads/*"], {
-        ...common,
-        gitDir: dir,
-      });
-      return dir;
-    }
-    const fresh = `${dir}.new-${process.pid}-${Date.now()}`;
-    try {
-      await hostGit(["clone", "--mirror", "--template=", "--progress", "--", source.url, fresh], common);
-      await rename(fresh, dir).catch(async (error: unknown) => {
-        // Somebody else was faster; theirs is as good.
-        if (!(await stat(join(dir, "HEAD")).catch(() => null))) throw error;
-      });
-    } finally {
-      await rm(fresh, { recursive: true, force: true });
-    }
+    if (await stat(join(dir, "HEAD")).catch(() => null)) {
+      options.onProgress?.(`fetching ${cleanAddress(source.url)}`);
+      if (await update(dir, source, { remote, git: options.git })) return dir;
+      options.onProgress?.("the mirror is damaged; making it again");
+    } else options.onProgress?.(`cloning ${cleanAddress(source.url)}`);
+    await make(dir, source, options);
     return dir;
   } catch (error) {
-    if (error instanceof CaissonError && error.code !== "internal") throw error;
-    throw new CaissonError("unavailable", `${source.url} could not be fetched: ${error instanceof Error ? error.message : error}`, {
-      hint: "Check the address, the network, and that the key or credential is one the server knows.",
-      cause: error,
-    });
+    throw unreachable(source, error);
   }
+}
+
+/** False when the mirror is damaged: fetching into it fails although the remote answers. */
+async function update(dir: string, source: GitSource, { remote, git }: { remote: RemoteGit; git: MirrorOptions["git"] }): Promise<boolean> {
+  try {
+    await remote(["fetch", "--prune", "--tags", "--force", "--progress", "origin", "+refs/heads/*:refs/heads/*"], dir);
+  } catch (error) {
+    const answers = await remote(["ls-remote", "--quiet", "--", source.url, "HEAD"]).catch(() => null);
+    if (answers === null) throw error;
+    return false;
+  }
+  // The remote may have another default branch by now.
+  const text = (await remote(["ls-remote", "--quiet", "--symref", "origin", "HEAD"], dir)).toString("utf8");
+  const branch = /^ref: (refs\/heads\/\S+)\tHEAD$/m.exec(text)?.[1];
+  if (branch !== undefined) await hostGit(["symbolic-ref", "HEAD", branch], { ...git, gitDir: dir });
+  return true;
+}
+
+/** Makes a mirror that turned out to be damaged again. Throws as `fetchMirror`. */
+export async function remakeMirror(source: GitSource, options: MirrorOptions): Promise<string> {
+  const dir = mirrorFolder(options.stateDir, source.url);
+  await using _ = await lockMirror(dir, source.url, options);
+  try {
+    await make(dir, source, options);
+    return dir;
+  } catch (error) {
+    throw unreachable(source, error);
+  }
+}
+
+async function make(dir: string, source: GitSource, options: MirrorOptions): Promise<void> {
+  const fresh = `${dir}.new`;
+  await rm(fresh, { recursive: true, force: true });
+  try {
+    await remoteGit(source, options)(["clone", "--mirror", "--template=", "--progress", "--", source.url, fresh]);
+    await rm(dir, { recursive: true, force: true });
+    await rename(fresh, dir);
+  } finally {
+    await rm(fresh, { recursive: true, force: true });
+  }
+}
+
+type RemoteGit = (args: readonly string[], gitDir?: string) => Promise<Buffer>;
+
+function remoteGit(source: GitSource, options: MirrorOptions): RemoteGit {
+  const { onProgress } = options;
+  return (args, gitDir) =>
+    hostGit(args, {
+      ...options.git,
+      env: transport(source),
+      ...(gitDir === undefined ? {} : { gitDir }),
+      ...(onProgress ? { onProgress: (line: string) => onProgress(withoutSecretOf(source.url, line)) } : {}),
+      ...(options.signal ? { signal: options.signal } : {}),
+    });
+}
+
+async function lockMirror(dir: string, url: string, options: MirrorOptions): Promise<HeldLease> {
+  const stream = `mirror/${dir.slice(dir.lastIndexOf("/") + 1)}`;
+  for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS_MAX; waitedMs += LOCK_POLL_MS) {
+    const held = await holdLease(options.log, stream, { owner: options.owner, ttlMs: LOCK_TTL_MS, ownerGone: options.ownerGone });
+    if (held) return held;
+    if (waitedMs === 0) options.onProgress?.(`waiting for another process that fetches ${cleanAddress(url)}`);
+    await delay(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
+  }
+  throw new CaissonError("busy", `Another process has been fetching ${cleanAddress(url)} for too long.`);
 }
 
 function transport(source: GitSource): Record<string, string> {
@@ -69,24 +126,46 @@ function transport(source: GitSource): Record<string, string> {
   };
 }
 
+function unreachable(source: GitSource, error: unknown): unknown {
+  if (!(error instanceof CaissonError) || error.code !== "internal") return error;
+  return new CaissonError(
+    "unavailable",
+    `${cleanAddress(source.url)} could not be fetched: ${withoutSecretOf(source.url, error.message)}`,
+    {
+      hint: "Check the address, the network, and that the key or credential is one the server knows.",
+    },
+  );
+}
+
 /** The commit a source means: its ref wins over its branch, and the remote's own default comes last. Throws `not_found`. */
-export async function resolveCommit(
-  mirror: string,
-  source: GitSource,
-  options: { git: Pick<GitOptions, "path" | "home"> },
-): Promise<string> {
+export async function resolveCommit(mirror: string, source: GitSource, options: MirrorOptions): Promise<string> {
   const wanted = source.ref ?? source.branch ?? "HEAD";
-  const tries =
-    source.ref === undefined && source.branch !== undefined
-      ? [`refs/heads/${wanted}`]
-      : [`refs/heads/${wanted}`, `refs/tags/${wanted}`, wanted];
-  for (const name of tries) {
-    if (name.startsWith("-")) continue;
-    const found = await hostGit(["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`], {
-      ...options.git,
-      gitDir: mirror,
-    }).catch(() => null);
-    if (found) return found.toString("utf8").trim();
+  const heads = [`refs/heads/${wanted}`];
+  const tries = source.ref !== undefined ? [`refs/tags/${wanted}`, ...heads, wanted] : source.branch !== undefined ? heads : ["HEAD"];
+  const look = async () => {
+    for (const name of tries) {
+      if (name.startsWith("-")) continue;
+      const found = await hostGit(["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`], {
+        ...options.git,
+        gitDir: mirror,
+      }).catch(() => null);
+      if (found) return found.toString("utf8").trim();
+    }
+    return null;
+  };
+  const found = await look();
+  if (found) return found;
+  // A commit that no branch or tag leads to can still be asked for by its name.
+  if (/^[0-9a-f]{40}$/.test(wanted)) {
+    await remoteGit(source, options)(["fetch", "--no-tags", "origin", wanted], mirror).catch(() => null);
+    const fetched = await look();
+    if (fetched) return fetched;
   }
-  throw new CaissonError("not_found", `${source.url} has no ${source.ref === undefined ? "branch" : "ref"} ${JSON.stringify(wanted)}.`);
+  const url = cleanAddress(source.url);
+  if (wanted === "HEAD")
+    throw new CaissonError("not_found", `${url} has no default branch; is it empty?`, { hint: "Name a branch with --branch." });
+  throw new CaissonError(
+    "not_found",
+    `${url} has no ${source.ref === undefined ? "branch" : "tag, branch or commit"} ${JSON.stringify(wanted)}.`,
+  );
 }

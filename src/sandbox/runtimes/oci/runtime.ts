@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxId } from "../../../contract/ids.ts";
@@ -10,7 +11,9 @@ import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { createHouse, type OciOptions } from "./house.ts";
+import { workspaceFolders } from "./layers.ts";
 import { createPool } from "./pool.ts";
+import { removeFiles } from "./remove-files.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./snapshot-store.ts";
 import { SOCKET_NAME } from "./start-sandbox.ts";
 import { sweepHouse } from "./sweep.ts";
@@ -74,6 +77,13 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);
     },
     sweep: () => sweepHouse(house),
+    async removeLayer(layer) {
+      const { upper, work } = workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
+      await removeFiles(
+        house,
+        [upper, work].filter((path) => existsSync(path)),
+      );
+    },
     async snapshots() {
       const { snapshots } = await listSnapshots(house);
       return snapshots

@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { defineEvent } from "./event.ts";
+import { FinishReason, RunId } from "./run.ts";
+import { SessionCleanup, SessionScope, WorkspaceSource } from "./session.ts";
+
+/** The history of a session, in the stream `session/<id>`; it outlives the session. */
+
+export const SessionCreated = defineEvent("session.created", 1, { source: WorkspaceSource, scope: SessionScope, cleanup: SessionCleanup });
+/** A git workspace was checked out, at this commit. */
+export const SessionPrepared = defineEvent("session.prepared", 1, { commit: z.string() });
+export const SessionRunStarted = defineEvent("session.run_started", 1, { run: RunId });
+export const SessionRunEnded = defineEvent("session.run_ended", 1, { run: RunId, reason: FinishReason });
+/** Changes were brought to a folder of the user's. `paths` may be cut; `count` is not. */
+export const SessionApplied = defineEvent("session.applied", 1, {
+  folder: z.string(),
+  paths: z.array(z.string()).max(1000),
+  count: z.int().nonnegative(),
+});
+export const SessionBranched = defineEvent("session.branched", 1, { repository: z.string(), branch: z.string(), commit: z.string() });
+/** Its lock was taken away from whoever held it. */
+export const SessionUnlocked = defineEvent("session.unlocked", 1, { run: z.string(), forced: z.boolean() });
+export const SessionRemoved = defineEvent("session.removed", 1, { why: z.enum(["discarded", "removed", "aged", "cleanup"]) });
+
+export const SessionEvent = z.discriminatedUnion("type", [
+  SessionCreated,
+  SessionPrepared,
+  SessionRunStarted,
+  SessionRunEnded,
+  SessionApplied,
+  SessionBranched,
+  SessionUnlocked,
+  SessionRemoved,
+]);
+export type SessionEvent = z.infer<typeof SessionEvent>;
+export type NewSessionEvent = SessionEvent extends infer Event
+  ? Event extends SessionEvent
+    ? Pick<Event, "type" | "data">
+    : never
+  : never;

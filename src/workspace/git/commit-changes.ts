@@ -1,0 +1,115 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { Changes, FileSide, LeftOut } from "../change.ts";
+import { readChanges } from "../changes.ts";
+import { DEPTH_MAX, isGitsOwn, listInside } from "../list-inside.ts";
+import { untouchedSince } from "../walk-layer.ts";
+import { type GitOptions, hostGit } from "./host-git.ts";
+import { type GitSource, mirrorFolder } from "./mirror.ts";
+import { submodulesOf } from "./submodules.ts";
+
+const CONTENT_BYTES_MAX = 1024 * 1024 * 1024;
+
+interface TreeEntry {
+  mode: string;
+  blob: string;
+  sizeBytes: number;
+  /** Where its content is. */
+  mirror: string;
+}
+
+interface CommitOptions {
+  stateDir: string;
+  git: Pick<GitOptions, "path" | "home">;
+  source: GitSource;
+  commit: string;
+}
+
+/**
+ * What differs between the commit a git workspace began at and the workspace inside. The old side comes from the host's mirror, as objects; no git ever looks at what the agent
+ * wrote. `layer` is the host folder that collects the workspace, and `folders` what was in it when it had been checked out, at `preparedAtMs`: what was not touched since is
+ * not read. Without it every file is. Throws `not_found` when the mirror does not have the commit any more, `too_large`.
+ */
+export async function findCommitChanges(
+  options: CommitOptions & { sandbox: Sandbox; layer: string | null; folders: Readonly<Record<string, number>>; preparedAtMs: number },
+): Promise<Changes> {
+  const tree = await readTree(options, { prefix: "", depth: 0 });
+  const leftOut: LeftOut[] = [];
+  const entries = await listInside(options.sandbox, "", { depth: DEPTH_MAX, leftOut });
+  const { layer, folders, preparedAtMs: sinceMs } = options;
+  const untouched = layer === null ? new Set<string>() : await untouchedSince(layer, { sinceMs, folders });
+  const candidates: string[] = [];
+  const seen = new Set<string>();
+  for (const entry of entries) {
+    if (entry.kind === "directory" || entry.name.split("/").some(isGitsOwn)) continue;
+    seen.add(entry.name);
+    const before = tree.get(entry.name);
+    const same = before !== undefined && before.sizeBytes === entry.sizeBytes && untouched.has(entry.name);
+    if (!same) candidates.push(entry.name);
+  }
+  for (const path of tree.keys()) if (!seen.has(path)) candidates.push(path);
+  const contents = await readBlobs(
+    candidates.flatMap((path) => tree.get(path) ?? []),
+    options.git,
+  );
+  return await readChanges(options.sandbox, {
+    candidates,
+    leftOut,
+    before: async (path) => sideOf(tree.get(path), contents),
+  });
+}
+
+function sideOf(entry: TreeEntry | undefined, contents: ReadonlyMap<string, Buffer>): FileSide | null {
+  if (entry === undefined) return null;
+  const content = contents.get(entry.blob);
+  if (!content) throw new CaissonError("internal", `The mirror lacks ${entry.blob}.`);
+  if (entry.mode === "120000") return { kind: "link", mode: 0o777, content };
+  return { kind: "file", mode: entry.mode === "100755" ? 0o755 : 0o644, content };
+}
+
+/** Every file of a commit, those of its submodules included where they were checked out. */
+async function readTree(options: CommitOptions, at: { prefix: string; depth: number }): Promise<Map<string, TreeEntry>> {
+  const { source, commit, git } = options;
+  const mirror = mirrorFolder(options.stateDir, source.url);
+  const text = await hostGit(["ls-tree", "-r", "-l", "-z", "--full-tree", commit], { ...git, gitDir: mirror }).catch((error: unknown) => {
+    throw new CaissonError("not_found", `The commit ${commit} is not in the mirror any more.`, {
+      hint: "It is fetched again by the next run on the same address.",
+      cause: error,
+    });
+  });
+  const tree = new Map<string, TreeEntry>();
+  for (const line of text.toString("utf8").split("\0")) {
+    const match = /^(\d{6}) blob ([0-9a-f]+) +(\d+)\t([\s\S]+)$/.exec(line);
+    if (match?.[4]) tree.set(at.prefix + match[4], { mode: match[1] ?? "", blob: match[2] ?? "", sizeBytes: Number(match[3]), mirror });
+  }
+  if (!source.submodules) return tree;
+  for (const submodule of await submodulesOf({ source, mirror, commit, depth: at.depth }, git)) {
+    const below = { ...options, source: submodule.source, commit: submodule.source.ref };
+    const files = await readTree(below, { prefix: `${at.prefix}${submodule.path}/`, depth: at.depth + 1 });
+    for (const [path, entry] of files) tree.set(path, entry);
+  }
+  return tree;
+}
+
+async function readBlobs(entries: readonly TreeEntry[], git: CommitOptions["git"]): Promise<Map<string, Buffer>> {
+  const contents = new Map<string, Buffer>();
+  if (entries.reduce((sum, entry) => sum + entry.sizeBytes, 0) > CONTENT_BYTES_MAX)
+    throw new CaissonError("too_large", `The changed files are larger than ${CONTENT_BYTES_MAX} bytes together.`);
+  for (const [mirror, some] of Map.groupBy(entries, (entry) => entry.mirror)) {
+    const names = [...new Set(some.map((entry) => entry.blob))];
+    const input = `${names.join("\n")}\n`;
+    const output = await hostGit(["cat-file", "--batch"], { ...git, gitDir: mirror, input, outputBytesMax: 2 * CONTENT_BYTES_MAX });
+    let at = 0;
+    for (const name of names) {
+      const end = output.indexOf("\n", at);
+      const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(output.toString("latin1", at, end))?.[1]);
+      if (!Number.isInteger(size))
+        throw new CaissonError("internal", `The mirror lacks ${name}.`, {
+          hint: "It is damaged; the next run on the same address makes it again.",
+        });
+      contents.set(name, output.subarray(end + 1, end + 1 + size));
+      at = end + 1 + size + 1;
+    }
+  }
+  return contents;
+}
