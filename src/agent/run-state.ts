@@ -13,6 +13,8 @@ export interface ToolCallState {
   status: "new" | "requested" | "started" | "ended";
   /** The open or answered question about it. */
   question: string | null;
+  /** It was started in a sandbox that is no more: nobody knows how far it came. */
+  sandboxLost: boolean;
 }
 
 export interface QuestionState {
@@ -129,6 +131,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       if (state.status === "created") state.status = "running";
       return;
     case "run.sandboxed":
+      if (state.sandbox !== null && state.sandbox.id !== event.data.sandbox) {
+        for (const tool of state.tools.values()) if (tool.status === "started") tool.sandboxLost = true;
+      }
       state.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
       return;
     case "run.paused":
@@ -249,6 +254,7 @@ function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallSt
     badArguments: part.badArguments,
     status: "new",
     question: null,
+    sandboxLost: false,
   };
 }
 

@@ -121,7 +121,9 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   if (!resumed) await journal.append([{ type: "tool.started", data: { call: call.call } }]);
   options.crashpoint("tool.effect");
   const startMs = performance.now();
-  const result = await tryTool(tool, args, options, { call, resumed });
+  // In another sandbox the same ref is another process: what may have happened must not happen a second time.
+  const gone = call.sandboxLost && !tool.repeatable;
+  const result = gone ? lostResult : await tryTool(tool, args, options, { call, resumed });
   options.crashpoint("tool.effect.after");
   const afterwards = result.outcome === "lost" ? null : await afterHooks(call, result, options);
   const files = result.files ?? [];
@@ -142,6 +144,11 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   ]);
 }
 
+const lostResult: ToolResult = {
+  outcome: "lost",
+  text: "The sandbox died during this call; nobody knows how far it came. A new one was started on the same workspace.",
+};
+
 async function tryTool(
   tool: Tool,
   args: unknown,
@@ -156,10 +163,7 @@ async function tryTool(
     if (error.code === "denied" && error.details?.epoch !== undefined) throw error;
     if (error.code === "lost" || error.code === "protocol") {
       await options.onLost(error);
-      return {
-        outcome: "lost",
-        text: "The sandbox died during this call; nobody knows how far it came. A new one was started on the same workspace.",
-      };
+      return lostResult;
     }
     if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
     return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };

@@ -1,3 +1,4 @@
+import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
 import { showDuration } from "../lib/quantity.ts";
@@ -8,7 +9,7 @@ import { followRun } from "./follow-run.ts";
 import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
 import { printOutcome } from "./run-outcome.ts";
-import { openStation } from "./station.ts";
+import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
 
 /** `caisson ps` */
@@ -18,19 +19,12 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
   const shown = given.switched("all")
     ? runs
     : runs.filter(({ state }) => state.status !== "ended").concat(runs.filter(({ state }) => state.status === "ended").slice(0, 10));
-  const rows = shown.map(({ run, state, owner, at }) => ({
+  const rows = shown.map(({ run, state, owner, at, damage }) => ({
     run,
     agent: state.definition.name,
     model: state.model,
     session: state.session,
-    status:
-      state.status === "ended"
-        ? (state.ended?.reason ?? "ended")
-        : state.status === "paused"
-          ? `paused: ${state.paused?.why}`
-          : owner === null
-            ? "interrupted"
-            : "running",
+    status: damage === null ? statusOf(state, owner) : "damaged",
     steps: state.step,
     costUsd: state.costUsd,
     parent: state.parent?.run ?? null,
@@ -58,6 +52,12 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
   return 0;
 }
 
+function statusOf(state: RunState, owner: string | null): string {
+  if (state.ended) return state.ended.reason;
+  if (state.paused) return `paused: ${state.paused.why}`;
+  return owner === null ? "interrupted" : "running";
+}
+
 /** `caisson logs RUN` */
 export async function logs(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
@@ -69,7 +69,7 @@ export async function logs(context: CliContext, given: Given): Promise<number> {
     return damages.length === 0 ? 0 : 1;
   }
   const run = await runNamed(station, given.words[0]);
-  await station.runs.state(run);
+  await checkThere(station, run);
   const from = given.text("from");
   await followRun(context, station, run, {
     json: given.switched("json"),
@@ -124,12 +124,7 @@ export async function send(context: CliContext, given: Given): Promise<number> {
   return 0;
 }
 
-async function waitForReceipt(
-  context: CliContext,
-  station: ReturnType<typeof openStation>,
-  run: string,
-  message: string,
-): Promise<string | null> {
+async function waitForReceipt(context: CliContext, station: LocalStation, run: string, message: string): Promise<string | null> {
   for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal })) {
     const data = event.data as { messages?: string[]; call?: string };
     if (event.type === "model.requested" && data.messages?.includes(message)) return data.call ?? null;
@@ -186,7 +181,12 @@ export async function stop(context: CliContext, given: Given): Promise<number> {
   return 0;
 }
 
-async function runNamed(station: ReturnType<typeof openStation>, name: string | undefined): Promise<string> {
+/** Also of a run whose log is damaged: what can be read of it is shown. */
+async function checkThere(station: LocalStation, run: string): Promise<void> {
+  if ((await station.log.lastSeq(runStream(run))) === 0) await station.runs.state(run);
+}
+
+async function runNamed(station: LocalStation, name: string | undefined): Promise<string> {
   if (name !== undefined) return name;
   const [newest] = await station.log.streams({ prefix: "run/", limit: 1 });
   if (!newest) throw new CaissonError("not_found", "There is no run yet.", { hint: 'Start one: caisson run "…"' });

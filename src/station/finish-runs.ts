@@ -4,7 +4,7 @@ import type { Runtime } from "../sandbox/runtime.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import { noCrash } from "./crashpoint.ts";
 import { foldRun, runStream } from "./journal.ts";
-import { createRunSandbox, RUN_LABEL } from "./run-sandbox.ts";
+import { createRunSandbox, type RemoveRemains, RUN_LABEL } from "./run-sandbox.ts";
 
 const LEASE_TTL_MS = 15_000;
 
@@ -18,6 +18,7 @@ export async function finishRuns(options: {
   runtimes: readonly Runtime[];
   owner: string;
   ownerGone: (owner: string) => boolean;
+  removeRemains: RemoveRemains;
 }): Promise<string[]> {
   const finished: string[] = [];
   for (const runtime of options.runtimes) {
@@ -31,7 +32,7 @@ export async function finishRuns(options: {
 async function finish(
   run: string,
   runtime: Runtime,
-  options: Pick<Parameters<typeof finishRuns>[0], "log" | "sessions" | "owner" | "ownerGone">,
+  options: Pick<Parameters<typeof finishRuns>[0], "log" | "sessions" | "owner" | "ownerGone" | "removeRemains">,
 ): Promise<boolean> {
   const { log, sessions } = options;
   const state = await foldRun(log, run).then(
@@ -49,12 +50,13 @@ async function finish(
     const session = state === null ? null : await sessions.get(state.session).catch(() => null);
     if (state !== null && session !== null) {
       const onReady = async () => undefined;
-      await createRunSandbox({ run, runtime, definition: state.definition, session, sessions, crashpoint: noCrash, onReady }).end();
+      const { removeRemains } = options;
+      const { definition } = state;
+      await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, onReady }).end();
       return true;
     }
     for (const info of (await runtime.list()).filter((each) => each.labels[RUN_LABEL] === run)) {
-      const sandbox = await runtime.open(info.id).catch(() => null);
-      await (sandbox ? sandbox.destroy() : runtime.sweep());
+      await options.removeRemains(runtime, info.id);
     }
     return true;
   } finally {

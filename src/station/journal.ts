@@ -26,6 +26,18 @@ export async function foldRun(log: Log, run: string): Promise<{ state: RunState;
   return { state, seq };
 }
 
+/** As far as it can be understood, and what was wrong with the rest. */
+export async function foldReadable(log: Log, run: string): Promise<{ state: RunState; damage: string | null }> {
+  const state = emptyRunState();
+  try {
+    await foldFrom(log, run, { state, seq: 0 });
+    return { state, damage: null };
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "internal") return { state, damage: error.message };
+    throw error;
+  }
+}
+
 async function foldFrom(
   log: Log,
   run: string,
@@ -66,7 +78,14 @@ export interface OwnedJournal extends Journal, AsyncDisposable {
  * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last; when somebody else's event (a message, an
  * answer) came in between, it is folded in and the append repeated, which is right because foreign events never contradict ours.
  */
-export async function openJournal(options: { log: Log; run: string; lease: () => Lease; crashpoint: Crashpoint }): Promise<OwnedJournal> {
+export async function openJournal(options: {
+  log: Log;
+  run: string;
+  lease: () => Lease;
+  crashpoint: Crashpoint;
+  /** Once it fires nothing more is taken in: who was let go, or fenced out, has nothing to say about the run. */
+  signal: AbortSignal;
+}): Promise<OwnedJournal> {
   const { log, run, crashpoint } = options;
   const stream = runStream(run);
   const folded = await foldRun(log, run);
@@ -81,6 +100,7 @@ export async function openJournal(options: { log: Log; run: string; lease: () =>
   };
   const appendNow = async (events: readonly NewRunEvent[]) => {
     const stored = events.map((event) => ({ type: event.type, version: 1, data: event.data as never }));
+    if (options.signal.aborted) throw new CaissonError("cancelled", `The run ${run} was let go.`);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {
       try {

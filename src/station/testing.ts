@@ -71,6 +71,7 @@ export async function createTestStation(options: {
       identity,
       alive,
       runtime: async () => runtime,
+      removeRemains: async (_, id) => (await runtime.open(id)).destroy(),
       model: async () => model,
       agent: async (name) => define(name, options.agents?.[name] ?? {}),
       crashpoint: options.crashpoint ?? noCrash,

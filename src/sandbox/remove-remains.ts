@@ -1,0 +1,25 @@
+import { CaissonError } from "../contract/error.ts";
+import type { SandboxId } from "../contract/ids.ts";
+import type { Runtime } from "./runtime.ts";
+import type { Owner, Store } from "./store.ts";
+
+/** An owner who cannot be alive: no boot has this name. */
+const nobody: Owner = { pid: 1, startTicks: 0, bootId: "none" };
+
+/**
+ * Removes a sandbox that died, or what is left of it. One that was to be kept is nobody's once it cannot be opened any more: its record is made to say so, and the
+ * runtime's own sweep takes it away.
+ */
+export async function removeRemains(store: Store, runtime: Runtime, id: SandboxId): Promise<void> {
+  const sandbox = await runtime.open(id).catch((error: unknown) => {
+    if (error instanceof CaissonError) return null;
+    throw error;
+  });
+  if (sandbox) {
+    await sandbox.destroy();
+    return;
+  }
+  const record = await store.read(id).catch(() => null);
+  if (record !== null) await store.write({ ...record, state: "completing", owner: nobody });
+  await runtime.sweep();
+}
