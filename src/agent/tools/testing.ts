@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { TodoList } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
+import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { createFakeRuntime } from "../../sandbox/runtimes/fake/runtime.ts";
 import { createHostRuntime } from "../../sandbox/runtimes/host/runtime.ts";
@@ -28,7 +29,7 @@ export async function createWorkbench(
   const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-tools-"));
   const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
   const runtime: Runtime = options.real ? createHostRuntime({ stateDir, guestPath }) : createFakeRuntime();
-  const made = await runtime.create({ workspace: { kind: "empty" } });
+  const made = await runtime.create(SandboxSpec.parse({}));
   const sandbox = options.change?.(made) ?? made;
   const todo: { now: TodoList } = { now: [] };
   const events: RunEvent[] = [];

@@ -1,0 +1,77 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { restricted } from "../../sandbox/sandbox.ts";
+import { connectMcp, type McpConnection } from "./mcp.ts";
+import { createWorkbench, type Workbench } from "./testing.ts";
+
+const script = join(import.meta.dirname, "../../../test/support/mcp-server.ts");
+
+describe("MCP servers", () => {
+  let bench: Workbench;
+  let count = 0;
+  beforeAll(async () => {
+    bench = await createWorkbench({ real: true });
+  });
+  afterAll(() => bench[Symbol.asyncDispose]());
+  const connect = (manner: string, options: { startMsMax?: number; command?: string } = {}) => {
+    count += 1;
+    return connectMcp({
+      name: "my",
+      server: { command: options.command ?? process.execPath, args: ["--no-warnings", script, manner], env: {} },
+      sandbox: async () => restricted(bench.sandbox),
+      ref: `run_x:mcp:${count}`,
+      ...options,
+    });
+  };
+  const call = async (connection: McpConnection, name: string, args: object = {}, options: object = {}) => {
+    const tool = connection.tools.find((each) => each.name === name);
+    if (!tool) throw new Error(`no tool ${name}`);
+    return await bench.use(tool, args, options);
+  };
+  const servers = async () =>
+    (await bench.sandbox.processes()).filter((each) => each.command.includes("mcp-server") && each.state === "running");
+
+  test("their tools are listed with names every provider takes, and called", async () => {
+    {
+      await using my = await connect("well");
+      expect(my.tools.map((tool) => tool.name)).toEqual(expect.arrayContaining(["my__add", "my__odd_name_x", "my__odd_name_x_2"]));
+      const add = my.tools.find((tool) => tool.name === "my__add");
+      expect(add?.jsonSchema).toMatchObject({ type: "object", properties: { a: { type: "number" } }, required: ["a", "b"] });
+      expect(add?.subject({})).toBe("mcp:my:add");
+      expect(my.tools.every((tool) => tool.description.length < 5000)).toBe(true);
+      expect(await call(my, "my__add", { a: 2, b: 3 })).toEqual({ outcome: "ok", text: "5" });
+      expect((await call(my, "my__odd_name_x_2")).text).toBe("even");
+      expect(await call(my, "my__add", { a: "two" })).toMatchObject({ outcome: "error" });
+      expect(await call(my, "my__fail")).toEqual({ outcome: "error", text: "it went wrong" });
+      expect((await call(my, "my__picture")).text).toBe("[image image/png]");
+      expect((await call(my, "my__long")).text.length).toBeLessThan(31_000);
+      const abort = new AbortController();
+      const waiting = call(my, "my__wait", {}, { signal: abort.signal });
+      abort.abort();
+      expect((await waiting).outcome).toBe("interrupted");
+    }
+    expect(await servers()).toEqual([]);
+  });
+
+  test("one that dies is told to the model and started again at the next call", async () => {
+    await using my = await connect("well");
+    expect(await call(my, "my__die")).toMatchObject({ outcome: "error", text: expect.stringContaining("The MCP server my failed") });
+    expect(await call(my, "my__add", { a: 1, b: 1 })).toEqual({ outcome: "ok", text: "2" });
+  });
+
+  test("garbage on its output is skipped; a line without end ends it", async () => {
+    await using my = await connect("garbage");
+    expect((await call(my, "my__add", { a: 1, b: 2 })).text).toBe("3");
+    expect(await call(my, "my__flood")).toMatchObject({ outcome: "error" });
+    expect((await call(my, "my__add", { a: 1, b: 3 })).text).toBe("4");
+  });
+
+  test("one that does not start, or does not speak, is named", async () => {
+    await expect(connect("mute", { startMsMax: 300 })).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("my"),
+    });
+    await expect(connect("well", { command: "/no/such/program" })).rejects.toMatchObject({ code: "unavailable" });
+    expect(await servers()).toEqual([]);
+  });
+});
