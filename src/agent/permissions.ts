@@ -1,45 +1,77 @@
 import type { PermissionRules } from "../contract/agent.ts";
 import type { Permission } from "../contract/run.ts";
+import { shellCommands } from "./shell-commands.ts";
+
+const fetchers = ["curl", "wget"];
+const interpreters = ["sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"];
+const fetchAndRun = fetchers.flatMap((fetcher) => interpreters.map((program) => [`bash:${fetcher} | ${program}`, "deny"] as const));
 
 /** What holds when an agent says nothing: reading and editing the workspace is what it is for; what cannot be undone or leaves the sandbox is asked about or denied. */
 export const defaultPermissions: PermissionRules = {
   "*": "allow",
-  "bash:*rm -rf /*": "deny",
-  "bash:*curl*|*sh*": "deny",
-  "bash:*wget*|*sh*": "deny",
-  "bash:*git push*--force*": "deny",
-  "bash:*git push*-f*": "deny",
-  "bash:*git reset*--hard*": "deny",
+  "bash:rm -rf*": "deny",
+  ...Object.fromEntries(fetchAndRun),
+  "bash:git push --force*": "deny",
+  "bash:git reset --hard*": "deny",
   "bash:git push*": "ask",
   "bash:git commit*": "ask",
-  "git:push*": "ask",
+  "git:push --force*": "deny",
   "git:reset --hard*": "deny",
+  "git:push*": "ask",
+  "git:commit*": "ask",
 };
 
+export interface Verdict {
+  permission: Permission;
+  /** The rule that decided; what an answer `always` remembers. */
+  pattern: string;
+}
+
+export interface PermissionOptions {
+  /** The agent's own. One that is stricter, or at least as long as the default that matches, goes over it. */
+  own: PermissionRules;
+  /** Patterns a person allowed for the rest of the run. */
+  always?: ReadonlySet<string>;
+  defaults?: PermissionRules;
+}
+
 /**
- * The rule of the longest matching pattern; among equals the stricter one. `*` stands for any characters. A shell line is looked at as a whole and at each
- * of its commands, and the strictest finding counts, so that `cd x && git push` is a push.
+ * The rule of the longest matching pattern; among equals the stricter one. `*` stands for any characters. A shell line is looked at as a whole, at each of
+ * its commands and at what is piped into what, and the strictest finding counts, so that `cd x && git push` is a push.
  */
-export function permissionFor(subject: string, rules: PermissionRules): { permission: Permission; pattern: string } {
-  const subjects = subject.startsWith("bash:") ? shellSubjects(subject) : [subject];
-  const found = subjects.map((each) => longest(each, rules));
+export function permissionFor(subject: string, options: PermissionOptions): Verdict {
+  const found = subjectsOf(subject).map((each) => afterAnswers(ruleFor(each, options), options.always));
   return found.reduce((strictest, each) => (strictness[each.permission] > strictness[strictest.permission] ? each : strictest));
 }
 
 const strictness: Record<Permission, number> = { allow: 0, ask: 1, deny: 2 };
 
-function longest(subject: string, rules: PermissionRules): { permission: Permission; pattern: string } {
-  let best: { permission: Permission; pattern: string } = { permission: "ask", pattern: "" };
-  let length = -1;
+function ruleFor(subject: string, options: PermissionOptions): Verdict {
+  const own = longest(subject, options.own);
+  const common = longest(subject, options.defaults ?? defaultPermissions) ?? { permission: "ask", pattern: "" };
+  if (!own) return common;
+  const stricter = strictness[own.permission] > strictness[common.permission];
+  return stricter || own.pattern.length >= common.pattern.length ? own : common;
+}
+
+function afterAnswers(verdict: Verdict, always: ReadonlySet<string> | undefined): Verdict {
+  return verdict.permission === "ask" && always?.has(verdict.pattern) ? { ...verdict, permission: "allow" } : verdict;
+}
+
+function longest(subject: string, rules: PermissionRules): Verdict | null {
+  let best: Verdict | null = null;
   for (const [pattern, permission] of Object.entries(rules)) {
     if (!matches(subject, pattern)) continue;
-    const stricter = pattern.length === length && strictness[permission] > strictness[best.permission];
-    if (pattern.length > length || stricter) {
-      best = { permission, pattern };
-      length = pattern.length;
-    }
+    const same = pattern.length === best?.pattern.length && strictness[permission] > strictness[best.permission];
+    if (best === null || pattern.length > best.pattern.length || same) best = { permission, pattern };
   }
   return best;
+}
+
+function subjectsOf(subject: string): string[] {
+  if (!subject.startsWith("bash:")) return [subject];
+  const { commands, pipelines } = shellCommands(subject.slice("bash:".length));
+  return [subject, ...[...commands, ...pipelines].map((each) => `bash:${each}`)];
 }
 
 /** Glob with `*` only, without building a regular expression a long pattern could make slow. */
@@ -56,34 +88,4 @@ export function matches(text: string, pattern: string): boolean {
     at = found + piece.length;
   }
   return true;
-}
-
-/** The commands of a shell line, roughly: separators outside quotes part them, leading variables and wrappers are dropped. It guards against carelessness; the wall is the sandbox. */
-function shellSubjects(subject: string): string[] {
-  const line = subject.slice("bash:".length);
-  const parts = splitOutsideQuotes(line)
-    .map((part) => part.trim().replace(/^((env|sudo|time|nohup|command|exec)\s+|[A-Za-z_][A-Za-z0-9_]*=\S*\s+|\(|\{\s)+/, ""))
-    .filter((part) => part !== "");
-  return [subject, ...parts.map((part) => `bash:${part}`)];
-}
-
-function splitOutsideQuotes(line: string): string[] {
-  const parts: string[] = [];
-  let quote = "";
-  let current = "";
-  for (let at = 0; at < line.length; at++) {
-    const character = line[at] ?? "";
-    if (quote !== "") {
-      if (character === quote) quote = "";
-    } else if (character === "'" || character === '"') {
-      quote = character;
-    } else if (";|&\n`".includes(character) || (character === "$" && line[at + 1] === "(")) {
-      parts.push(current);
-      current = "";
-      continue;
-    }
-    current += character;
-  }
-  parts.push(current);
-  return parts;
 }

@@ -4,7 +4,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
-import { defaultPermissions, permissionFor } from "./permissions.ts";
+import { permissionFor } from "./permissions.ts";
 import type { ToolCallState } from "./run-state.ts";
 import type { History, Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -94,8 +94,8 @@ function permission(call: ToolCallState, subject: string, journal: Journal): Pre
     if (question.answer.answer !== "deny") return null;
     return answered(call, "denied", `A person said no${question.answer.text ? `: ${question.answer.text}` : "."}`);
   }
-  const rule = permissionFor(subject, { ...defaultPermissions, ...state.definition.permissions });
-  if (rule.permission === "allow" || state.always.has(rule.pattern)) return null;
+  const rule = permissionFor(subject, { own: state.definition.permissions, always: state.always });
+  if (rule.permission === "allow") return null;
   if (rule.permission === "deny") return answered(call, "denied", `The rule ${JSON.stringify(rule.pattern)} denies ${short(subject)}.`);
   if (state.definition.harness.onAsk === "deny") {
     return answered(

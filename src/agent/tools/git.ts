@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { canonicalGit } from "../shell-commands.ts";
 import type { Tool } from "../tool.ts";
 import { runCommand } from "./command.ts";
 import { BASH_CHARACTERS_MAX } from "./limits.ts";
@@ -16,7 +17,7 @@ export const gitTool: Tool<z.infer<typeof Arguments>> = {
   parameters: Arguments,
   parallel: false,
   repeatable: false,
-  subject: (args) => `git:${args.args.join(" ")}`,
+  subject: (args) => `git:${canonicalGit(args.args)}`,
   run: (args, context) =>
     runCommand(
       {
