@@ -10,6 +10,9 @@ import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-
 import { lookAt } from "./look-at.ts";
 import { UNNAMEABLE } from "./read-side.ts";
 
+/** At each depth. */
+const FOLDERS_AT_ONCE = 8;
+
 interface Looking {
   sandbox: Sandbox;
   lower: string;
@@ -67,7 +70,11 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   const level: Level = { folder, layer, depth, touched, inside, below: await namesBelow(join(looking.lower, folder)) };
   await lookForGone(level, looking);
   const asBefore = await untouchedAsBefore(level, looking);
-  for (const [name, entry] of inside) await consider(name, entry, { ...level, asBefore }, looking);
+  const entries = [...inside];
+  for (let at = 0; at < entries.length; at += FOLDERS_AT_ONCE) {
+    const some = entries.slice(at, at + FOLDERS_AT_ONCE);
+    await Promise.all(some.map(([name, entry]) => consider(name, entry, { ...level, asBefore }, looking)));
+  }
 }
 
 const pathOf = (folder: string, name: string) => (folder === "" ? name : `${folder}/${name}`);

@@ -4,6 +4,8 @@ import type { LeftOut } from "./change.ts";
 
 const WORKSPACE = "/workspace";
 export const DEPTH_MAX = 200;
+/** So deep the guest looks at once. */
+const LIST_DEPTH = 64;
 export const ENTRIES_MAX = 100_000;
 
 /** Git's own folders are no part of a diff: the host never takes anything of them over. */
@@ -13,14 +15,24 @@ export const GITS_OWN: string = "it is git's own; settings and hooks in it could
 /** What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws `too_large`. */
 export async function listInside(sandbox: Sandbox, folder: string, options: { depth: number; leftOut: LeftOut[] }): Promise<FileInfo[]> {
   const path = folder === "" ? WORKSPACE : `${WORKSPACE}/${folder}`;
-  const listed = await sandbox.list(path, { depth: options.depth, entriesMax: ENTRIES_MAX }).catch((error: unknown) => {
-    if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
-    options.leftOut.push({ path: folder, reason: "the folder's permissions keep even the sandbox's user out" });
-    return { entries: [], truncated: false };
-  });
+  const listed = await sandbox
+    .list(path, { depth: Math.min(options.depth, LIST_DEPTH), entriesMax: ENTRIES_MAX })
+    .catch((error: unknown) => {
+      if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
+      options.leftOut.push({ path: folder, reason: "the folder's permissions keep even the sandbox's user out" });
+      return { entries: [], truncated: false };
+    });
   if (listed.entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
   if (listed.truncated) options.leftOut.push({ path: folder === "" ? "." : folder, reason: "something in it cannot be looked at" });
-  return listed.entries;
+  if (options.depth <= LIST_DEPTH) return listed.entries;
+  const deeper = listed.entries.filter((entry) => entry.kind === "directory" && entry.name.split("/").length === LIST_DEPTH);
+  const entries = [...listed.entries];
+  for (const { name } of deeper) {
+    const below = await listInside(sandbox, folder === "" ? name : `${folder}/${name}`, { ...options, depth: options.depth - LIST_DEPTH });
+    for (const entry of below) entries.push({ ...entry, name: `${name}/${entry.name}` });
+    if (entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
+  }
+  return entries;
 }
 
 /** Every file below a folder that came as a whole. */

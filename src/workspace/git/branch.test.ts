@@ -1,0 +1,234 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Change, FileSide } from "../change.ts";
+import { type BranchOptions, commitToBranch } from "./branch.ts";
+
+let base = "";
+let folder = "";
+const path = process.env.PATH ?? "";
+const git = (...args: string[]) =>
+  execFileSync("git", ["-C", folder, ...args], {
+    encoding: "utf8",
+    env: {
+      PATH: path,
+      HOME: base,
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_AUTHOR_NAME: "u",
+      GIT_AUTHOR_EMAIL: "u@x",
+      GIT_COMMITTER_NAME: "u",
+      GIT_COMMITTER_EMAIL: "u@x",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  }).trim();
+const put = (name: string, content: string) => {
+  mkdirSync(join(folder, name, ".."), { recursive: true });
+  writeFileSync(join(folder, name), content);
+};
+const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content) });
+const change = (name: string, before: FileSide | null, after: FileSide | null, from: string | null = null): Change => ({
+  path: name,
+  from,
+  before,
+  after,
+  changedOutside: false,
+});
+const branch = (changes: readonly Change[], more: Partial<BranchOptions> = {}) =>
+  commitToBranch(changes, {
+    folder,
+    name: "caisson/x",
+    message: "What it did\n",
+    author: { name: "Ann", email: "ann@x" },
+    git: { path, home: base },
+    ...more,
+  });
+const filesOf = (ref: string) => git("ls-tree", "-r", "-z", "--name-only", ref).split("\0").filter(Boolean);
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  folder = join(base, "repo");
+  mkdirSync(folder);
+  git("init", "-q", "-b", "main");
+  put("a", "one\n");
+  put("d/b", "two\n");
+  git("add", ".");
+  git("commit", "-qm", "first");
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+describe("a branch of changes", () => {
+  test("is a commit on HEAD, by who is configured; work tree and index stay", async () => {
+    put("mine", "untracked\n");
+    put("a", "edited by me\n");
+    git("add", "a");
+    const before = [git("status", "--porcelain"), readFileSync(join(folder, ".git/index")).toString("hex")];
+    const changes = [
+      change("a", file("edited by me\n"), file("agent\n", 0o755)),
+      change("e/b", file("two\n"), file("two\n"), "d/b"),
+      change("link", null, { kind: "link", mode: 0o777, content: Buffer.from("a") }),
+      change('new\nline "q" ü', null, file("\0bin")),
+    ].filter(({ path: name }) => !name.includes("\n"));
+    const result = await branch([...changes, change('q" ü', null, file("\0bin"))], { message: "Fix\n\nAll of it.\n" });
+    expect(git("log", "-1", "--format=%an <%ae> %cn%n%B", "caisson/x")).toBe("Ann <ann@x> Ann\nFix\n\nAll of it.");
+    expect(git("rev-parse", "caisson/x^")).toBe(git("rev-parse", "main"));
+    expect(git("rev-parse", "caisson/x")).toBe(result.commit);
+    expect(filesOf("caisson/x")).toEqual(["a", "e/b", "link", 'q" ü']);
+    expect(git("ls-tree", "caisson/x", "a", "link")).toMatch(/^100755 .*\n120000 /);
+    expect([git("status", "--porcelain"), readFileSync(join(folder, ".git/index")).toString("hex")]).toEqual(before);
+    expect(git("symbolic-ref", "HEAD")).toBe("refs/heads/main");
+    git("fsck", "--strict");
+  });
+
+  test("a file takes a folder's place and the other way round", async () => {
+    await branch([
+      change("d", null, file("x")),
+      change("d/b", file("two\n"), null),
+      change("a", file("one\n"), null),
+      change("a/in", null, file("y")),
+    ]);
+    expect(filesOf("caisson/x")).toEqual(["a/in", "d"]);
+  });
+
+  test("leaves out what the repository ignores and what is git's own, and says so", async () => {
+    put(".gitignore", "*.log\nbuild/\n!keep.log\n");
+    const result = await branch([
+      change("x.log", null, file("x")),
+      change("keep.log", null, file("x")),
+      change("build/out", null, file("x")),
+      change("sub/.git/config", null, file("x")),
+      change("ok", null, file("x")),
+    ]);
+    expect(result.skipped.map((each) => each.path).sort()).toEqual(["build/out", "sub/.git/config", "x.log"]);
+    expect(filesOf("caisson/x")).toEqual(["a", "d/b", "keep.log", "ok"]);
+    await expect(branch([change("y.log", null, file("x"))], { name: "other" })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("in an empty repository, with a detached HEAD, in a linked work tree, in a folder of a repository", async () => {
+    const made = change("n", null, file("n"));
+    git("checkout", "-q", "--detach");
+    await branch([made], { name: "detached" });
+    expect(filesOf("detached")).toEqual(["a", "d/b", "n"]);
+    git("worktree", "add", "-q", "-b", "side", join(base, "linked"));
+    writeFileSync(join(base, "linked", "s"), "s");
+    execFileSync("git", ["-C", join(base, "linked"), "add", "s"]);
+    execFileSync("git", ["-C", join(base, "linked"), "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "side"]);
+    await branch([made], { name: "linked", folder: join(base, "linked") });
+    expect(filesOf("linked")).toEqual(["a", "d/b", "n", "s"]);
+    await branch([made], { name: "below", folder: join(folder, "d") });
+    expect(filesOf("below")).toEqual(["a", "d/b", "d/n"]);
+    folder = join(base, "empty");
+    mkdirSync(folder);
+    git("init", "-q");
+    await branch([made], { name: "first" });
+    expect(filesOf("first")).toEqual(["n"]);
+    expect(git("rev-list", "--count", "first")).toBe("1");
+  });
+
+  test("an existing branch, odd names, no repository, a base that is not there", async () => {
+    const some = [change("n", null, file("n"))];
+    await expect(branch(some, { name: "main" })).rejects.toMatchObject({ code: "exists" });
+    for (const name of ["", "-d", "a..b", "a b", "x.lock", "@{-1}", "a/", "HEAD", "x\ny", "~"])
+      await expect(branch(some, { name }), name).rejects.toMatchObject({ code: "invalid" });
+    await expect(branch(some, { folder: base })).rejects.toMatchObject({ code: "not_found", hint: expect.stringContaining("apply") });
+    await expect(branch(some, { base: "0123456789012345678901234567890123456789" })).rejects.toMatchObject({ code: "not_found" });
+    await branch(some, { name: "feature/ü-1" });
+    expect(git("branch", "--list", "feature/*")).toContain("feature/ü-1");
+  });
+
+  test.runIf(process.getuid?.() === 0)("what root makes in somebody's repository is theirs", async () => {
+    execFileSync("chown", ["-R", "1234:1234", folder]);
+    chownSync(base, 1234, 1234);
+    await branch([change("n", null, file("n")), change("sub/m", null, file("m"))]);
+    const foreign = execFileSync("find", [folder, "!", "-uid", "1234"], { encoding: "utf8" });
+    expect(foreign).toBe("");
+    expect(statSync(join(folder, ".git/refs/heads/caisson/x")).uid).toBe(1234);
+  });
+});
+
+describe("git on the host", () => {
+  /** Everything a repository can name that git would run. */
+  function plant(): string {
+    const canary = join(base, "canary");
+    const evil = join(base, "evil.sh");
+    writeFileSync(evil, `#!/bin/sh\ntouch ${canary}\ncat\n`);
+    chmodSync(evil, 0o755);
+    for (const [key, value] of [
+      ["core.fsmonitor", evil],
+      ["core.hooksPath", join(base, "hooks")],
+      ["core.pager", evil],
+      ["core.editor", evil],
+      ["core.sshCommand", evil],
+      ["core.gitProxy", evil],
+      ["core.alternateRefsCommand", evil],
+      ["filter.x.clean", evil],
+      ["filter.x.smudge", evil],
+      ["filter.x.process", evil],
+      ["diff.external", evil],
+      ["diff.x.textconv", evil],
+      ["merge.x.driver", evil],
+      ["alias.read-tree", `!${evil}`],
+      ["alias.hash-object", `!${evil}`],
+      ["credential.helper", evil],
+      ["gpg.program", evil],
+      ["commit.gpgSign", "true"],
+      ["uploadpack.packObjectsHook", evil],
+      ["extensions.partialClone", "origin"],
+      ["remote.origin.promisor", "true"],
+      ["remote.origin.url", `ext::${evil}`],
+    ] as const)
+      git("config", key, value);
+    mkdirSync(join(base, "hooks"));
+    for (const dir of [join(base, "hooks"), join(folder, ".git/hooks")]) {
+      mkdirSync(dir, { recursive: true });
+      for (const hook of [
+        "reference-transaction",
+        "post-index-change",
+        "pre-commit",
+        "post-commit",
+        "update",
+        "post-checkout",
+        "pre-auto-gc",
+        "fsmonitor-watchman",
+      ]) {
+        rmSync(join(dir, hook), { force: true });
+        symlinkSync(evil, join(dir, hook));
+      }
+    }
+    put(".gitattributes", "* filter=x diff=x merge=x\n");
+    return canary;
+  }
+
+  test("runs nothing that a repository names", async () => {
+    const canary = plant();
+    const result = await branch([
+      change("a", file("one\n"), file("two\n")),
+      change("n.x", null, file("x")),
+      change("d/b", file("two\n"), null),
+    ]);
+    expect(existsSync(canary)).toBe(false);
+    // The same repository with git as everybody calls it: the test can fail.
+    try {
+      git("status");
+    } catch {
+      // Whatever it says.
+    }
+    expect(existsSync(canary)).toBe(true);
+    rmSync(canary);
+    expect(readdirSync(base)).not.toContain("canary");
+    expect(result.branch).toBe("caisson/x");
+  });
+});
