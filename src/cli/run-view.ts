@@ -1,131 +1,200 @@
 import type { RunEvent } from "../contract/run-event.ts";
 import { showDuration } from "../lib/quantity.ts";
+import { cutToWidth, plainText, wrapText } from "./plain-text.ts";
 import type { Style } from "./style.ts";
 
 /** Lines of a tool's output that are shown; the rest is in the log. */
 const FOLDED_LINES = 6;
-const LINE_CHARACTERS_MAX = 160;
+/** Rows of a running tool's newest output, or of what is just being said. */
+const LIVE_ROWS = 4;
+const TEXT_COLUMNS_MAX = 100;
+const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 
 /** Turns a run's events into lines for people. The same for a live run, `attach` and `logs`. */
 export interface RunView {
-  /** What to print for an event; empty for most. */
+  /** What to print for an event, for good; empty for most. */
   lines(event: RunEvent): string[];
-  /** What the run is doing now, on one line. */
-  status(): string;
+  /** What is going on now: words being said, newest output, a line of figures. Each row fits. Empty while a person is asked. */
+  live(columns: number): string[];
 }
 
-export function createRunView(options: { style: Style; startedMs: () => number }): RunView {
+interface ToolView {
+  name: string;
+  about: string;
+  startedMs: number;
+  files: string[];
+}
+
+type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
+
+export function createRunView(options: { style: Style; columns: () => number }): RunView {
   const { style } = options;
-  const tools = new Map<string, { name: string; about: string }>();
+  const tools = new Map<string, ToolView>();
+  const running = new Set<string>();
   let said = "";
+  let output = "";
   let step = 0;
   let costUsd: number | null = 0;
   let tokens = 0;
   let doing = "starting";
+  let startedMs = Date.now();
+  let waiting = false;
+  let frame = 0;
 
-  /** Streamed words come in pieces; only whole lines are printed. */
+  const textColumns = () => Math.max(20, Math.min(TEXT_COLUMNS_MAX, options.columns()) - 2);
+  const paragraph = (line: string): string[] => (line.trim() === "" ? [] : wrapText(line, textColumns()).map((row) => `  ${row}`));
+  /** Streamed words come in pieces; what is whole is printed, the rest is shown below until it is. */
   const speak = (text: string, finish: boolean): string[] => {
-    said += text;
+    said += plainText(text);
     const lines = said.split("\n");
     said = finish ? "" : (lines.pop() ?? "");
-    return lines.filter((line) => line.trim() !== "" || !finish).map((line) => `  ${line}`);
+    return lines.flatMap(paragraph);
   };
 
-  const show = (event: RunEvent): string[] => {
+  const toolEnded = (data: DataOf<"tool.ended">): string[] => {
+    const tool = tools.get(data.call);
+    running.delete(data.call);
+    tools.delete(data.call);
+    output = "";
+    doing = "thinking";
+    const good = data.outcome === "ok";
+    const outcome = good || data.outcome === "error" ? "" : ` ${data.outcome}`;
+    const head = `${good ? style.good("✓") : style.bad("✗")} ${style.bold(tool?.name ?? "tool")} ${tool?.about ?? ""}`.trimEnd();
+    const files = tool?.files ?? [];
+    const text = good && files.length > 0 ? [] : fold(data.text, textColumns()).map((line) => style.dim(`    ${line}`));
+    return [`${head} ${style.dim(showDuration(data.durationMs) + outcome)}`, ...files, ...text];
+  };
+
+  const ended = (event: Extract<RunEvent, { type: "run.ended" }>): string[] => {
+    const { reason, usage, steps } = event.data;
+    const cost = event.data.costUsd === null ? "cost unknown" : `$${event.data.costUsd.toFixed(4)}`;
+    const total = (usage.inputTokens + usage.outputTokens).toLocaleString("en");
+    const took = showDuration(Math.max(0, Date.parse(event.at) - startedMs));
+    const mark = reason === "done" ? style.good("done") : style.bad(reason);
+    const why = reason === "done" ? [] : plainText(event.data.text).split("\n").flatMap(paragraph);
+    waiting = true;
+    return [
+      ...speak("", true),
+      `${style.bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"} · ${took} · ${total} tokens · ${cost}`,
+      ...why,
+    ];
+  };
+
+  const lines = (event: RunEvent): string[] => {
     switch (event.type) {
       case "run.created":
+        startedMs = Date.parse(event.at);
         return [
-          `${style.bold(event.data.agent.name)} · ${event.data.model} · ${style.dim(event.data.run)}`,
-          `${style.dim("task")} ${event.data.task}`,
+          `${style.bold(event.data.agent.name)} · ${plainText(event.data.model)} · ${style.dim(event.data.run)}`,
+          ...plainText(event.data.task).split("\n").flatMap(paragraph),
         ];
-      case "run.sandboxed":
+      case "run.claimed":
+        return [];
+      case "run.sandboxed": {
+        const { sandbox, runtime, why } = event.data;
         doing = "thinking";
         return [
-          style.dim(`sandbox ${event.data.sandbox} (${event.data.runtime}${event.data.why === "start" ? "" : `, ${event.data.why}`})`),
+          style.dim(`sandbox ${sandbox} (${runtime}${why === "start" ? "" : why === "lost" ? ", the one before died" : ", found again"})`),
         ];
+      }
       case "step.started":
         step = event.data.step;
-        return [];
+        return [style.dim(`step ${step}`)];
       case "model.requested":
+        waiting = false;
         doing = event.data.attempt > 1 ? `asking the model again (${event.data.attempt})` : "thinking";
         return [];
       case "model.streamed":
         return event.data.kind === "text" ? speak(event.data.text, false) : [];
-      case "model.ended": {
+      case "model.ended":
         tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
         costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
         return speak("", true);
+      case "model.failed": {
+        const { error, retryInMs } = event.data;
+        said = "";
+        doing = retryInMs === null ? doing : `waiting ${showDuration(retryInMs)} to ask again`;
+        const again = retryInMs === null ? "" : ` ${style.dim(`again in ${showDuration(retryInMs)}`)}`;
+        return [`${style.bad("✗")} ${style.bold("model")} ${plainText(error.message)}${again}`];
       }
-      case "model.failed":
-        return [
-          style.bad(`  the model failed: ${event.data.error.message}`),
-          ...(event.data.retryInMs === null ? [] : [style.dim(`  again in ${showDuration(event.data.retryInMs)}`)]),
-        ];
       case "tool.requested":
-        tools.set(event.data.call, { name: event.data.name, about: aboutCall(event.data.arguments) });
+        tools.set(event.data.call, { name: plainText(event.data.name), about: aboutCall(event.data.arguments), startedMs: 0, files: [] });
         return [];
       case "tool.started": {
         const tool = tools.get(event.data.call);
-        doing = `${tool?.name ?? "tool"} ${tool?.about ?? ""}`;
+        if (tool) tool.startedMs = Date.parse(event.at);
+        running.add(event.data.call);
+        output = "";
         return [];
       }
-      case "tool.ended": {
-        const tool = tools.get(event.data.call);
-        const good = event.data.outcome === "ok";
-        const mark = good ? style.good("✓") : style.bad("✗");
-        const outcome = good || event.data.outcome === "error" ? "" : ` ${event.data.outcome}`;
-        doing = "thinking";
-        return [
-          `${mark} ${style.bold(tool?.name ?? "tool")} ${tool?.about ?? ""} ${style.dim(showDuration(event.data.durationMs) + outcome)}`,
-          ...fold(event.data.text).map((line) => style.dim(`    ${line}`)),
-        ];
-      }
+      case "tool.streamed":
+        output = (output + plainText(event.data.text)).slice(-2000);
+        return [];
+      case "tool.ended":
+        return toolEnded(event.data);
       case "file.changed": {
-        const counts =
-          event.data.linesAdded === null
-            ? ""
-            : ` ${style.good(`+${event.data.linesAdded}`)} ${style.bad(`−${event.data.linesRemoved ?? 0}`)}`;
-        return [`  ${event.data.kind} ${event.data.path}${counts}`];
+        tools.get(event.data.call)?.files.push(fileLine(event.data, style));
+        return [];
       }
       case "message.received":
-        return [`${style.bold("message")} ${style.dim(`(${event.data.source}, ${event.data.mode})`)} ${event.data.text}`];
+        return [`${style.bold("›")} ${plainText(event.data.text)} ${style.dim(`(${event.data.source}, ${event.data.mode})`)}`];
       case "permission.asked":
-        doing = "waiting for an answer";
-        return [`${style.bold("?")} ${event.data.text} ${style.dim(event.data.question)}`];
-      case "permission.answered":
-        return [
-          `${style.dim("answer")} ${event.data.answer}${event.data.text ? `: ${event.data.text}` : ""} ${style.dim(`by ${event.data.by}`)}`,
-        ];
+        waiting = true;
+        return [`${style.bold("?")} ${plainText(event.data.text)} ${style.dim(event.data.question)}`];
+      case "permission.answered": {
+        waiting = false;
+        const text = event.data.text ? `: ${plainText(event.data.text)}` : "";
+        return [`${style.dim("answer")} ${event.data.answer}${text} ${style.dim(`by ${plainText(event.data.by)}`)}`];
+      }
       case "run.paused":
-        doing = `paused: ${event.data.text}`;
-        return event.data.why === "user" ? [style.bold("paused")] : [];
+        waiting = true;
+        return event.data.why === "user" ? [style.bold("held")] : [];
       case "run.continued":
+        waiting = false;
         doing = "thinking";
         return [];
       case "context.compacted":
-        return [style.dim(`  conversation shortened: ${event.data.tokensBefore} → ${event.data.tokensAfter} tokens`)];
+        return [style.dim(`conversation shortened: ${event.data.tokensBefore} → ${event.data.tokensAfter} tokens`)];
       case "loop.noticed":
-        return [style.bad(`  ${event.data.text} (${event.data.action})`)];
+        return [`${style.bad("!")} ${plainText(event.data.text)} ${style.dim(`(${event.data.action})`)}`];
       case "run.stop_requested":
-        return [style.dim(`stop asked for by ${event.data.by}`)];
-      case "run.ended": {
-        const cost = event.data.costUsd === null ? "cost unknown" : `$${event.data.costUsd.toFixed(4)}`;
-        const total = event.data.usage.inputTokens + event.data.usage.outputTokens;
-        const mark = event.data.reason === "done" ? style.good("done") : style.bad(event.data.reason);
-        const why = event.data.reason === "done" ? [] : [`  ${event.data.text}`];
-        return [...speak("", true), `${style.bold(mark)} after ${event.data.steps} steps · ${total} tokens · ${cost}`, ...why];
-      }
-      default:
+        waiting = false;
+        return [style.dim(`stop asked for by ${plainText(event.data.by)}`)];
+      case "run.ended":
+        return ended(event);
+      case "step.ended":
+      case "todo.changed":
         return [];
     }
   };
+
+  /** The oldest running call, or what else there is to say. */
+  const activity = (): string => {
+    const [first] = running;
+    const tool = first === undefined ? undefined : tools.get(first);
+    if (!tool) return doing;
+    const others = running.size > 1 ? ` and ${running.size - 1} more` : "";
+    return `${tool.name} ${showDuration(Math.max(0, Date.now() - tool.startedMs))}${others} ${tool.about}`;
+  };
   return {
-    lines: show,
-    status() {
+    lines,
+    live(columns) {
+      if (waiting) return [];
+      frame = (frame + 1) % FRAMES.length;
+      const width = columns - 1;
+      const words = said.trim() === "" ? [] : wrapText(said, textColumns()).map((row) => cutToWidth(`  ${row}`, width));
+      const shown = output.trimEnd() === "" ? [] : output.trimEnd().split("\n");
+      const rows = words.length > 0 ? words : shown.map((row) => style.dim(cutToWidth(`    ${row}`, width)));
       const cost = costUsd === null ? "" : ` · $${costUsd.toFixed(4)}`;
-      return `step ${step} · ${showDuration(Date.now() - options.startedMs())} · ${tokens} tokens${cost} · ${cut(doing, 60)}`;
+      const figures = `step ${step} · ${showDuration(Date.now() - startedMs)} · ${tokens.toLocaleString("en")} tokens${cost}`;
+      return [...rows.slice(-LIVE_ROWS), style.dim(cutToWidth(`${FRAMES[frame]} ${figures} · ${activity()}`, width))];
     },
   };
+}
+
+function fileLine(data: DataOf<"file.changed">, style: Style): string {
+  const counts = data.linesAdded === null ? "" : ` ${style.good(`+${data.linesAdded}`)} ${style.bad(`−${data.linesRemoved ?? 0}`)}`;
+  return `    ${data.kind} ${plainText(data.path)}${counts}`;
 }
 
 /** The one argument that says most about a call. */
@@ -134,18 +203,11 @@ function aboutCall(args: unknown): string {
   const values = args as Record<string, unknown>;
   const first = ["command", "path", "pattern", "agent", "id", "args"].map((key) => values[key]).find((value) => value !== undefined);
   const text = Array.isArray(first) ? first.join(" ") : typeof first === "string" ? first : "";
-  return cut(text.split("\n")[0] ?? "", 100);
+  return cutToWidth(plainText(text.split("\n")[0] ?? ""), TEXT_COLUMNS_MAX);
 }
 
-function fold(text: string): string[] {
-  const lines = text.trimEnd().split("\n");
+function fold(text: string, columns: number): string[] {
+  const lines = plainText(text).trimEnd().split("\n");
   const shown = lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
-  return shown.filter((line) => line.trim() !== "").map((line) => cut(line, LINE_CHARACTERS_MAX));
-}
-
-/** Control characters of a sandbox's output must not reach a person's terminal. */
-function cut(text: string, length: number): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out.
-  const clean = text.replace(/\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]/g, "");
-  return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
+  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), columns - 2));
 }
