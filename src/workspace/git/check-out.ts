@@ -139,6 +139,10 @@ async function checkOutSubmodules(
     await target.sandbox.mkdir(gitFolder, { parents: true });
     await target.sandbox.writeFile(`${folder}/.git`, Buffer.from(`gitdir: ${gitFolder}\n`));
     await cloneInto(source, { sandbox: target.sandbox, folder, gitFolder, depth: target.depth + 1 }, options);
+    const config = (key: string, value: string) =>
+      inside(target.sandbox, ["git", "config", "--file", `${target.gitFolder}/config`, `submodule.${name}.${key}`, value]);
+    await config("url", cleanAddress(source.url));
+    await config("active", "true");
   }
 }
 

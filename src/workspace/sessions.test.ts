@@ -1,0 +1,139 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createMemoryLog } from "../log/memory/log.ts";
+import { createSessionStore, LOCK_TTL_MS, type SessionStore } from "./sessions.ts";
+
+let dir = "";
+let log = createMemoryLog({ nowMs: () => Date.now() });
+let dead = new Set<number>();
+const store = (pid: number, host = "here"): SessionStore =>
+  createSessionStore({ stateDir: dir, log, identity: { pid, host, startTicks: pid, bootId: "b" }, alive: (owner) => !dead.has(owner.pid) });
+const create = (sessions: SessionStore, id = "s") =>
+  sessions.create({ id, source: { kind: "folder", path: "/x" }, scope: "session", cleanup: "never" });
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  log = createMemoryLog({ nowMs: () => Date.now() });
+  dead = new Set();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+describe("a session's lock", () => {
+  test("is exclusive, and says who holds it, since when, and how to unlock", async () => {
+    await create(store(1));
+    await using held = await store(1).lock("s", "run_a");
+    await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({
+      code: "conflict",
+      message: expect.stringMatching(/s is in use by run_a \(process 1 on here\) since \d{4}-/),
+      hint: expect.stringContaining("caisson session unlock --force s"),
+    });
+    await expect(store(2).checkFree("s")).rejects.toMatchObject({ code: "conflict" });
+    expect(held.lost.aborted).toBe(false);
+    await held[Symbol.asyncDispose]();
+    await using _ = await store(2).lock("s", "run_b");
+  });
+
+  test("is given again to the run that has it, whose process died; and to others once it is dead", async () => {
+    await create(store(1));
+    await store(1).lock("s", "run_a");
+    await using _ = await store(2).lock("s", "run_a");
+    dead.add(2);
+    expect(await store(3).lockOf("s")).toMatchObject({ stale: true, owner: { run: "run_a", pid: 2 } });
+    await store(3).checkFree("s");
+    await using __ = await store(3).lock("s", "run_c");
+  });
+
+  test("of another machine is believed until it expires, also when a process of the same number is dead here", async () => {
+    vi.useFakeTimers({ now: Date.now() });
+    await create(store(1));
+    const far = await store(7, "far").lock("s", "run_far");
+    dead.add(7);
+    expect((await store(2).lockOf("s"))?.stale).toBe(false);
+    await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({ code: "conflict" });
+    // Nobody renews it any more.
+    vi.clearAllTimers();
+    await vi.advanceTimersByTimeAsync(LOCK_TTL_MS + 1000);
+    await using _ = await store(2).lock("s", "run_b");
+    await far[Symbol.asyncDispose]();
+    expect(await store(3).lockOf("s")).toMatchObject({ owner: { run: "run_b" } });
+  });
+
+  test("is renewed while its holder works", async () => {
+    vi.useFakeTimers({ now: Date.now() });
+    await create(store(1));
+    await using _ = await store(1).lock("s", "run_a");
+    for (let hour = 0; hour < 5; hour++) await vi.advanceTimersByTimeAsync(LOCK_TTL_MS * 0.9);
+    await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("is taken away by force from whoever holds it, who learns of it; without force only from the dead", async () => {
+    vi.useFakeTimers({ now: Date.now() });
+    await create(store(1));
+    await using held = await store(1).lock("s", "run_a");
+    await expect(store(2).breakLock("s", { force: false })).rejects.toMatchObject({ code: "conflict" });
+    await store(2).breakLock("s", { force: true });
+    expect(await store(2).lockOf("s")).toBe(null);
+    await using _ = await store(2).lock("s", "run_b");
+    await vi.advanceTimersByTimeAsync(LOCK_TTL_MS / 2);
+    expect(held.lost.aborted).toBe(true);
+    // What the first one lets go of is not the second one's lock.
+    await held[Symbol.asyncDispose]();
+    expect(await store(3).lockOf("s")).toMatchObject({ owner: { run: "run_b" } });
+    dead.add(2);
+    await store(3).breakLock("s", { force: false });
+    expect((await store(3).history("s")).filter((event) => event.type === "session.unlocked").map((event) => event.data)).toEqual([
+      { run: "run_a", forced: true },
+      { run: "run_b", forced: false },
+    ]);
+  });
+});
+
+describe("a session", () => {
+  test("is made once, listed by use, and changed in parts", async () => {
+    const sessions = store(1);
+    await create(sessions, "one");
+    await create(sessions, "two");
+    await expect(create(sessions, "one")).rejects.toMatchObject({ code: "exists" });
+    for (const id of ["", "../x", "a/b", ".hidden", "x".repeat(200)])
+      await expect(create(sessions, id)).rejects.toMatchObject({ code: "invalid" });
+    await sessions.update("one", { commit: "c" });
+    await sessions.update("one", { runtime: "oci", lastUsedAt: "2100-01-01T00:00:00.000Z" });
+    expect(await sessions.get("one")).toMatchObject({ commit: "c", runtime: "oci" });
+    expect((await sessions.list()).map((session) => session.id)).toEqual(["one", "two"]);
+    await expect(sessions.get("three")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("with a damaged record is said to be so, hides no other, and can be repaired to be removed", async () => {
+    const sessions = store(1);
+    await create(sessions, "bad");
+    await create(sessions, "good");
+    const path = join(dir, "sessions", "bad", "session.json");
+    writeFileSync(path, readFileSync(path, "utf8").slice(0, 20));
+    await expect(sessions.get("bad")).rejects.toMatchObject({ code: "internal", hint: expect.stringContaining("session rm --force bad") });
+    expect((await sessions.list()).map((session) => session.id)).toEqual(["good"]);
+    await sessions.repair("bad");
+    expect(await sessions.get("bad")).toMatchObject({ source: { kind: "empty" } });
+    expect(existsSync(join(dir, "sessions", "bad", "layer"))).toBe(true);
+  });
+
+  test("has a history without secrets, in which the same thing is noted once", async () => {
+    const sessions = store(1);
+    await sessions.create({
+      id: "g",
+      source: { kind: "git", url: "https://ann:hunter22@x.example/r", submodules: false },
+      scope: "session",
+      cleanup: "never",
+    });
+    const event = { type: "session.run_started", data: { run: "run_aaaaaaaaaaaa" } } as const;
+    await sessions.record("g", event, { once: true });
+    await sessions.record("g", event, { once: true });
+    const history = await sessions.history("g");
+    expect(history.map((each) => each.type)).toEqual(["session.created", "session.run_started"]);
+    expect(JSON.stringify(history)).not.toContain("hunter22");
+  });
+});
