@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { AssistantPart, Usage } from "../contract/run.ts";
+import { canMakeRoom } from "./decide.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 
@@ -55,7 +56,10 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     }
     const pauseMs = failures < state.definition.harness.retries && outcome.error.retryable ? backoff(failures, outcome.error) : null;
     const { code, message } = outcome.error;
-    await journal.append([{ type: "model.failed", data: { call, error: { code, message }, retryInMs: pauseMs } }]);
+    const tooLong = code === "too_large" && state.overflow === null;
+    await journal.append([{ type: "model.failed", data: { call, error: { code, message }, retryInMs: tooLong ? 0 : pauseMs } }]);
+    // Whoever decides next makes room and comes back here.
+    if (tooLong && canMakeRoom(state, options.model.contextTokens)) return;
     if (pauseMs === null) throw outcome.error;
     await delay(pauseMs, undefined, { signal: options.signal }).catch(() => undefined);
     if (options.signal.aborted) {
@@ -136,7 +140,7 @@ function createCollector(call: string) {
   let calls = 0;
   const toolCall = (
     chunk: { providerCall: string; name: string },
-    args: { arguments: Extract<AssistantPart, { kind: "toolCall" }>["arguments"]; badArguments?: string },
+    args: Pick<Extract<AssistantPart, { kind: "toolCall" }>, "arguments" | "badArguments" | "provider">,
   ) => {
     calls += 1;
     parts.push({ kind: "toolCall", call: `t${call.slice(1)}.${calls}`, providerCall: chunk.providerCall, name: chunk.name, ...args });
@@ -144,7 +148,8 @@ function createCollector(call: string) {
   return {
     parts,
     add(chunk: Exclude<ModelChunk, { kind: "end" }>): void {
-      if (chunk.kind === "toolCall") toolCall(chunk, { arguments: chunk.arguments });
+      if (chunk.kind === "toolCall")
+        toolCall(chunk, { arguments: chunk.arguments, ...(chunk.provider === undefined ? {} : { provider: chunk.provider }) });
       else if (chunk.kind === "badToolCall") toolCall(chunk, { arguments: {}, badArguments: chunk.text });
       else addText(parts, chunk);
     },

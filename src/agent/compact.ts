@@ -1,74 +1,100 @@
 import { CaissonError } from "../contract/error.ts";
+import type { Usage } from "../contract/run.ts";
 import { compactionStep } from "./decide.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelMessage } from "./model/model.ts";
 
 const SUMMARY_CHARACTERS_MAX = 20_000;
 const LINE_CHARACTERS_MAX = 300;
+/** How much of one result is shown to whoever summarises. */
+const RESULT_CHARACTERS_MAX = 4000;
+/** What the transcript may take of the window, at a cautious two characters a token. */
+const TRANSCRIPT_CHARACTERS_PER_TOKEN = 2;
 
-const request = `Summarise the conversation so far for yourself, so that the work can go on without it. Keep: what was found out (files, functions, commands and
+const request = `Summarise the work above, so that it can go on without this transcript. Keep: what was found out (files, functions, commands and
 their results that matter), what was changed and why, what was decided, what is still to be done, and every instruction given on the way. Leave out what no longer matters.
 Answer with the summary alone.`;
 
-/** Replaces everything but the protected tail by a summary; the log keeps it all. Without a model's help (it failed, it is interrupted) the calls are listed instead. */
-export async function compact(options: { journal: Journal; model: Model; signal: AbortSignal }): Promise<void> {
-  const { journal, model } = options;
-  const { state } = journal;
-  const beforeStep = compactionStep(state, model.contextTokens);
-  const old = state.conversation.entries().filter((entry) => entry.step < beforeStep);
-  const tokensBefore = state.conversation.estimatedTokens();
-  const summary = await summarise(
-    options,
-    old.map((entry) => entry.message),
-  );
-  const text = summary ?? listOfCalls(old.map((entry) => entry.message));
-  const oldTokens = old.reduce((sum, entry) => sum + entry.tokens, 0);
-  const tokensAfter = Math.max(0, tokensBefore - oldTokens) + Math.ceil(text.length / 4);
-  await journal.append([
-    { type: "context.compacted", data: { beforeStep, summary: text, tokensBefore, tokensAfter, how: summary === null ? "cut" : "model" } },
-  ]);
+interface Options {
+  journal: Journal;
+  model: Model;
+  signal: AbortSignal;
 }
 
-async function summarise(
-  options: { journal: Journal; model: Model; signal: AbortSignal },
-  messages: ModelMessage[],
-): Promise<string | null> {
+/** Replaces everything but the protected tail by a summary; the log keeps it all. Without a model's help (it failed, it is interrupted) the calls are listed instead. */
+export async function compact(options: Options): Promise<void> {
+  const { journal, model } = options;
+  const { conversation } = journal.state;
+  const beforeStep = compactionStep(journal.state, model.contextTokens);
+  const old = conversation.entries().filter((entry) => entry.step < beforeStep);
+  const messages = old.map((entry) => entry.message);
+  const tokensBefore = conversation.estimatedTokens();
+  const made = await summarise(options, messages);
+  const text = made?.text ?? withEarlier(conversation.summary(), transcript(messages, LINE_CHARACTERS_MAX));
+  const summary = text.length <= SUMMARY_CHARACTERS_MAX ? text : `…\n${text.slice(-SUMMARY_CHARACTERS_MAX)}`;
+  const oldTokens = old.reduce((sum, entry) => sum + entry.tokens, 0) + Math.ceil((conversation.summary()?.length ?? 0) / 4);
+  const tokensAfter = Math.max(0, tokensBefore - oldTokens) + Math.ceil(summary.length / 4);
+  const spent = made ? { usage: made.usage, costUsd: model.cost(made.usage) } : {};
+  const how = made ? ("model" as const) : ("cut" as const);
+  await journal.append([{ type: "context.compacted", data: { beforeStep, summary, tokensBefore, tokensAfter, how, ...spent } }]);
+}
+
+/**
+ * The old messages are shown as a transcript, not as messages: a provider wants every tool's schema for those, and a conversation that was too long would be too
+ * long again. Null when the model gives none.
+ */
+async function summarise(options: Options, messages: readonly ModelMessage[]): Promise<{ text: string; usage: Usage } | null> {
   const { state } = options.journal;
-  const head = state.conversation.messages().slice(0, 2);
+  const [system, task] = state.conversation.messages();
+  if (system?.role !== "system" || task?.role !== "user") return null;
+  const past = shortened(
+    withEarlier(state.conversation.summary(), transcript(messages, RESULT_CHARACTERS_MAX)),
+    options.model.contextTokens,
+  );
+  const from = {
+    agent: state.definition.name,
+    position: state.position,
+    purpose: "summary" as const,
+    estimatedTokens: Math.ceil(past.length / 4),
+  };
+  const ask: ModelMessage = { role: "user", text: `The task:\n${task.text}\n\nWhat was done so far:\n${past}\n\n${request}` };
   let text = "";
+  let usage: Usage | null = null;
   try {
-    const stream = options.model.stream(
-      {
-        from: {
-          agent: state.definition.name,
-          position: state.position,
-          purpose: "summary",
-          estimatedTokens: state.conversation.estimatedTokens(),
-        },
-        messages: [...head, ...messages, { role: "user", text: request }],
-        tools: [],
-      },
-      { signal: options.signal },
-    );
-    for await (const chunk of stream) if (chunk.kind === "text") text += chunk.text;
+    for await (const chunk of options.model.stream({ from, messages: [system, ask], tools: [] }, { signal: options.signal })) {
+      if (chunk.kind === "text") text += chunk.text;
+      if (chunk.kind === "end") usage = chunk.usage;
+    }
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
     return null;
   }
-  return text.trim() === "" ? null : text.slice(0, SUMMARY_CHARACTERS_MAX);
+  return text.trim() === "" || usage === null ? null : { text: text.trim().slice(0, SUMMARY_CHARACTERS_MAX), usage };
 }
 
-function listOfCalls(messages: readonly ModelMessage[]): string {
+/** An earlier summary is part of the past like everything else. */
+function withEarlier(summary: string | null, text: string): string {
+  return summary === null ? text : `Before that:\n${summary}\n\n${text}`;
+}
+
+function shortened(text: string, contextTokens: number): string {
+  const charactersMax = Math.max(2000, contextTokens * TRANSCRIPT_CHARACTERS_PER_TOKEN);
+  if (text.length <= charactersMax) return text;
+  const half = Math.floor(charactersMax / 2);
+  return `${text.slice(0, half)}\n[…]\n${text.slice(-half)}`.toWellFormed();
+}
+
+function transcript(messages: readonly ModelMessage[], charactersMax: number): string {
+  const cut = (text: string) => (text.length <= charactersMax ? text : `${text.slice(0, charactersMax).toWellFormed()}…`);
   const lines = messages.flatMap((message): string[] => {
-    if (message.role === "user") return [`Told: ${message.text.slice(0, LINE_CHARACTERS_MAX)}`];
+    if (message.role === "user") return [`Told: ${cut(message.text)}`];
     if (message.role === "assistant") {
       return message.parts.flatMap((part) => {
-        if (part.kind === "text" && part.text.trim() !== "") return [`Said: ${part.text.trim().slice(0, LINE_CHARACTERS_MAX)}`];
-        return part.kind === "toolCall" ? [`Called ${part.name} ${JSON.stringify(part.arguments).slice(0, LINE_CHARACTERS_MAX)}`] : [];
+        if (part.kind === "text" && part.text.trim() !== "") return [`Said: ${cut(part.text.trim())}`];
+        return part.kind === "toolCall" ? [`Called ${part.name} ${cut(JSON.stringify(part.arguments))}`] : [];
       });
     }
-    return message.role === "tool" ? message.results.map((result) => `→ ${result.text.slice(0, LINE_CHARACTERS_MAX)}`) : [];
+    return message.role === "tool" ? message.results.map((result) => `→ ${cut(result.text)}`) : [];
   });
-  const text = lines.join("\n");
-  return text.length <= SUMMARY_CHARACTERS_MAX ? text : `…\n${text.slice(-SUMMARY_CHARACTERS_MAX)}`;
+  return lines.join("\n");
 }

@@ -4,8 +4,9 @@ import type { ModelMessage } from "./model/model.ts";
 
 /** Characters of a token, roughly; only used until the provider's own count is known. */
 const CHARACTERS_PER_TOKEN = 4;
-/** Arguments of old calls longer than this are cut when a conversation is compacted without a model. */
+/** Arguments of old calls longer than this are cut when a conversation is compacted without a model; not those of the newest messages. */
 const OLD_ARGUMENT_CHARACTERS_MAX = 500;
+const NEWEST_MESSAGES = 4;
 
 interface Entry {
   step: number;
@@ -33,6 +34,8 @@ export interface Conversation {
   /** The first step whose messages, and all after it, fit into so many tokens. */
   stepWithinTokens(tokens: number): number;
   entries(): readonly Readonly<Entry>[];
+  /** Of what was compacted before; null when nothing was. */
+  summary(): string | null;
 }
 
 export function createConversation(): Conversation {
@@ -106,7 +109,8 @@ export function createConversation(): Conversation {
     },
     compact(options) {
       const kept = entries.filter((entry) => entry.step >= options.beforeStep);
-      entries = options.how === "cut" ? kept.map(cutOldArguments) : kept;
+      const old = kept.length - NEWEST_MESSAGES;
+      entries = options.how === "cut" ? kept.map((entry, at) => (at < old ? cutOldArguments(entry) : entry)) : kept;
       summary = options.summary;
       rebuild();
     },
@@ -130,6 +134,7 @@ export function createConversation(): Conversation {
       return cut ? first + 1 : first;
     },
     entries: () => entries,
+    summary: () => summary,
   };
 }
 

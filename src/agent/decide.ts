@@ -42,7 +42,7 @@ export function decide(state: RunState, options: { contextTokens: number }): Dec
   const noticed = noticeLoop(state, threshold);
   if (noticed) return { kind: "notice", noticed };
   const messages = turnOver ? state.waiting : steerable;
-  if (needsCompaction(state, options.contextTokens)) return { kind: "compact" };
+  if (canMakeRoom(state, options.contextTokens) || needsCompaction(state, options.contextTokens)) return { kind: "compact" };
   return { kind: "model", messages: messages.map((message) => message.message) };
 }
 
@@ -106,15 +106,28 @@ export function exceededBudget(state: RunState): { budget: BudgetKind; text: str
 function needsCompaction(state: RunState, contextTokens: number): boolean {
   const { compaction } = state.definition.harness;
   if (!compaction.enabled) return false;
-  const used = Math.max(state.conversation.estimatedTokens(), state.lastInputTokens);
+  const estimated = state.conversation.estimatedTokens();
+  const counted = state.lastInputTokens === 0 ? 0 : state.lastInputTokens + Math.max(0, estimated - state.estimatedAtAnswer);
+  const used = Math.max(estimated, counted);
   const first = state.conversation.entries()[0];
   // Nothing but the protected tail left: compacting again would change nothing.
   const before = compactionStep(state, contextTokens);
   return used >= compaction.threshold * contextTokens && first !== undefined && first.step < before;
 }
 
-/** Everything before this step may be summarised. At least the newest step stays, and at most half of what may be used is protected. */
+/** Whether the provider found the conversation too long, and compacting it is worth one more try. */
+export function canMakeRoom(state: RunState, contextTokens: number): boolean {
+  const first = state.conversation.entries()[0];
+  if (state.overflow !== "refused" || !state.definition.harness.compaction.enabled || first === undefined) return false;
+  return first.step < compactionStep(state, contextTokens);
+}
+
+/**
+ * Everything before this step may be summarised. At least the newest step stays, and at most half of what may be used is protected; half of what there is when
+ * the provider found it too long, since then our count was wrong.
+ */
 export function compactionStep(state: RunState, contextTokens: number): number {
   const { protectTokens, threshold } = state.definition.harness.compaction;
-  return Math.min(state.conversation.stepWithinTokens(Math.min(protectTokens, (threshold * contextTokens) / 2)), state.step);
+  const half = state.overflow === null ? (threshold * contextTokens) / 2 : state.conversation.estimatedTokens() / 2;
+  return Math.min(state.conversation.stepWithinTokens(Math.min(protectTokens, half)), state.step);
 }

@@ -1,7 +1,10 @@
 import type { RunState } from "./run-state.ts";
 
-/** How many calls without any changed file, all seen before, count as no progress. */
+/** How many calls without any changed file, of only a few kinds, count as no progress. */
 const NO_PROGRESS_CALLS = 12;
+const NO_PROGRESS_KINDS = 4;
+/** Who was nudged this often and is in a circle again does not listen, also when there was something new in between. */
+const NUDGES_MAX = 3;
 
 export interface Noticed {
   pattern: "same" | "alternating" | "no_progress";
@@ -16,25 +19,25 @@ export interface Noticed {
  */
 export function noticeLoop(state: RunState, threshold: number): Noticed | null {
   const since = state.noticed ? state.callsEnded - state.noticed.atCall : state.callsEnded;
-  const calls = state.callHistory.slice(-Math.min(since, state.callHistory.length));
-  const again = state.noticed !== null && repeatsEarlier(state);
   if (since === 0) return null;
+  const calls = state.callHistory.slice(-since);
+  const again = state.noticed !== null && (state.noticed.times >= NUDGES_MAX || repeatsEarlier(state));
   const last = calls.slice(-threshold);
   if (last.length === threshold && last.every((call) => call.signature === last[0]?.signature)) {
-    return { pattern: "same", text: `The same call was made ${threshold} times in a row: ${short(last[0]?.signature)}`, again };
+    return { pattern: "same", text: `The same call was made ${threshold} times in a row: ${last[0]?.shown}`, again };
   }
   const pairs = calls.slice(-2 * threshold);
   const [a, b] = pairs;
   if (pairs.length === 2 * threshold && a && b && pairs.every((call, at) => call.signature === (at % 2 === 0 ? a : b).signature)) {
-    return { pattern: "alternating", text: `Two calls alternate: ${short(a.signature)} and ${short(b.signature)}`, again };
+    return { pattern: "alternating", text: `Two calls alternate: ${a.shown} and ${b.shown}`, again };
   }
   const tail = calls.slice(-NO_PROGRESS_CALLS);
   if (
     tail.length === NO_PROGRESS_CALLS &&
     tail.every((call) => !call.changedFiles) &&
-    new Set(tail.map((call) => call.signature)).size <= 4
+    new Set(tail.map((call) => call.signature)).size <= NO_PROGRESS_KINDS
   ) {
-    return { pattern: "no_progress", text: `${NO_PROGRESS_CALLS} calls, all of them made before, and no file changed`, again };
+    return { pattern: "no_progress", text: `${NO_PROGRESS_CALLS} calls, the same few again and again, and no file changed`, again };
   }
   return null;
 }
@@ -47,5 +50,3 @@ function repeatsEarlier(state: RunState): boolean {
   const before = new Set(state.callHistory.slice(0, cut).map((call) => call.signature));
   return state.callHistory.slice(cut).every((call) => before.has(call.signature));
 }
-
-const short = (text = "") => (text.length > 200 ? `${text.slice(0, 200)}…` : text);

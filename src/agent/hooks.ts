@@ -1,4 +1,5 @@
 import type { HookCommand } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
 import { run } from "../sandbox/run.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
@@ -31,7 +32,7 @@ export async function askHooks(options: {
   ref: (suffix: string) => string;
 }): Promise<HookVerdict> {
   const verdicts: HookVerdict[] = [];
-  for (const hook of options.functions) verdicts.push(await hook(options.call));
+  for (const hook of options.functions) verdicts.push(await callHook(hook, options.call));
   let number = 0;
   for (const command of options.commands) {
     number += 1;
@@ -41,6 +42,15 @@ export async function askHooks(options: {
   return (
     verdicts.find((verdict) => verdict.kind === "interrupt") ?? verdicts.find((verdict) => verdict.kind === "block") ?? { kind: "continue" }
   );
+}
+
+/** A guard that throws must not wave things through. */
+async function callHook(hook: HookFunction, call: HookCall): Promise<HookVerdict> {
+  try {
+    return await hook(call);
+  } catch (error) {
+    return { kind: "block", reason: `A hook failed: ${error instanceof Error ? error.message.slice(0, 500) : String(error)}` };
+  }
 }
 
 async function runHook(
@@ -55,6 +65,7 @@ async function runHook(
     timeoutMs: hook.timeoutMs,
     outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
   });
+  if (ended.kind === "lost") throw new CaissonError("lost", "The sandbox died while a hook ran.");
   const said = (stderr.length > 0 ? stderr : stdout).toString("utf8").trim();
   if (ended.kind === "exited" && ended.exitCode === EXIT_CONTINUE) return { kind: "continue" };
   if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: said || hook.command };

@@ -4,10 +4,13 @@ import type { RunEvent } from "../contract/run-event.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { type Decision, decide } from "./decide.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, NewRunEvent } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { newId, type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
+
+/** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */
+const NOTICES_MAX = 4;
 
 export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
   journal: Journal;
@@ -80,11 +83,11 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
     case "continue":
       return await journal.append([{ type: "run.continued", data: { by: "answer" } }]);
     case "askBudget":
-      return await ask(journal, { kind: "budget", why: "budget", text: decision.text });
+      return await journal.append(question({ kind: "budget", why: "budget", text: decision.text }));
     case "notice":
       return await notice(journal, decision.noticed);
     case "answerMissing":
-      return await inject(journal, "Your last answer was empty. Say what you found, or go on with a tool call.");
+      return await journal.append([systemMessage("Your last answer was empty. Say what you found, or go on with a tool call.")]);
     case "end":
       return await end(journal, decision.reason, decision.text);
   }
@@ -92,39 +95,37 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
 
 async function notice(journal: Journal, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {
   const { text, pattern } = noticed;
+  const happened = (action: "nudged" | "summarised" | "paused" | "failed"): NewRunEvent => ({
+    type: "loop.noticed",
+    data: { pattern, action, text },
+  });
+  // One append each: a crash in between would leave a loop that was noticed and never spoken of.
   if (!noticed.again) {
-    await journal.append([{ type: "loop.noticed", data: { pattern, action: "nudged", text } }]);
-    return await inject(
-      journal,
-      `${text}. This does not lead further. Say what you expected and what happened instead, then try something different.`,
-    );
+    const words = `${text}. This does not lead further. Say what you expected and what happened instead, then try something different.`;
+    return await journal.append([happened("nudged"), systemMessage(words)]);
   }
-  const { action } = journal.state.definition.harness.doomLoop;
-  if (action === "fail") {
-    await journal.append([{ type: "loop.noticed", data: { pattern, action: "failed", text } }]);
+  const { doomLoop, onAsk } = journal.state.definition.harness;
+  const heedless = (journal.state.noticed?.times ?? 0) >= NOTICES_MAX;
+  if (doomLoop.action === "fail" || (doomLoop.action === "pause" && onAsk === "deny") || (doomLoop.action === "summarize" && heedless)) {
+    await journal.append([happened("failed")]);
     return await end(journal, "stuck", text);
   }
-  if (action === "pause" && journal.state.definition.harness.onAsk === "wait") {
-    await journal.append([{ type: "loop.noticed", data: { pattern, action: "paused", text } }]);
-    return await ask(journal, { kind: "stuck", why: "stuck", text: `${text}. Let it go on?` });
+  if (doomLoop.action === "pause") {
+    return await journal.append([happened("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it go on?` })]);
   }
-  if (action === "pause") return await end(journal, "stuck", text);
-  await journal.append([{ type: "loop.noticed", data: { pattern, action: "summarised", text } }]);
-  await inject(
-    journal,
-    `${text}. Stop trying this. Summarise what was tried and why it failed, then choose another way, or end with what is missing.`,
-  );
+  const words = `${text}. Stop trying this. Summarise what was tried and why it failed, then choose another way, or end with what is missing.`;
+  await journal.append([happened("summarised"), systemMessage(words)]);
 }
 
-async function ask(journal: Journal, options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; text: string }): Promise<void> {
-  await journal.append([
+function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; text: string }): NewRunEvent[] {
+  return [
     { type: "permission.asked", data: { question: newId("ask"), call: null, kind: options.kind, text: options.text, pattern: null } },
     { type: "run.paused", data: { why: options.why, text: options.text } },
-  ]);
+  ];
 }
 
-async function inject(journal: Journal, text: string): Promise<void> {
-  await journal.append([{ type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } }]);
+function systemMessage(text: string): NewRunEvent {
+  return { type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } };
 }
 
 async function end(journal: Journal, reason: Extract<Decision, { kind: "end" }>["reason"], text: string): Promise<void> {

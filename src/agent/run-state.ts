@@ -1,6 +1,7 @@
 import { AgentDefinition } from "../contract/agent.ts";
 import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome, Usage } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
+import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
 
 export interface ToolCallState {
@@ -67,10 +68,15 @@ export interface RunState {
   usage: Usage;
   costUsd: number | null;
   lastInputTokens: number;
+  /** The conversation's estimate when the model last answered: what came since is on top of the provider's own count. */
+  estimatedAtAnswer: number;
+  /** The provider said that the conversation is too long: once it is compacted and tried again. */
+  overflow: "refused" | "compacted" | null;
   conversation: Conversation;
   /** Signatures of ended tool calls, newest last, at most `CALL_HISTORY_MAX`. */
-  callHistory: { signature: string; changedFiles: boolean }[];
-  noticed: { pattern: string; atCall: number } | null;
+  callHistory: CallRecord[];
+  /** The last time a loop was noticed, and how often it was since the run began to go in circles. */
+  noticed: { pattern: string; atCall: number; times: number } | null;
   callsEnded: number;
   todo: TodoList;
   filesChanged: Set<string>;
@@ -109,6 +115,8 @@ export function emptyRunState(): RunState {
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 },
     costUsd: 0,
     lastInputTokens: 0,
+    estimatedAtAnswer: 0,
+    overflow: null,
     conversation: createConversation(),
     callHistory: [],
     noticed: null,
@@ -187,18 +195,19 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       applyAnswered(state, event.data);
       return;
     case "context.compacted":
-      state.conversation.compact(event.data);
-      state.lastInputTokens = 0;
+      applyCompacted(state, event.data);
       return;
     case "loop.noticed":
-      state.noticed = { pattern: event.data.pattern, atCall: state.callsEnded };
+      applyNoticed(state, event.data);
+      return;
+    case "model.failed":
+      if (event.data.error.code === "too_large") state.overflow ??= "refused";
       return;
     case "todo.changed":
       state.todo = event.data.todo;
       return;
     case "step.ended":
     case "model.streamed":
-    case "model.failed":
     case "tool.streamed":
       return;
   }
@@ -240,6 +249,8 @@ function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
   state.costUsd = state.costUsd === null || data.costUsd === null ? null : state.costUsd + data.costUsd;
   state.lastInputTokens = data.usage.inputTokens + data.usage.outputTokens;
   state.conversation.addAssistant(data.parts);
+  state.estimatedAtAnswer = state.conversation.estimatedTokens();
+  state.overflow = null;
   const calls = data.parts.filter((part) => part.kind === "toolCall");
   state.emptyAnswers = calls.length === 0 && state.lastText.trim() === "" && data.stop !== "interrupted" ? state.emptyAnswers + 1 : 0;
   for (const part of calls) state.tools.set(part.call, newTool(part));
@@ -265,13 +276,27 @@ function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {
   state.conversation.addToolResult({ providerCall: tool.providerCall, name: tool.name, text: data.text, isError: isError(data.outcome) });
   state.callsEnded += 1;
   const files = (data.details as { changedFiles?: unknown } | undefined)?.changedFiles;
-  state.callHistory.push({ signature: `${tool.name} ${JSON.stringify(tool.arguments)}`, changedFiles: files === true });
+  state.callHistory.push({ ...signatureOf({ ...tool, result: data.text }), changedFiles: files === true });
   if (state.callHistory.length > CALL_HISTORY_MAX) state.callHistory.shift();
   const spent = data.details as { usage?: Usage; costUsd?: number | null } | undefined;
   if (spent?.usage) {
     state.usage = addUsage(state.usage, spent.usage);
     state.costUsd = state.costUsd === null || spent.costUsd == null ? null : state.costUsd + spent.costUsd;
   }
+}
+
+function applyCompacted(state: RunState, data: DataOf<"context.compacted">): void {
+  state.conversation.compact(data);
+  state.lastInputTokens = 0;
+  if (state.overflow === "refused") state.overflow = "compacted";
+  if (data.usage) state.usage = addUsage(state.usage, data.usage);
+  if (data.costUsd !== undefined) state.costUsd = state.costUsd === null || data.costUsd === null ? null : state.costUsd + data.costUsd;
+}
+
+/** What happened long ago is no longer the same circle. */
+function applyNoticed(state: RunState, data: DataOf<"loop.noticed">): void {
+  const recent = state.noticed !== null && state.callsEnded - state.noticed.atCall <= CALL_HISTORY_MAX;
+  state.noticed = { pattern: data.pattern, atCall: state.callsEnded, times: recent ? (state.noticed?.times ?? 0) + 1 : 1 };
 }
 
 function applyAnswered(state: RunState, data: DataOf<"permission.answered">): void {

@@ -38,7 +38,7 @@ export async function runTools(calls: readonly ToolCallState[], options: RunTool
     await Promise.all(now.map((prepared) => runOne(prepared, options)));
   };
   for (const call of calls) {
-    const prepared = await prepare(call, options);
+    const prepared = await prepareInLiveSandbox(call, options);
     if (prepared.kind === "run") {
       if (!prepared.tool.parallel) await runGroup();
       if (options.signal.aborted) break;
@@ -51,6 +51,17 @@ export async function runTools(calls: readonly ToolCallState[], options: RunTool
     if (prepared.kind === "asked") return;
   }
   await runGroup();
+}
+
+/** A sandbox that dies under a hook is replaced, and the hooks are asked again: nothing of the call itself has happened. */
+async function prepareInLiveSandbox(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
+  try {
+    return await prepare(call, options);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.code !== "lost") throw error;
+    await options.onLost(error);
+    return await prepare(call, options);
+  }
 }
 
 async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {

@@ -137,6 +137,9 @@ export const ContextCompacted = defineEvent("context.compacted", 1, {
   tokensBefore: z.int(),
   tokensAfter: z.int(),
   how: z.enum(["model", "cut"]),
+  /** What the summary itself cost. */
+  usage: Usage.optional(),
+  costUsd: z.number().nullable().optional(),
 });
 export const LoopNoticed = defineEvent("loop.noticed", 1, {
   pattern: z.enum(["same", "alternating", "no_progress"]),

@@ -55,6 +55,8 @@ export const AssistantPart = z.discriminatedUnion("kind", [
     arguments: z.json(),
     /** What the model wrote when it was not JSON; the arguments are empty then. */
     badArguments: z.string().optional(),
+    /** As with thoughts: what the provider wants to see again. */
+    provider: z.json().optional(),
   }),
 ]);
 export type AssistantPart = z.infer<typeof AssistantPart>;

@@ -28,7 +28,7 @@ export type ModelChunk =
   | { kind: "text"; text: string }
   | { kind: "thought"; text: string; provider?: z.core.util.JSONType }
   /** Complete; arguments that are not JSON arrive as `{ kind: "badToolCall" }`, which is told to the model. */
-  | { kind: "toolCall"; providerCall: string; name: string; arguments: z.core.util.JSONType }
+  | { kind: "toolCall"; providerCall: string; name: string; arguments: z.core.util.JSONType; provider?: z.core.util.JSONType }
   | { kind: "badToolCall"; providerCall: string; name: string; text: string }
   /** Last. */
   | { kind: "end"; stop: "end" | "tools" | "length" | "filtered"; usage: Usage };

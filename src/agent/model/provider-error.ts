@@ -2,14 +2,16 @@ import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
 import { CaissonError, type ErrorCode } from "../../contract/error.ts";
 
 /** Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's own message is kept. */
-export function translateProviderError(error: unknown, model: string): CaissonError {
+export function translateProviderError(error: unknown, options: { model: string; nearlyFull: boolean }): CaissonError {
+  const { model } = options;
   if (error instanceof CaissonError) return error;
   if (LoadAPIKeyError.isInstance(error)) {
     return new CaissonError("unauthenticated", `${model}: no API key.`, { cause: error });
   }
   if (APICallError.isInstance(error)) {
     const status = error.statusCode;
-    const code = codeOf(status, error.isRetryable);
+    const refused = codeOf(status, error.isRetryable);
+    const code = refused === "invalid" && (options.nearlyFull || saysTooLong(error.data)) ? "too_large" : refused;
     return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${error.message.slice(0, 500)}`, {
       ...hintFor(code),
       details: { status: status ?? null, ...retryAfter(error.responseHeaders) },
@@ -17,6 +19,12 @@ export function translateProviderError(error: unknown, model: string): CaissonEr
   }
   const text = error instanceof Error ? error.message : String(error);
   return new CaissonError("protocol", `${model} sent something that is not an answer: ${text.slice(0, 500)}`);
+}
+
+/** OpenAI's, and its imitators', own code for a conversation that is too long. */
+function saysTooLong(data: unknown): boolean {
+  const code = (data as { error?: { code?: unknown } } | undefined)?.error?.code;
+  return code === "context_length_exceeded" || code === "string_above_max_length";
 }
 
 function codeOf(status: number | undefined, retryable: boolean): ErrorCode {

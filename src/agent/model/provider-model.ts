@@ -4,6 +4,7 @@ import type {
   LanguageModelV4CallOptions,
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
   LanguageModelV4Usage,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
@@ -15,13 +16,16 @@ import { translateProviderError } from "./provider-error.ts";
 
 /** A model that sends nothing for this long is taken for dead; the call is tried again. */
 export const STALL_MS_DEFAULT = 120_000;
+/** Past this part of the window, by our rough count, a refused request is taken for one that is too long: not every provider has a code for it. */
+const NEARLY_FULL = 0.6;
 
 /** Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's log. */
 export function createProviderModel(options: { name: string; language: LanguageModelV4; price: Price | null; stallMs?: number }): Model {
   const stallMs = options.stallMs ?? STALL_MS_DEFAULT;
+  const contextTokens = options.price?.contextTokens ?? CONTEXT_TOKENS_DEFAULT;
   return {
     name: options.name,
-    contextTokens: options.price?.contextTokens ?? CONTEXT_TOKENS_DEFAULT,
+    contextTokens,
     cost: (usage) => costOf(usage, options.price),
     async *stream(request, { signal }) {
       const stall = new AbortController();
@@ -39,7 +43,9 @@ export function createProviderModel(options: { name: string; language: LanguageM
         if (stall.signal.aborted) {
           throw new CaissonError("timeout", `${options.name} sent nothing for ${stallMs} ms.`, { cause: error });
         }
-        throw translateProviderError(error, options.name);
+        const { estimatedTokens } = request.from;
+        const nearlyFull = estimatedTokens > NEARLY_FULL * contextTokens;
+        throw translateProviderError(error, { model: options.name, nearlyFull });
       } finally {
         clearTimeout(timer);
         stall.abort();
@@ -95,8 +101,11 @@ function toProviderPart(part: AssistantPart) {
       const providerOptions = part.provider as SharedV4ProviderOptions | undefined;
       return { type: "reasoning" as const, text: part.text, ...(providerOptions ? { providerOptions } : {}) };
     }
-    case "toolCall":
-      return { type: "tool-call" as const, toolCallId: part.providerCall, toolName: part.name, input: part.arguments };
+    case "toolCall": {
+      const providerOptions = part.provider as SharedV4ProviderOptions | undefined;
+      const call = { type: "tool-call" as const, toolCallId: part.providerCall, toolName: part.name, input: part.arguments };
+      return { ...call, ...(providerOptions ? { providerOptions } : {}) };
+    }
   }
 }
 
@@ -150,10 +159,11 @@ async function* chunks(
   }
 }
 
-function toolCall(part: { toolCallId: string; toolName: string; input: string }): ModelChunk {
+function toolCall(part: LanguageModelV4ToolCall): ModelChunk {
   try {
     const parsed = part.input.trim() === "" ? {} : JSON.parse(part.input);
-    return { kind: "toolCall", providerCall: part.toolCallId, name: part.toolName, arguments: parsed };
+    const provider = part.providerMetadata === undefined ? {} : { provider: part.providerMetadata as never };
+    return { kind: "toolCall", providerCall: part.toolCallId, name: part.toolName, arguments: parsed, ...provider };
   } catch {
     return { kind: "badToolCall", providerCall: part.toolCallId, name: part.toolName, text: part.input };
   }

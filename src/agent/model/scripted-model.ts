@@ -22,7 +22,10 @@ const Turn = z.strictObject({
   calls: z.array(z.strictObject({ tool: z.string(), arguments: z.json().default({}) })).default([]),
   /** Instead of an answer: what goes wrong, this many times before the turn is given. */
   fail: z
-    .strictObject({ code: z.enum(["unavailable", "busy", "invalid", "timeout", "protocol"]), times: z.int().positive().default(1) })
+    .strictObject({
+      code: z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]),
+      times: z.int().positive().default(1),
+    })
     .optional(),
   /** Between two pieces of what is said. */
   pauseMs: z.int().nonnegative().default(0),

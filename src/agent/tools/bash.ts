@@ -25,7 +25,7 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
   repeatable: false,
   subject: (args) => `bash:${args.command}`,
   async run(args, context) {
-    const command = { argv: shellArgv(args.command), cwd: absolutePath(args.cwd ?? "/workspace") };
+    const command = { argv: { shell: args.command }, cwd: absolutePath(args.cwd ?? "/workspace") };
     if (!args.background) return await runCommand({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
     (await startCommand(command, context)).detach();
     const file = outputFile(context, context.call);
@@ -36,11 +36,6 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
     };
   },
 };
-
-/** bash where the template has it. */
-function shellArgv(command: string): string[] {
-  return ["/bin/sh", "-c", 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"', "sh", command];
-}
 
 const OutputArguments = z.strictObject({
   id: z

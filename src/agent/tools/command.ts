@@ -9,8 +9,13 @@ const WATCH_MS = 150;
 /** Parts of a long file that are read for the model: its beginning and its end. */
 const EDGE_BYTES = 128 * 1024;
 
+const OPEN_FILE = '[ -d "${1%/*}" ] || mkdir -p "${1%/*}"; exec >"$1" 2>&1';
+const BECOME_SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$2"; fi; exec /bin/sh -c "$2"';
+const BECOME_PROGRAM = 'shift; exec "$@"';
+
 export interface Command {
-  argv: readonly string[];
+  /** A program and its arguments, or a line for the shell: bash where the template has it. */
+  argv: readonly string[] | { shell: string };
   cwd: string;
   env?: Readonly<Record<string, string>>;
   timeoutMs?: number;
@@ -25,10 +30,13 @@ export const outputFile = (context: Pick<ToolContext, "ref">, call: string) => `
  * ref leads to the same process, and the file has everything it wrote. Standard output and error keep their order.
  */
 export async function startCommand(command: Command, context: ToolContext): Promise<Process> {
-  await context.sandbox.mkdir(outputFolder(context), { parents: true });
+  const file = outputFile(context, context.call);
   const process = await context.sandbox.spawn({
-    // The shell only opens the file and becomes the command.
-    argv: ["/bin/sh", "-c", 'exec >"$1" 2>&1; shift; exec "$@"', "sh", outputFile(context, context.call), ...command.argv],
+    // The shell only opens the file and becomes the command; its tests are built in, so that a call costs one shell and no round trip more.
+    argv:
+      "shell" in command.argv
+        ? ["/bin/sh", "-c", `${OPEN_FILE}; ${BECOME_SHELL}`, "sh", file, command.argv.shell]
+        : ["/bin/sh", "-c", `${OPEN_FILE}; ${BECOME_PROGRAM}`, "sh", file, ...command.argv],
     ref: context.ref(),
     cwd: command.cwd,
     ...(command.env ? { env: command.env } : {}),
@@ -108,16 +116,17 @@ async function result(context: ToolContext, file: string, ended: Ended): Promise
 
 /** What the model gets to see of an output file: all of it, or its two ends. */
 export async function outputText(sandbox: Sandbox, file: string): Promise<{ text: string; sizeBytes: number }> {
-  const { sizeBytes } = await sandbox.stat(file).catch((error: unknown) => {
-    if (error instanceof CaissonError && error.code === "not_found") return { sizeBytes: 0 };
+  // One byte more than is shown whole tells whether there is more; most output needs no second look.
+  const begin = await readPart(sandbox, file, { offset: 0, length: 2 * EDGE_BYTES + 1 }).catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "not_found") return Buffer.alloc(0);
     throw error;
   });
-  if (sizeBytes === 0) return { text: "", sizeBytes };
-  if (sizeBytes <= 2 * EDGE_BYTES) {
-    const whole = (await readPart(sandbox, file, { offset: 0, length: sizeBytes })).toString("utf8");
-    return { text: cutMiddle(whole.trimEnd(), { charactersMax: BASH_CHARACTERS_MAX, wholeAt: file }).text, sizeBytes };
+  if (begin.length <= 2 * EDGE_BYTES) {
+    const whole = begin.toString("utf8").trimEnd();
+    return { text: cutMiddle(whole, { charactersMax: BASH_CHARACTERS_MAX, wholeAt: file }).text, sizeBytes: begin.length };
   }
-  const first = await readPart(sandbox, file, { offset: 0, length: EDGE_BYTES });
+  const { sizeBytes } = await sandbox.stat(file);
+  const first = begin.subarray(0, EDGE_BYTES);
   const last = await readPart(sandbox, file, { offset: sizeBytes - EDGE_BYTES, length: EDGE_BYTES });
   const half = Math.floor(BASH_CHARACTERS_MAX / 2);
   const left = `[… ${sizeBytes} bytes in all; the whole is in ${file}: read it with an offset, or a column in a long line …]`;

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HookCommand } from "../contract/agent.ts";
+import { SandboxSpec } from "../contract/sandbox.ts";
+import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import { askHooks, type HookFunction } from "./hooks.ts";
+
+describe("hooks", () => {
+  const runtime = createFakeRuntime();
+  let sandbox: OwnedSandbox;
+  let asked = 0;
+  beforeAll(async () => {
+    sandbox = await runtime.create(SandboxSpec.parse({}));
+  });
+  afterAll(() => sandbox.destroy());
+  const hook = (command: string, options: Partial<HookCommand> = {}): HookCommand => ({ command, timeoutMs: 30_000, ...options });
+  const ask = (commands: HookCommand[], functions: HookFunction[] = [], tool = "bash") => {
+    asked += 1;
+    const ref = (suffix: string) => `run_x:t${asked}.1:${suffix}`;
+    return askHooks({ call: { when: "before", call: "t1.1", tool, arguments: { command: "ls" } }, commands, functions, sandbox, ref });
+  };
+
+  test.each([
+    ["exit 0", { kind: "continue" }],
+    ["echo no such thing >&2; exit 2", { kind: "block", reason: "no such thing" }],
+    ["echo said on stdout; exit 2", { kind: "block", reason: "said on stdout" }],
+    ["echo enough >&2; exit 3", { kind: "interrupt", reason: "enough" }],
+    ["exit 3", { kind: "interrupt", reason: "exit 3" }],
+    ["exit 1", { kind: "block", reason: expect.stringContaining("exit 1") }],
+    ["no-such-program", { kind: "block", reason: expect.stringContaining("no-such-program") }],
+  ])("%s", async (command, verdict) => {
+    expect(await ask([hook(command)])).toEqual(verdict);
+  });
+
+  test("read the call as JSON on their input", async () => {
+    expect(await ask([hook("cat; exit 2")])).toMatchObject({
+      reason: '{"when":"before","call":"t1.1","tool":"bash","arguments":{"command":"ls"}}',
+    });
+  });
+
+  test("one that takes too long blocks", async () => {
+    expect(await ask([hook("sleep 60", { timeoutMs: 100 })])).toMatchObject({ kind: "block", reason: expect.stringContaining("timedOut") });
+  });
+
+  test("are asked about the tools they are for", async () => {
+    const only = [hook("exit 2", { tools: ["write", "edit"] })];
+    expect((await ask(only)).kind).toBe("continue");
+    expect((await ask(only, [], "write")).kind).toBe("block");
+  });
+
+  test("an interrupt outranks a block, a block outranks going on, whoever says it first", async () => {
+    const block: HookFunction = () => ({ kind: "block", reason: "b" });
+    const interrupt: HookFunction = async () => ({ kind: "interrupt", reason: "i" });
+    const fine: HookFunction = () => ({ kind: "continue" });
+    expect(await ask([], [fine, block, interrupt])).toEqual({ kind: "interrupt", reason: "i" });
+    expect(await ask([hook("exit 3")], [block])).toEqual({ kind: "interrupt", reason: "exit 3" });
+    expect(await ask([hook("exit 0")], [fine, block])).toEqual({ kind: "block", reason: "b" });
+    expect(await ask([], [])).toEqual({ kind: "continue" });
+  });
+
+  test("a function that throws blocks", async () => {
+    const broken: HookFunction = () => {
+      throw new TypeError("oops");
+    };
+    expect(await ask([], [broken])).toEqual({ kind: "block", reason: "A hook failed: oops" });
+  });
+});
