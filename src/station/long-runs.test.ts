@@ -1,0 +1,158 @@
+import { describe, expect, test } from "vitest";
+import type { Model, ModelRequest } from "../agent/model/model.ts";
+import { createScriptedModel, type Script } from "../agent/model/scripted-model.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import { createTestStation } from "./testing.ts";
+
+const of = <Type extends RunEvent["type"]>(events: readonly RunEvent[], type: Type) =>
+  events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
+const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
+const readMissing = { tool: "read", arguments: { path: "missing.txt" } };
+
+/** A scripted model that remembers what it was sent. */
+function listening(script: Script): Model & { requests: ModelRequest[] } {
+  const model = createScriptedModel(script);
+  const requests: ModelRequest[] = [];
+  return {
+    ...model,
+    requests,
+    stream(request, options) {
+      requests.push(structuredClone(request));
+      return model.stream(request, options);
+    },
+  };
+}
+
+describe("a long run", () => {
+  const big = (number: number) => ({ say: `fact ${number}`, calls: [write(`f${number}.txt`, "x".repeat(3000))] });
+  const compaction = { threshold: 0.85, protectTokens: 500, enabled: true };
+
+  test("is compacted more than once; the task, the rules and the earlier summary stay, and what is gone can be recalled", async () => {
+    const turns = [
+      ...Array.from({ length: 12 }, (_, number) => big(number)),
+      { calls: [{ tool: "recall", arguments: { query: "fact 0" } }] },
+      { say: "Done.", expect: { news: ["m1: fact 0"] } },
+    ];
+    const model = listening({ turns, summary: "SUMMARY", contextTokens: 4000, costUsdPerCall: 1 });
+    await using station = await createTestStation({ script: model, files: { "AGENTS.md": "RULE ONE" } });
+    const { state, events } = await station.finish({ task: "THE TASK", definition: { harness: { compaction } as never } });
+    expect(state.ended).toEqual({ reason: "done", text: "Done." });
+    const compacted = of(events, "context.compacted");
+    expect(compacted.length).toBeGreaterThan(1);
+    expect(compacted.every((event) => event.data.how === "model" && event.data.tokensAfter < event.data.tokensBefore)).toBe(true);
+    const summaries = model.requests.filter((request) => request.from.purpose === "summary");
+    expect(JSON.stringify(summaries[0])).toContain("fact 0");
+    expect(JSON.stringify(summaries[1])).toContain("SUMMARY");
+    expect(summaries.every((request) => request.messages.every((message) => message.role !== "tool"))).toBe(true);
+    for (const request of model.requests) expect(JSON.stringify(request.messages)).toMatch(/RULE ONE.*THE TASK/s);
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("SUMMARY");
+    // Summaries are paid for like other calls.
+    expect(state.costUsd).toBe(model.requests.length);
+  });
+
+  test("without a model to summarise, lists what was done, and keeps what was listed before", async () => {
+    const scripted = createScriptedModel({
+      turns: [...Array.from({ length: 7 }, (_, number) => big(number)), { say: "Done." }],
+      contextTokens: 4000,
+    });
+    const mute: Model = {
+      ...scripted,
+      stream: (request, options) =>
+        scripted.stream(
+          request.from.purpose === "summary" ? { ...request, from: { ...request.from, purpose: "step", position: 99 } } : request,
+          options,
+        ),
+    };
+    await using station = await createTestStation({ script: mute });
+    const { state, events } = await station.finish({ definition: { harness: { compaction } as never } });
+    expect(state.ended?.reason).toBe("done");
+    const compacted = of(events, "context.compacted");
+    expect(compacted.every((event) => event.data.how === "cut")).toBe(true);
+    expect(compacted.at(-1)?.data.summary).toMatch(/Said: fact 0.*Called write.*→ Wrote/s);
+  });
+
+  test("that the provider finds too long makes room and goes on; found too long again, it ends", async () => {
+    const turns = (times: number) => [big(0), big(1), big(2), { say: "Done.", fail: { code: "too_large" as const, times } }];
+    const long = { harness: { compaction: { ...compaction, protectTokens: 40_000 } } as never };
+    await using station = await createTestStation({ script: { turns: turns(1) } });
+    const { state, events } = await station.finish({ definition: long });
+    expect(state.ended).toEqual({ reason: "done", text: "Done." });
+    expect(of(events, "context.compacted")).toHaveLength(1);
+    expect(of(events, "model.failed").map((event) => event.data.retryInMs)).toEqual([0]);
+    await using hopeless = await createTestStation({ script: { turns: turns(2) } });
+    const after = await hopeless.finish({ definition: long });
+    expect(after.state.ended).toMatchObject({ reason: "error" });
+    expect(of(after.events, "context.compacted")).toHaveLength(1);
+    await using off = await createTestStation({ script: { turns: turns(1) } });
+    expect(
+      (await off.finish({ definition: { harness: { compaction: { ...compaction, enabled: false } } as never } })).state.ended?.reason,
+    ).toBe("error");
+  });
+});
+
+describe("a run in a circle", () => {
+  const turns = (count: number) => Array.from({ length: count }, () => ({ calls: [readMissing] }));
+  const actions = (events: readonly RunEvent[]) => of(events, "loop.noticed").map((event) => event.data.action);
+  const harness = (action: string, more: object = {}) => ({
+    definition: { harness: { doomLoop: { threshold: 3, action }, ...more } as never },
+  });
+
+  test("is nudged first; an agent that listens goes on", async () => {
+    const listens = { say: "I see. Done.", expect: { news: ["This does not lead further"] } };
+    await using station = await createTestStation({ script: { turns: [...turns(3), listens] } });
+    const { state, events } = await station.finish(harness("fail"));
+    expect([state.ended?.reason, actions(events)]).toEqual(["done", ["nudged"]]);
+  });
+
+  test("then fails, or pauses and asks, or is told to summarise, as configured", async () => {
+    await using failing = await createTestStation({ script: { turns: turns(20) } });
+    const failed = await failing.finish(harness("fail"));
+    expect([failed.state.ended?.reason, failed.state.step, actions(failed.events)]).toEqual(["stuck", 6, ["nudged", "failed"]]);
+
+    await using unattended = await createTestStation({ script: { turns: turns(20) } });
+    const alone = await unattended.finish(harness("pause", { onAsk: "deny" }));
+    expect([alone.state.ended?.reason, actions(alone.events)]).toEqual(["stuck", ["nudged", "failed"]]);
+
+    await using asking = await createTestStation({ script: { turns: [...turns(6), { say: "Done." }] } });
+    const run = await asking.start(harness("pause"));
+    const driven = asking.runs.drive(run, { signal: new AbortController().signal });
+    expect((await asking.until(run, "permission.asked")).data.kind).toBe("stuck");
+    await asking.runs.answer(run, { answer: "allow", by: "me" });
+    expect((await driven).ended?.reason).toBe("done");
+
+    await using telling = await createTestStation({ script: { turns: turns(40) } });
+    const told = await telling.finish(harness("summarize"));
+    expect([told.state.ended?.reason, actions(told.events)]).toEqual([
+      "stuck",
+      ["nudged", "summarised", "summarised", "summarised", "failed"],
+    ]);
+  });
+});
+
+describe("hooks in a run", () => {
+  test("block a call, object to a result, or stop the run", async () => {
+    await using station = await createTestStation({
+      script: {
+        turns: [
+          { calls: [write("a.txt", "1"), write("b.txt", "2")] },
+          { say: "Done.", expect: { news: ["blocked this call: not a.txt", "objects to the result: look again"] } },
+        ],
+      },
+      hooks: {
+        before: [
+          ({ arguments: args }) =>
+            (args as { path: string }).path === "a.txt" ? { kind: "block", reason: "not a.txt" } : { kind: "continue" },
+        ],
+        after: [({ outcome }) => (outcome === "ok" ? { kind: "block", reason: "look again" } : { kind: "continue" })],
+      },
+    });
+    const { state, events } = await station.finish();
+    expect(state.ended?.reason).toBe("done");
+    expect(of(events, "tool.ended").map((event) => event.data.outcome)).toEqual(["blocked", "ok"]);
+    await using stopping = await createTestStation({
+      script: { turns: [{ calls: [write("a.txt", "1")] }, { say: "Never." }] },
+      hooks: { before: [() => ({ kind: "interrupt", reason: "enough" })] },
+    });
+    expect((await stopping.finish()).state.ended).toMatchObject({ reason: "cancelled", text: expect.stringContaining("enough") });
+  });
+});
