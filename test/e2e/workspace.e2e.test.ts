@@ -1,0 +1,263 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, test } from "vitest";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+const identity = { GIT_AUTHOR_NAME: "u", GIT_AUTHOR_EMAIL: "u@x", GIT_COMMITTER_NAME: "u", GIT_COMMITTER_EMAIL: "u@x" };
+const git = (folder: string, ...args: string[]) =>
+  execFileSync("git", ["-C", folder, ...args], {
+    encoding: "utf8",
+    env: { ...process.env, ...identity },
+    stdio: ["ignore", "pipe", "pipe"],
+  }).trim();
+const read = (folder: string, name: string) => readFileSync(join(folder, name), "utf8");
+
+async function repository(files: Record<string, string>): Promise<string> {
+  const folder = await cli.folder(files);
+  git(folder, "init", "-q", "-b", "main");
+  git(folder, "add", "-A");
+  git(folder, "commit", "-qm", "first");
+  return folder;
+}
+/** A run of one command; resolves with the session's name. */
+async function work(command: string, argv: readonly string[], cwd: string): Promise<{ run: string; stderr: string; text: string }> {
+  const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
+  const result = await cli.run(["run", "do it", "--model", model, "--runtime", "oci", ...argv], { cwd });
+  expect(result.code, result.stderr + result.text).toBe(0);
+  return { run: /run_[a-z0-9]+/.exec(result.text)?.[0] ?? "", stderr: result.stderr, text: result.text };
+}
+const ok = async (argv: readonly string[], cwd: string) => {
+  const result = await cli.run(argv, { cwd });
+  expect(result.code, result.stderr).toBe(0);
+  return result;
+};
+
+describe("a folder", () => {
+  test("is changed by nothing but apply: looked at, applied in part, then the rest; git makes the same of the diff", async () => {
+    const folder = await repository({ "a.txt": "one\n", "b.txt": "two\n", old: "moved\n" });
+    const { run } = await work(
+      "echo more >> a.txt; mv old new; printf '\\0' > x.bin; chmod +x b.txt; mkdir -p src; echo s > src/s",
+      [],
+      folder,
+    );
+    expect(git(folder, "status", "--porcelain")).toBe("");
+    const { text: stat } = await ok(["diff", "--stat"], folder);
+    expect(stat.replaceAll(/ +/g, " ")).toContain("renamed old → new");
+    const patch = (await ok(["diff", run], folder)).text;
+    const copy = `${folder}-copy`;
+    cpSync(folder, copy, { recursive: true });
+    writeFileSync(join(copy, "..", "x.patch"), patch);
+    git(copy, "apply", join(copy, "..", "x.patch"));
+    expect((await ok(["apply", run, "src", "a.txt"], folder)).text).toBe(`2 files applied to ${folder}\n`);
+    expect(git(folder, "status", "--porcelain")).toBe("M a.txt\n?? src/".replace("M", "M"));
+    await ok(["apply", run], folder);
+    expect((await ok(["diff", run], folder)).text).toBe("");
+    expect(execFileSync("diff", ["-r", "--exclude=.git", folder, copy], { encoding: "utf8" })).toBe("");
+    const { history } = JSON.parse((await ok(["session", "info", "--json", run], folder)).text) as { history: { type: string }[] };
+    expect(history.map((event) => event.type)).toEqual([
+      "session.created",
+      "session.run_started",
+      "session.run_ended",
+      "session.applied",
+      "session.applied",
+    ]);
+  });
+
+  test("that the user edits meanwhile: marked in the diff, refused by apply unless forced", async () => {
+    const folder = await cli.folder({ a: "1\n", b: "2\n" });
+    const { run } = await work("echo agent >> a; echo agent >> b", [], folder);
+    writeFileSync(join(folder, "a"), "1\nmine\n");
+    const diff = await ok(["diff", run], folder);
+    expect(diff.stderr).toMatch(/you changed these .*: a\n/);
+    expect(diff.text).toContain("-mine\n+agent\n");
+    const refused = await cli.run(["apply", run], { cwd: folder });
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringMatching(/You changed a [\s\S]*--force/)]);
+    expect([read(folder, "a"), read(folder, "b")]).toEqual(["1\nmine\n", "2\n"]);
+    await ok(["apply", run, "b"], folder);
+    await ok(["apply", run, "--force"], folder);
+    expect([read(folder, "a"), read(folder, "b")]).toEqual(["1\nagent\n", "2\nagent\n"]);
+  });
+
+  test("in a session: the second run sees what the first did, also after it was applied", async () => {
+    const folder = await cli.folder({ a: "1\n" });
+    await work("echo first >> a; echo kept > k", ["--session", "long"], folder);
+    await ok(["apply", "long"], folder);
+    await work("grep first a && cat k && echo second >> a", ["--session", "long"], folder);
+    expect((await ok(["diff", "long"], folder)).text).toContain("+second");
+    // What was applied before is no change of the user's.
+    await ok(["apply", "long"], folder);
+    expect(read(folder, "a")).toBe("1\nfirst\nsecond\n");
+    const two = await cli.run(["run", "x", "--session", "long", "--repo", folder, "--model", await cli.script({ turns: [] })], {
+      cwd: folder,
+    });
+    expect([two.code, two.stderr]).toEqual([125, expect.stringContaining("--repo")]);
+    await ok(["session", "rm", "long"], folder);
+    expect(existsSync(join(cli.home(), "sessions", "long"))).toBe(false);
+  });
+
+  test("with everything in it that git could be made to run: nothing is, for diff, apply, branch and removal", async () => {
+    const folder = await repository({ a: "1\n" });
+    const canary = join(folder, "..", `canary-${Date.now()}`);
+    const evil = "/workspace/evil.sh";
+    const plant = [
+      `printf '#!/bin/sh\\ntouch ${canary}\\ncat\\n' > evil.sh; chmod +x evil.sh; cp evil.sh ${"/tmp/evil.sh"}`,
+      ...[
+        "core.fsmonitor",
+        "core.hooksPath",
+        "core.pager",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "diff.external",
+        "diff.x.textconv",
+        "alias.status",
+      ].map((key) => `git config ${key} ${key === "alias.status" ? "'!'" : ""}${key === "core.hooksPath" ? "/workspace/hooks" : evil}`),
+      "mkdir -p hooks .git/hooks; for h in reference-transaction post-index-change pre-commit post-commit post-checkout; do cp evil.sh hooks/$h; cp evil.sh .git/hooks/$h; done",
+      "echo '* filter=x diff=x' > .gitattributes",
+      `mkdir -p bare/objects bare/refs; echo 'ref: refs/heads/x' > bare/HEAD; printf '[core]\\n\\tfsmonitor = ${evil}\\n\\tworktree = .\\n' > bare/config; echo x > bare/refs/x; echo x > bare/objects/x`,
+      "printf '[submodule \"x\"]\\n\\tpath = sub\\n\\turl = ext::sh -c touch%% /tmp/x\\n\\tupdate = !touch\\n' > .gitmodules; git init -q sub; echo changed >> a",
+    ].join("\n");
+    const { run } = await work(plant, [], folder);
+    const shown = await ok(["diff", run], folder);
+    expect(shown.text).toContain("+changed");
+    expect(shown.text).not.toMatch(/^diff --git.*\.git\//m);
+    expect(shown.stderr).toMatch(/left out \.git: .*\n[\s\S]*left out sub\/\.git/);
+    const branched = JSON.parse((await ok(["branch", run, "--json"], folder)).text) as { commit: string };
+    expect(git(folder, "log", "-1", "--format=%an %s", branched.commit)).toBe(`Caisson Changes of ${run}`);
+    const applied = JSON.parse((await ok(["apply", run, "--json"], folder)).text) as { applied: string[]; skipped: { path: string }[] };
+    expect(applied.applied).toContain("a");
+    expect(applied.skipped.map((each) => each.path)).toEqual(
+      expect.arrayContaining([".gitattributes", ".gitmodules", "bare/HEAD", "bare/config"]),
+    );
+    expect(git(folder, "config", "--list", "--local")).not.toContain("evil");
+    expect(git(folder, "status", "--porcelain")).toContain("M a");
+    await ok(["session", "rm", run], folder);
+    expect(existsSync(canary)).toBe(false);
+    // The workspace as the agent left it would have run it: the test can fail.
+    writeFileSync(join(folder, "evil.sh"), `#!/bin/sh\ntouch ${canary}\n`);
+    chmodSync(join(folder, "evil.sh"), 0o755);
+    git(folder, "config", "core.fsmonitor", join(folder, "evil.sh"));
+    git(folder, "status");
+    expect(existsSync(canary)).toBe(true);
+  });
+});
+
+describe("a git address", () => {
+  test("is checked out inside; the diff is against its commit; it becomes a branch of a clone, or files elsewhere", async () => {
+    const remote = await repository({ a: "1\n", b: "2\n" });
+    const here = await cli.folder();
+    const { run, stderr, text } = await work(
+      "git log --format=%s; echo more >> a; rm b; echo n > n",
+      ["--repo", pathToFileURL(remote).href],
+      here,
+    );
+    expect(stderr).toMatch(/caisson: cloning file:[\s\S]*caisson: checking out [0-9a-f]{12}/);
+    expect(text).toContain(`caisson branch ${run} --to DIR`);
+    const { files } = JSON.parse((await ok(["diff", run, "--json"], here)).text) as { files: { path: string; kind: string }[] };
+    expect(files.map(({ path, kind }) => `${kind} ${path}`)).toEqual(["modified a", "removed b", "added n"]);
+    expect((await cli.run(["apply", run], { cwd: here })).stderr).toContain("--to DIR");
+    const clone = join(here, "clone");
+    execFileSync("git", ["clone", "-q", remote, clone]);
+    await ok(["branch", run, "--to", clone, "--name", "fix/x", "-m", "Fix x"], here);
+    expect(git(clone, "show", "--format=%s", "--name-status", "fix/x").split(/\s+/)).toEqual(["Fix", "x", "M", "a", "D", "b", "A", "n"]);
+    await ok(["apply", run, "--to", clone], here);
+    expect(
+      git(clone, "status", "--porcelain")
+        .split("\n")
+        .map((line) => line.trim()),
+    ).toEqual(["M a", "D b", "?? n"]);
+    expect(readdirSync(here)).toEqual(["clone"]);
+  });
+
+  test("that cannot be had is told", async () => {
+    const here = await cli.folder();
+    const model = await cli.script({ turns: [{ say: "Never." }] });
+    for (const [url, words] of [
+      [`file://${here}/nothing`, /could not be fetched/],
+      ["ext::sh -c id", /./],
+      ["http://127.0.0.1:1/x.git", /could not be fetched/],
+    ] as const) {
+      const result = await cli.run(["run", "x", "--repo", url, "--model", model, "--runtime", "oci"], { cwd: here });
+      expect(result.code, url).not.toBe(0);
+      expect(result.stderr + result.text).toMatch(words);
+    }
+  });
+});
+
+describe("sessions", () => {
+  const agent = (cleanup: string) => `---\nname: tidy\nharness: agentic\nworkspace:\n  cleanup: ${cleanup}\n---\nYou work.\n`;
+
+  test("go with their run when the agent's file says so, and only then", async () => {
+    for (const [cleanup, turns, stays] of [
+      ["always", [{ calls: [{ tool: "write", arguments: { path: "x", content: "x" } }] }, { say: "Done." }], false],
+      ["on_success", [{ say: "Done." }], false],
+      ["on_success", [{ fail: { code: "invalid", times: 9 } }], true],
+      ["never", [{ say: "Done." }], true],
+    ] as const) {
+      const folder = await cli.folder({ a: "1\n" });
+      mkdirSync(join(folder, "agents"));
+      writeFileSync(join(folder, "agents", "tidy.prompt"), agent(cleanup));
+      const result = await cli.run(
+        ["run", "tidy", "do it", "--model", await cli.script({ turns: [...turns] as never }), "--runtime", "oci"],
+        { cwd: folder },
+      );
+      const id = /run_[a-z0-9]+/.exec(result.text)?.[0] ?? "";
+      expect(existsSync(join(cli.home(), "sessions", id)), `${cleanup}: ${result.text}${result.stderr}`).toBe(stays);
+      if (!stays) expect(result.text).toContain("were removed");
+    }
+  });
+
+  test("in use: refused with who and how to unlock; unlocked by force; listed; cleaned up by age", async () => {
+    const folder = await cli.folder({ a: "1\n" });
+    const model = await cli.script({
+      turns: [{ calls: [{ tool: "bash", arguments: { command: "echo on; sleep 60" } }] }, { say: "Done." }],
+    });
+    const going = cli.start(["run", "x", "--session", "busy", "--model", model, "--runtime", "oci", "--json"], { cwd: folder });
+    const { data } = await going.event("run.created");
+    await going.event("tool.started");
+    const second = await cli.run(["run", "y", "--session", "busy", "--model", model], { cwd: folder });
+    expect([second.code, second.stderr]).toEqual([
+      125,
+      expect.stringMatching(new RegExp(`busy is in use by ${data.run}[\\s\\S]*session unlock --force busy`)),
+    ]);
+    expect((await cli.run(["session", "rm", "busy"], { cwd: folder })).code).toBe(125);
+    expect((await ok(["session", "ls"], folder)).text).toContain(`in use by ${data.run}`);
+    // While it runs, its changes are read through its own sandbox.
+    expect((await ok(["diff", "busy"], folder)).text).toBe("");
+    expect((await cli.run(["session", "unlock", "busy"], { cwd: folder })).code).toBe(125);
+    going.child.kill("SIGKILL");
+    await going.ended;
+    expect((await ok(["session", "ls"], folder)).text).toContain("stale lock");
+    await ok(["session", "unlock", "busy"], folder);
+    await ok(["stop", data.run], folder);
+    const dry = JSON.parse((await ok(["session", "cleanup", "--older-than", "0", "--dry-run", "--json"], folder)).text) as {
+      removed: string[];
+    };
+    expect(dry.removed).toContain("busy");
+    expect(existsSync(join(cli.home(), "sessions", "busy"))).toBe(true);
+    expect((await ok(["session", "cleanup", "--older-than", "1h"], folder)).text).toBe("Nothing to remove.\n");
+    await ok(["session", "cleanup", "--older-than", "0"], folder);
+    expect(readdirSync(join(cli.home(), "sessions"))).toEqual([]);
+    expect(cli.sandboxes()).toEqual([]);
+  });
+
+  test("looked at by several at once", async () => {
+    const folder = await cli.folder({ a: "1\n" });
+    const { run } = await work("echo more >> a", [], folder);
+    const all = await Promise.all([1, 2, 3].map(() => cli.run(["diff", run], { cwd: folder })));
+    for (const each of all) expect([each.code, each.text.includes("+more")], each.stderr).toEqual([0, true]);
+    await ok(["discard", run], folder);
+    expect((await cli.run(["diff", run], { cwd: folder })).code).toBe(125);
+  });
+
+  test("whose record is damaged can be removed by force", async () => {
+    const folder = await cli.folder({ a: "1\n" });
+    await work("echo x > x", ["--session", "hurt"], folder);
+    writeFileSync(join(cli.home(), "sessions", "hurt", "session.json"), "{");
+    expect((await cli.run(["session", "rm", "hurt"], { cwd: folder })).stderr).toContain("--force hurt");
+    await ok(["session", "rm", "--force", "hurt"], folder);
+    expect(existsSync(join(cli.home(), "sessions", "hurt"))).toBe(false);
+  });
+});
