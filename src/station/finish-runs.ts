@@ -4,6 +4,7 @@ import type { Runtime } from "../sandbox/runtime.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import { noCrash } from "./crashpoint.ts";
 import { foldRun, runStream } from "./journal.ts";
+import { leaveSession } from "./remove-session.ts";
 import { createRunSandbox, type RemoveRemains, RUN_LABEL } from "./run-sandbox.ts";
 
 const LEASE_TTL_MS = 15_000;
@@ -53,6 +54,7 @@ async function finish(
       const { removeRemains } = options;
       const { definition } = state;
       await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, onReady }).end();
+      await leaveSession(state, { sessions, runtimes: [runtime] });
       return true;
     }
     for (const info of (await runtime.list()).filter((each) => each.labels[RUN_LABEL] === run)) {

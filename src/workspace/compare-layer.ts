@@ -114,17 +114,29 @@ async function consider(name: string, entry: FileInfo, level: Level & { asBefore
   } else if (entry.kind !== "directory") {
     if (touched || !level.asBefore || level.below.get(name) !== "other") looking.paths.add(path);
   } else if (!level.asBefore || (!touched && level.below.get(name) !== "directory")) {
-    for (const file of await filesInside(looking.sandbox, path, looking.leftOut)) looking.paths.add(file);
-    for (const file of await walkLower(looking.lower, path)) looking.paths.add(file);
+    await considerAll(path, looking);
     if (touched) await timesOf(path, level, name, looking);
   } else if (touched) {
-    await using next = await openFolder(within(level.layer, name));
-    await visit(path, next, looking, level.depth + 1);
+    await using next = await openFolder(within(level.layer, name)).catch(ifClosed);
+    if (next) await visit(path, next, looking, level.depth + 1);
+    else await considerAll(path, looking);
   }
 }
 
+/** Without root, a folder of the layer may be one that only the sandbox's user can open. */
+function ifClosed(error: NodeJS.ErrnoException): null {
+  if (error.code === "EACCES" || error.code === "EPERM") return null;
+  throw error;
+}
+
+async function considerAll(path: string, looking: Looking): Promise<void> {
+  for (const file of await filesInside(looking.sandbox, path, looking.leftOut)) looking.paths.add(file);
+  for (const file of await walkLower(looking.lower, path)) looking.paths.add(file);
+}
+
 async function timesOf(path: string, level: Level, name: string, looking: Looking): Promise<void> {
-  await using folder = await openFolder(within(level.layer, name));
+  await using folder = await openFolder(within(level.layer, name)).catch(ifClosed);
+  if (!folder) return;
   for (const each of await readdir(`/proc/self/fd/${folder.fd}`)) {
     const found = lookAt(within(folder, each));
     if (!found) continue;

@@ -12,6 +12,8 @@ export const ENTRIES_MAX = 100_000;
 export const isGitsOwn = (name: string) => name.toLowerCase() === ".git";
 export const GITS_OWN: string = "it is git's own; settings and hooks in it could run something outside, so it stays inside";
 
+const CLOSED = "the folder's permissions keep even the sandbox's user out";
+
 /** What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws `too_large`. */
 export async function listInside(sandbox: Sandbox, folder: string, options: { depth: number; leftOut: LeftOut[] }): Promise<FileInfo[]> {
   const path = folder === "" ? WORKSPACE : `${WORKSPACE}/${folder}`;
@@ -19,11 +21,15 @@ export async function listInside(sandbox: Sandbox, folder: string, options: { de
     .list(path, { depth: Math.min(options.depth, LIST_DEPTH), entriesMax: ENTRIES_MAX })
     .catch((error: unknown) => {
       if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
-      options.leftOut.push({ path: folder, reason: "the folder's permissions keep even the sandbox's user out" });
+      options.leftOut.push({ path: folder, reason: CLOSED });
       return { entries: [], truncated: false };
     });
   if (listed.entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
-  if (listed.truncated) options.leftOut.push({ path: folder === "" ? "." : folder, reason: "something in it cannot be looked at" });
+  if (listed.truncated) {
+    const closed = listed.entries.filter((entry) => entry.kind === "directory" && (entry.mode & 0o500) !== 0o500);
+    for (const { name } of closed) options.leftOut.push({ path: folder === "" ? name : `${folder}/${name}`, reason: CLOSED });
+    if (closed.length === 0) options.leftOut.push({ path: folder === "" ? "." : folder, reason: "something in it cannot be looked at" });
+  }
   if (options.depth <= LIST_DEPTH) return listed.entries;
   const deeper = listed.entries.filter((entry) => entry.kind === "directory" && entry.name.split("/").length === LIST_DEPTH);
   const entries = [...listed.entries];
