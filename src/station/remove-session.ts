@@ -4,6 +4,7 @@ import type { Session } from "../contract/session.ts";
 import type { SessionRemoved } from "../contract/session-event.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../workspace/sessions.ts";
+import { snapshotName } from "./run-sandbox.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 
@@ -22,7 +23,8 @@ export async function removeSession(
       if (sandbox) await sandbox.destroy();
       else await runtime.sweep();
     }
-    if (session.snapshot?.runtime === runtime.name) await runtime.removeSnapshot(session.snapshot.id).catch(() => undefined);
+    for (const { id, name } of await runtime.snapshots().catch(ifNotHere))
+      if (name === snapshotName(session.id) || id === session.snapshot?.id) await runtime.removeSnapshot(id).catch(ifInUse);
     if (session.runtime === runtime.name || session.runtime === null) await runtime.removeLayer?.(layer).catch(ifNotHere);
   }
   await removeFolder(dir);
@@ -33,6 +35,11 @@ export async function removeSession(
 function ifNotHere(error: unknown): never[] {
   if (error instanceof CaissonError && (error.code === "unavailable" || error.code === "unsupported")) return [];
   throw error;
+}
+
+/** A sandbox that somebody made of it by name still needs it. */
+function ifInUse(error: unknown): void {
+  if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
 }
 
 /** Whether a session goes with its run: only one that was made for it, and only because its agent's file says so. */

@@ -1,6 +1,6 @@
 import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
-import type { SandboxId } from "../contract/ids.ts";
+import type { SandboxId, SnapshotId } from "../contract/ids.ts";
 import { SandboxSpec, type WorkspaceMount } from "../contract/sandbox.ts";
 import type { Session } from "../contract/session.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -89,8 +89,10 @@ export function createRunSandbox(options: {
       const sandbox = current ? await current.catch(() => null) : await findAgain();
       current = undefined;
       if (!sandbox) return;
-      await keepFiles(sandbox, options);
+      const replaced = await keepFiles(sandbox, options);
       await sandbox.destroy();
+      // Only now: the sandbox began from it.
+      if (replaced !== null) await options.runtime.removeSnapshot(replaced).catch(() => undefined);
     },
     async release() {
       const sandbox = await current?.catch(() => undefined);
@@ -100,13 +102,19 @@ export function createRunSandbox(options: {
   };
 }
 
-/** Where the session's folder has no layer, a snapshot takes the changes over to its next run. */
-async function keepFiles(sandbox: OwnedSandbox, options: { runtime: Runtime; session: Session; sessions: SessionStore }): Promise<void> {
-  if ((await options.runtime.capabilities()).workspaceLayer) return;
+/** A session's snapshots all have this name, so that none is forgotten with it. */
+export const snapshotName = (session: string) => `session:${session}`;
+
+/** Where the session's folder has no layer, a snapshot takes the changes over to its next run. Resolves with the one before, which is of no more use. */
+async function keepFiles(
+  sandbox: OwnedSandbox,
+  options: { runtime: Runtime; session: Session; sessions: SessionStore },
+): Promise<SnapshotId | null> {
+  if ((await options.runtime.capabilities()).workspaceLayer) return null;
   const before = (await options.sessions.get(options.session.id)).snapshot;
-  const id = await sandbox.snapshot({ name: options.session.id });
+  const id = await sandbox.snapshot({ name: snapshotName(options.session.id) });
   await options.sessions.update(options.session.id, { snapshot: { id, runtime: options.runtime.name } });
-  if (before) await options.runtime.removeSnapshot(before.id).catch(() => undefined);
+  return before?.id ?? null;
 }
 
 /** What a run's sandbox is made of. */

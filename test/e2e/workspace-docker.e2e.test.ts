@@ -1,0 +1,50 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { useDockerEngine } from "../support/docker-engine.ts";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+
+/** An engine keeps no layer of ours: the session's files are a snapshot, and a diff compares everything. */
+describe("a session in the docker runtime", () => {
+  let env: Record<string, string> = {};
+  beforeAll(async () => {
+    const engine = await useDockerEngine();
+    env = { DOCKER_HOST: `unix://${engine.socketPath}`, CAISSON_DOCKER_IMAGE: await engine.image("busybox") };
+  });
+
+  test("keeps its files for the next run; the user's own edits are no changes of the agent's", async () => {
+    const folder = await cli.folder({ a: "1\n", b: "2\n", c: "3\n" });
+    const work = async (command: string, ...argv: string[]) => {
+      const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
+      return await cli.run(["run", "do it", "--model", model, "--session", "boxed", ...argv], { cwd: folder, env });
+    };
+    const ok = async (...argv: string[]) => {
+      const result = await cli.run(argv, { cwd: folder, env });
+      expect(result.code, result.stderr).toBe(0);
+      return result;
+    };
+    const first = await work("echo agent >> a; echo agent >> b; echo n > n", "--runtime", "docker");
+    expect(first.code, first.stderr + first.text).toBe(0);
+    writeFileSync(join(folder, "b"), "2\nmine\n");
+    writeFileSync(join(folder, "c"), "3\nmine\n");
+    const second = await work("cat n && echo second >> a");
+    expect(second.code, second.stderr + second.text).toBe(0);
+    const { files } = JSON.parse((await ok("diff", "boxed", "--json")).text) as { files: { path: string; changedOutside: boolean }[] };
+    expect(files.map(({ path, changedOutside }) => [path, changedOutside])).toEqual([
+      ["a", false],
+      ["b", true],
+      ["n", false],
+    ]);
+    expect((await cli.run(["apply", "boxed"], { cwd: folder, env })).code).toBe(125);
+    await ok("apply", "boxed", "a", "n");
+    expect(readFileSync(join(folder, "a"), "utf8")).toBe("1\nagent\nsecond\n");
+    const elsewhere = await work("true", "--runtime", "oci");
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining("in the runtime docker, not in oci")]);
+    const run = /run_[a-z0-9]+/.exec(elsewhere.text)?.[0];
+    if (run !== undefined) await cli.run(["stop", run], { cwd: folder, env });
+    await ok("session", "rm", "boxed");
+    expect((await ok("snapshot", "ls", "--json")).text).not.toContain("boxed");
+  });
+});
