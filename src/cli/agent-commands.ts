@@ -6,6 +6,7 @@ import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { inputsFrom } from "./option-values.ts";
 import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
 
@@ -28,7 +29,7 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
 }
 
 export async function show(context: CliContext, given: Given): Promise<number> {
-  const definition = await defineAgent(await findAgent(given.words[0] ?? "coder", agentPlaces(context)));
+  const definition = await defineAgent(await findAgent(given.words[0] ?? "coder", agentPlaces(context)), { input: inputsFrom(given) });
   await context.stdout.write(given.switched("json") ? `${JSON.stringify(definition)}\n` : `${JSON.stringify(definition, null, 2)}\n`);
   return 0;
 }
@@ -42,7 +43,7 @@ export async function validate(context: CliContext, given: Given): Promise<numbe
       const source = await readFile(path, "utf8").catch((error: unknown) => {
         throw new CaissonError("not_found", `${word} cannot be read.`, { cause: error });
       });
-      await defineAgent(parseAgentFile(word, source));
+      await defineAgent(parseAgentFile(word, source), { checkInput: false });
       results.push({ path: word, error: null });
     } catch (error) {
       if (!(error instanceof CaissonError)) throw error;

@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
+import { nearest } from "../lib/nearest.ts";
 import type { CommandSpec, Given, OptionSpec } from "./command.ts";
-import { nearest } from "./nearest.ts";
 
 export const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
 

@@ -1,5 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import { bytesFrom, countFrom, durationFrom, numberFrom } from "../lib/quantity.ts";
+import type { Given } from "./command.ts";
 
 /** `512m`, `4g`, `1.5GiB`, `1048576`. Throws `invalid` naming the option. */
 export function parseBytes(option: string, text: string): number {
@@ -19,6 +20,16 @@ export function parseCount(option: string, text: string): number {
 /** Throws `invalid` for anything but a number above 0. */
 export function parseNumber(option: string, text: string): number {
   return numberFrom(text) ?? refuse(option, text, "a number such as 1.5");
+}
+
+/** `--input K=V`, several times. Throws `invalid`. */
+export function inputsFrom(given: Given): Record<string, string> {
+  const pairs = given.texts("input").map((text) => {
+    const equals = text.indexOf("=");
+    if (equals < 1) throw new CaissonError("invalid", `--input ${JSON.stringify(text)} is not K=V`);
+    return [text.slice(0, equals), text.slice(equals + 1)] as const;
+  });
+  return Object.fromEntries(pairs);
 }
 
 function refuse(option: string, text: string, wanted: string): never {

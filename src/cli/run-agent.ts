@@ -13,7 +13,7 @@ import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
-import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
+import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { type LocalStation, openStation } from "./station.ts";
 
@@ -50,7 +50,7 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
   const task = (second === undefined ? first : given.words.slice(1).join(" ")).trim();
   if (task === "")
     throw new CaissonError("invalid", "There is no task.", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
-  const definition = withFlags(await defineAgent(await findAgent(agentName, station.places)), context, given);
+  const definition = withFlags(await defineAgent(await findAgent(agentName, station.places), { input: inputsFrom(given) }), context, given);
   const model = given.text("model") ?? context.config.models.default ?? definition.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "No model was chosen.", {

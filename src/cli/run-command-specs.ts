@@ -1,6 +1,7 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
+const input: OptionSpec = { name: "input", value: "K=V", repeat: true, summary: "An input of the agent's template" };
 const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps`" };
 const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: the newest run)", optional: true };
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
@@ -15,6 +16,7 @@ const runOptions: readonly OptionSpec[] = [
   { name: "ssh-key", value: "FILE", summary: "The key for an SSH address; it stays on the host" },
   { name: "no-workspace", summary: "Begin with an empty workspace" },
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
+  input,
   { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
   { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },
@@ -238,7 +240,7 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["agent", "show"],
     summary: "Show an agent as it would run",
-    options: [json],
+    options: [input, json],
     arguments: [{ name: "AGENT", summary: "a name or a .prompt file" }],
     examples: [],
     load: async () => ({ run: (await import("./agent-commands.ts")).show }),

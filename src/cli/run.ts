@@ -1,11 +1,11 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError, errorCodes } from "../contract/error.ts";
+import { nearest } from "../lib/nearest.ts";
 import { parseArguments } from "./arguments.ts";
 import type { CommandSpec, Given } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
-import { nearest } from "./nearest.ts";
 import { exitCodeOf } from "./signals.ts";
 
 /** What is needed before a command is known: enough for help and for errors. */

@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SandboxEvent } from "./event.ts";
 import { RunEvent } from "./run-event.ts";
+import { SessionEvent } from "./session-event.ts";
 
 const folder = join(import.meta.dirname, "golden");
 const files = readdirSync(folder);
-const declared = [...RunEvent.options, ...SandboxEvent.options].map(
+const declared = [...RunEvent.options, ...SandboxEvent.options, ...SessionEvent.options].map(
   (option) => `${option.shape.type.value}.${option.shape.version.value}.json`,
 );
 
@@ -29,7 +30,8 @@ describe("golden events", () => {
 
   test.each(files)("%s is read, and nothing of it is lost", (name) => {
     const golden: unknown = JSON.parse(readFileSync(join(folder, name), "utf8"));
-    const schema = RunEvent.safeParse(golden).success ? RunEvent : SandboxEvent;
+    const { type } = golden as { type: string };
+    const schema = type.startsWith("session.") ? SessionEvent : RunEvent.safeParse(golden).success ? RunEvent : SandboxEvent;
     expect(schema.parse(golden)).toEqual(golden);
     expect(`${(golden as RunEvent).type}.${(golden as RunEvent).version}.json`).toBe(name);
   });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { z } from "zod";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
@@ -7,21 +8,24 @@ import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
 /** Renders the file's template and puts the settings into the form the loop uses. Throws `invalid` for an input or a value that does not fit. */
-export async function defineAgent(file: AgentFile, options: { input?: Record<string, unknown> } = {}): Promise<AgentDefinition> {
+export async function defineAgent(
+  file: AgentFile,
+  options: { input?: Record<string, unknown>; checkInput?: boolean } = {},
+): Promise<AgentDefinition> {
   const { frontmatter } = file;
   const parsed = AgentDefinition.safeParse({
     name: frontmatter.name ?? basename(file.path).replace(/\.prompt$/, ""),
     description: frontmatter.description ?? "",
     ...optional({ model: frontmatter.model, tools: frontmatter.tools }),
     agents: frontmatter.agents ?? [],
-    system: await renderTemplate(file, options.input ?? {}),
+    system: await renderTemplate(file, { given: options.input ?? {}, check: options.checkInput ?? true }),
     ...optional({ temperature: frontmatter.config?.temperature, outputTokensMax: frontmatter.config?.maxOutputTokens }),
     harness: harnessSettings(file),
     permissions: frontmatter.permissions ?? {},
     hooks: frontmatter.hooks ?? {},
     mcp: frontmatter.mcp ?? {},
     sandbox: sandboxSettings(file),
-    workspace: frontmatter.workspace ?? {},
+    workspace: optional({ scope: frontmatter.workspace?.scope, cleanup: frontmatter.workspace?.cleanup }),
     skills: sources(frontmatter.skills) ?? [],
     memory: sources(frontmatter.memory) ?? ["AGENTS.md"],
   });
@@ -35,23 +39,55 @@ export function digestOf(definition: AgentDefinition): string {
   return createHash("sha256").update(JSON.stringify(definition)).digest("hex").slice(0, 16);
 }
 
-async function renderTemplate(file: AgentFile, input: Record<string, unknown>): Promise<string> {
-  const { Dotprompt } = await import("dotprompt");
+async function renderTemplate(file: AgentFile, options: { given: Record<string, unknown>; check: boolean }): Promise<string> {
+  const { Dotprompt, picoschema } = await import("dotprompt");
+  const input = { ...(file.frontmatter.input?.default ?? {}), ...options.given };
+  const cannot = (what: string, error: unknown) =>
+    new CaissonError("invalid", `${file.path}: ${what}: ${error instanceof Error ? error.message.slice(0, 500) : error}`, { cause: error });
+  const schema = file.frontmatter.input?.schema;
+  if (schema !== undefined) {
+    const json = await picoschema(schema).catch((error: unknown) => {
+      throw cannot("input.schema is not one", error);
+    });
+    if (options.check) checkInput(file, json, input);
+  }
   try {
-    const rendered = await new Dotprompt().render(file.source, { input: { ...(file.frontmatter.input?.default ?? {}), ...input } });
+    const rendered = await new Dotprompt().render(file.source, { input });
     return rendered.messages
       .flatMap((message) => message.content.map((part) => ("text" in part && typeof part.text === "string" ? part.text : "")))
       .join("\n")
       .trim();
   } catch (error) {
-    throw new CaissonError(
-      "invalid",
-      `${file.path}: the template cannot be rendered: ${error instanceof Error ? error.message.slice(0, 500) : error}`,
-      {
-        cause: error,
-      },
-    );
+    throw cannot("the template cannot be rendered", error);
   }
+}
+
+/** Throws `invalid` naming the inputs that are missing, unknown or of the wrong kind. */
+function checkInput(file: AgentFile, schema: unknown, input: Record<string, unknown>): void {
+  const properties = Object.entries((schema as { properties?: Record<string, { type?: string | string[] }> } | null)?.properties ?? {});
+  const typed = Object.fromEntries(
+    Object.entries(input).map(([key, value]) => [key, fromText(value, properties.find(([name]) => name === key)?.[1].type)]),
+  );
+  Object.assign(input, typed);
+  const parsed = z.fromJSONSchema(schema as never).safeParse(typed);
+  if (parsed.success) return;
+  const problems = parsed.error.issues.map((issue) => {
+    const name = issue.path.join(".");
+    if (issue.code === "unrecognized_keys") return `there is no input ${issue.keys.join(", ")}`;
+    return issue.path.length === 1 && !(name in typed) ? `${name} is missing` : `${name}: ${issue.message}`;
+  });
+  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${problems.join("; ")}.`, {
+    hint: `It takes ${properties.map(([name]) => name).join(", ")}; give each with --input NAME=VALUE.`,
+  });
+}
+
+/** On a command line everything is text. */
+function fromText(value: unknown, type: string | string[] | undefined): unknown {
+  if (typeof value !== "string") return value;
+  const types = [type].flat();
+  if ((types.includes("number") || types.includes("integer")) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value);
+  if (types.includes("boolean") && /^(true|false)$/.test(value)) return value === "true";
+  return value;
 }
 
 function harnessSettings(file: AgentFile) {
@@ -68,7 +104,7 @@ function harnessSettings(file: AgentFile) {
   return {
     ...optional({
       maxSteps: config.max_steps ?? harness.max_steps,
-      timeoutMs: timeout === undefined ? undefined : duration(file, "timeout", timeout),
+      timeoutMs: timeout === undefined ? undefined : durationFrom(String(timeout)),
       retries: config.retries ?? harness.retries,
       onBudget: config.on_budget ?? harness.on_budget,
       onAsk: config.on_ask ?? harness.on_ask,
@@ -90,10 +126,10 @@ function sandboxSettings(file: AgentFile) {
     env: sandbox.environment ?? {},
     limits: optional({
       cpus: sandbox.cpu === undefined ? undefined : Number(sandbox.cpu),
-      memoryBytes: sandbox.memory === undefined ? undefined : size(file, "memory", sandbox.memory),
-      diskBytes: sandbox.disk === undefined ? undefined : size(file, "disk", sandbox.disk),
+      memoryBytes: sandbox.memory === undefined ? undefined : bytesFrom(String(sandbox.memory)),
+      diskBytes: sandbox.disk === undefined ? undefined : bytesFrom(String(sandbox.disk)),
       pids: sandbox.pids,
-      wallClockMs: sandbox.timeout === undefined ? undefined : duration(file, "sandbox.timeout", sandbox.timeout),
+      wallClockMs: sandbox.timeout === undefined ? undefined : durationFrom(String(sandbox.timeout)),
     }),
   };
 }
@@ -110,18 +146,6 @@ function refuseNetwork(file: AgentFile, network: NonNullable<Frontmatter["sandbo
 
 function sources(value: Frontmatter["skills"]): string[] | undefined {
   return Array.isArray(value) ? value : value?.sources;
-}
-
-function duration(file: AgentFile, key: string, value: string | number): number {
-  return durationFrom(String(value)) ?? doesNotFit(file, key, value, "a duration such as 30s or 5m");
-}
-
-function size(file: AgentFile, key: string, value: string | number): number {
-  return bytesFrom(String(value)) ?? doesNotFit(file, key, value, "a size such as 512m or 4g");
-}
-
-function doesNotFit(file: AgentFile, key: string, value: string | number, wanted: string): never {
-  throw new CaissonError("invalid", `${file.path}: ${key}: ${JSON.stringify(value)} is not ${wanted}.`);
 }
 
 function optional<Values extends Record<string, unknown>>(values: Values): { [Key in keyof Values]?: Exclude<Values[Key], undefined> } {

@@ -1,9 +1,21 @@
 import { z } from "zod";
 import { HookCommand, McpServer, PermissionRules } from "../../contract/agent.ts";
 import { EnvName } from "../../contract/sandbox.ts";
+import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
 
-const Duration = z.union([z.string(), z.number()]).describe("such as 30m or 90s; a bare number is seconds");
-const Size = z.union([z.string(), z.int()]).describe("such as 4g or 512m");
+const Duration = z
+  .custom<string | number>((value) => isQuantity(value, durationFrom), "is not a duration such as 30m or 90s")
+  .describe("such as 30m or 90s; a bare number is seconds");
+const Size = z
+  .custom<string | number>((value) => isQuantity(value, bytesFrom), "is not a size such as 4g or 512m")
+  .describe("such as 4g or 512m");
+const Count = z
+  .custom<string | number>((value) => isQuantity(value, numberFrom), "is not a number such as 1.5")
+  .describe("such as 2 or 1.5");
+
+function isQuantity(value: unknown, parse: (text: string) => number | null): boolean {
+  return (typeof value === "string" || typeof value === "number") && parse(String(value)) !== null;
+}
 
 const DoomLoop = z.strictObject({
   threshold: z.int().min(2).max(50).optional(),
@@ -28,7 +40,7 @@ const Sandbox = z.strictObject({
     ])
     .optional(),
   memory: Size.optional(),
-  cpu: z.union([z.number().positive(), z.string()]).optional(),
+  cpu: Count.optional(),
   pids: z.int().positive().optional(),
   disk: Size.optional(),
   environment: z.record(EnvName, z.string()).optional(),
@@ -64,6 +76,10 @@ export const Frontmatter = z.strictObject({
         enabled: z.boolean().optional(),
         doom_loop: DoomLoop.optional(),
         compaction: Compaction.optional(),
+        progress: z
+          .strictObject({ file: z.string().optional(), sync_interval: Duration.optional() })
+          .optional()
+          .describe("for agents of other systems; here the todo list and the log are the progress"),
       }).strict(),
     ])
     .optional(),
@@ -73,6 +89,7 @@ export const Frontmatter = z.strictObject({
   sandbox: Sandbox.optional(),
   workspace: z
     .strictObject({
+      mode: z.string().optional().describe("for agents of other systems; a workspace is always copy-on-write here"),
       scope: z.enum(["run", "session", "workflow"]).optional(),
       cleanup: z.enum(["always", "on_success", "never"]).optional(),
     })

@@ -1,6 +1,7 @@
-import { LineCounter, parseDocument } from "yaml";
+import { type Document, LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { nearest } from "../../lib/nearest.ts";
 import { Frontmatter } from "./frontmatter.ts";
 
 export interface AgentFile {
@@ -34,14 +35,14 @@ export function parseAgentFile(path: string, source: string): AgentFile {
   if (document.errors.length > 0) {
     throw complaints(
       path,
-      document.errors.map((error) => ({ line: lineAt(error.pos[0]), text: error.message.split("\n")[0] ?? error.message })),
+      document.errors.map((error) => ({ line: lineAt(error.pos[0]), text: withoutPlace(error.message) })),
     );
   }
-  const parsed = Frontmatter.safeParse(document.toJS() ?? {});
+  const parsed = Frontmatter.safeParse(plainValue(path, document) ?? {});
   if (!parsed.success) {
     throw complaints(
       path,
-      parsed.error.issues.map((issue) => ({ line: lineOf(issue), text: describeIssue(issue) })),
+      parsed.error.issues.flatMap(unfold).map((issue) => ({ line: lineOf(issue), text: describeIssue(issue) })),
     );
   }
   return { path, frontmatter: parsed.data, template: source.slice(match[0].length), source };
@@ -60,10 +61,58 @@ export function parseAgentFile(path: string, source: string): AgentFile {
   }
 }
 
+/** The parser counts lines from the frontmatter's first; the place is told by us. */
+function withoutPlace(message: string): string {
+  return (message.split("\n")[0] ?? message).replace(/ at line \d+, column \d+:?$/, "");
+}
+
+/** Anchors that would unfold into gigabytes are refused by the parser, with an error of its own. */
+function plainValue(path: string, document: Document): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    throw complaints(path, [{ line: 2, text: error instanceof Error ? error.message : String(error) }]);
+  }
+}
+
+/** Of a value that may have several forms, the complaints about the form it was meant to have. */
+function unfold(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== "invalid_union") return [issue];
+  const meant = issue.errors.find((branch) => branch.every((each) => each.path.length > 0 || each.code === "unrecognized_keys"));
+  return meant ? meant.flatMap((each) => unfold({ ...each, path: [...issue.path, ...each.path] } as z.core.$ZodIssue)) : [issue];
+}
+
 function describeIssue(issue: z.core.$ZodIssue): string {
   const where = issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
-  if (issue.code === "unrecognized_keys") return `${where}there is no setting ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`;
+  if (issue.code === "unrecognized_keys") return `${where}${issue.keys.map((key) => unknownKey(key, issue.path)).join("; ")}`;
+  if (issue.code === "invalid_union") return `${where}is none of the forms it may have`;
   return `${where}${issue.message}`;
+}
+
+function unknownKey(key: string, path: readonly PropertyKey[]): string {
+  const meant = nearest(key, keysAt(Frontmatter, path));
+  return `there is no setting ${JSON.stringify(key)}${meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`}`;
+}
+
+/** The names a mapping at this place may have. */
+function keysAt(schema: unknown, path: readonly PropertyKey[]): string[] {
+  const definition = (schema as { def?: SchemaDefinition }).def;
+  if (!definition) return [];
+  if (definition.innerType) return keysAt(definition.innerType, path);
+  if (definition.options) return definition.options.flatMap((option) => keysAt(option, path));
+  const [first, ...rest] = path;
+  if (definition.element) return first === undefined ? [] : keysAt(definition.element, rest);
+  if (definition.valueType) return first === undefined ? [] : keysAt(definition.valueType, rest);
+  if (!definition.shape) return [];
+  return first === undefined ? Object.keys(definition.shape) : keysAt(definition.shape[String(first)], rest);
+}
+
+interface SchemaDefinition {
+  innerType?: unknown;
+  options?: unknown[];
+  element?: unknown;
+  valueType?: unknown;
+  shape?: Record<string, unknown>;
 }
 
 function complaints(path: string, list: readonly Complaint[]): CaissonError {

@@ -1,0 +1,212 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import { defineAgent, digestOf } from "./define-agent.ts";
+import { findAgent, findAgents } from "./find-agents.ts";
+import { parseAgentFile } from "./parse-agent-file.ts";
+
+const file = (frontmatter: string, template = "You work.") => parseAgentFile("agents/x.prompt", `---\n${frontmatter}\n---\n${template}\n`);
+const define = (frontmatter: string, template?: string, input: Record<string, unknown> = {}) =>
+  defineAgent(file(frontmatter, template), { input });
+const complaint = (frontmatter: string): string => {
+  try {
+    file(frontmatter);
+  } catch (error) {
+    if (error instanceof CaissonError) return error.message;
+    throw error;
+  }
+  return "none";
+};
+
+describe("an agent's file", () => {
+  test("every key there is, in the short form", async () => {
+    const definition = await define(`
+model: anthropic/claude-sonnet-4-5
+name: reviewer
+description: Reads a change.
+tools: [read, bash, "mcp:db"]
+agents: [coder]
+config: { temperature: 0.2, maxOutputTokens: 4000, topK: 5 }
+harness: agentic
+harness_config:
+  max_steps: 12
+  doom_loop_threshold: 5
+  timeout: 10m
+  retries: 1
+  on_budget: stop
+  on_ask: deny
+  sandbox: { mode: oci, image: alpine, timeout: 5m, network: none, memory: 2g, cpu: 1.5, disk: 1g, pids: 100, environment: { A: b } }
+workspace: { mode: host, scope: workflow, cleanup: on_success }
+permissions: { "bash:git push*": deny }
+hooks: { before: [{ tools: [bash], command: ./check, timeoutMs: 500 }], after: [{ command: ./log }] }
+mcp: { db: { command: node, args: [server.js], env: { X: "1" } } }
+skills: { sources: [skills] }
+memory: { sources: [AGENTS.md, CLAUDE.md] }`);
+    expect(definition).toEqual({
+      name: "reviewer",
+      description: "Reads a change.",
+      model: "anthropic/claude-sonnet-4-5",
+      tools: ["read", "bash", "mcp:db"],
+      agents: ["coder"],
+      system: "You work.",
+      temperature: 0.2,
+      outputTokensMax: 4000,
+      harness: {
+        maxSteps: 12,
+        timeoutMs: 600_000,
+        retries: 1,
+        onBudget: "stop",
+        onAsk: "deny",
+        doomLoop: { threshold: 5, action: "pause" },
+        compaction: { enabled: true, threshold: 0.85, protectTokens: 40_000 },
+      },
+      permissions: { "bash:git push*": "deny" },
+      hooks: { before: [{ tools: ["bash"], command: "./check", timeoutMs: 500 }], after: [{ command: "./log", timeoutMs: 30_000 }] },
+      mcp: { db: { command: "node", args: ["server.js"], env: { X: "1" } } },
+      sandbox: {
+        runtime: "oci",
+        image: "alpine",
+        allowRoot: false,
+        env: { A: "b" },
+        limits: { cpus: 1.5, memoryBytes: 2 ** 31, diskBytes: 2 ** 30, pids: 100, wallClockMs: 300_000 },
+      },
+      workspace: { scope: "workflow", cleanup: "on_success" },
+      skills: ["skills"],
+      memory: ["AGENTS.md", "CLAUDE.md"],
+    });
+  });
+
+  test("every key there is, in the long form", async () => {
+    const definition = await define(`
+harness:
+  enabled: true
+  max_steps: 7
+  timeout: 90
+  doom_loop: { threshold: 4, action: summarize }
+  compaction: { enabled: false, threshold: 0.5, protect_tokens: 100, history_offload: true }
+  progress: { file: progress.md, sync_interval: 30s }
+  sandbox: { template: host, network: { enabled: false, allowed_hosts: [] } }
+sandbox: { memory: 512m, allow_root: true }
+skills: [a, b]
+memory: []`);
+    expect(definition.harness).toMatchObject({
+      maxSteps: 7,
+      timeoutMs: 90_000,
+      doomLoop: { threshold: 4, action: "summarize" },
+      compaction: { enabled: false, threshold: 0.5, protectTokens: 100 },
+    });
+    expect(definition.sandbox).toEqual({ allowRoot: true, env: {}, limits: { memoryBytes: 2 ** 29 } });
+    expect([definition.name, definition.skills, definition.memory]).toEqual(["x", ["a", "b"], []]);
+  });
+
+  test("nothing but a prompt has the defaults", async () => {
+    const definition = await define("description: d");
+    expect(definition.harness).toMatchObject({ maxSteps: 50, timeoutMs: 1_800_000, doomLoop: { threshold: 3, action: "pause" } });
+    expect(definition.memory).toEqual(["AGENTS.md"]);
+    expect(digestOf(definition)).not.toBe(digestOf(await define("description: e")));
+  });
+
+  test.each([
+    ["model: [", 2, "must be sufficiently indented and end with a ]\n"],
+    ["name: a\nmodel: m\nname: b", 4, "unique"],
+    ["model: m\nmax_stps: 3", 3, "there is no setting"],
+    ["harness_config:\n  max_step: 3", 3, 'did you mean "max_steps"?'],
+    ["harness:\n  doom_loop:\n    treshold: 3", 4, 'did you mean "threshold"?'],
+    ["sandbox:\n  network:\n    enabeld: true", 4, 'did you mean "enabled"?'],
+    ["mcp:\n  db:\n    comand: x", 4, 'did you mean "command"?'],
+    ["descripton: x", 2, 'did you mean "description"?'],
+    ["name: 7", 2, "expected string"],
+    ["tools: read", 2, "expected array"],
+    ["model: m\nharness_config:\n  timeout: soon", 4, "harness_config.timeout: is not a duration such as 30m"],
+    ["sandbox:\n  memory: lots", 3, "is not a size such as 4g"],
+    ["sandbox:\n  cpu: many", 3, "is not a number"],
+    ["harness_config:\n  max_steps: 0", 3, "max_steps"],
+    ["permissions:\n  'bash:*': maybe", 3, "permissions.bash:*"],
+    ["name: ../up", 2, "letters, digits"],
+    ["harness: magic", 2, "harness"],
+    ["hooks:\n  before:\n    - command: x\n      timout: 3", 5, "there is no setting"],
+    [`a: &a [x]\nb: &b [${"*a,".repeat(50)}]\nc: [${"*b,".repeat(50)}]`, 2, ""],
+  ])("%j is complained about with its line", (frontmatter, line, words) => {
+    const text = `${complaint(frontmatter)}\n`;
+    expect(text).toContain(`agents/x.prompt:${line}: `);
+    expect(text).toContain(words);
+  });
+
+  test("all complaints are told at once", () => {
+    expect(complaint("max_stps: 3\nname: 7\nsandbox: { memory: x }").match(/agents\/x\.prompt:\d+:/g)).toHaveLength(3);
+    expect(() => parseAgentFile("p", "no frontmatter")).toThrow(/p:1:/);
+    expect(() => parseAgentFile("p", "x".repeat(1_000_001))).toThrow(expect.objectContaining({ code: "too_large" }));
+    expect(parseAgentFile("p", "---\r\nname: a\r\n---\r\nHello\r\n").frontmatter.name).toBe("a");
+  });
+
+  test("a network that cannot be enforced is refused, not left out", async () => {
+    await expect(define("sandbox: { network: { allowed_hosts: [example.com] } }")).rejects.toMatchObject({ code: "unsupported" });
+  });
+});
+
+describe("a template", () => {
+  const schema = "input:\n  schema:\n    language: string\n    count?: integer\n    strict?: boolean\n  default: { count: 2 }";
+
+  test("is filled from inputs and defaults", async () => {
+    const { system } = await define(schema, "Write {{language}} {{count}} {{#if strict}}strictly{{/if}}", {
+      language: "C",
+      strict: "true",
+    });
+    expect(system).toBe("Write C 2 strictly");
+    expect((await define(schema, "{{count}}", { language: "C", count: "7" })).system).toBe("7");
+  });
+
+  test.each([
+    [{}, /language is missing/],
+    [{ language: "C", count: "many" }, /count/],
+    [{ language: "C", colour: "red" }, /colour/],
+  ])("%j does not fit, and it is said why", async (input, words) => {
+    const failed = define(schema, "x", input);
+    await expect(failed).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("language, count, strict") });
+    await expect(failed).rejects.toThrow(words);
+  });
+
+  test("that is broken is told by its file", async () => {
+    await expect(define("name: a", "{{#if x}}")).rejects.toMatchObject({
+      code: "invalid",
+      message: expect.stringContaining("agents/x.prompt"),
+    });
+  });
+});
+
+describe("agents", () => {
+  test("are found by name, the nearer first; a broken file is listed and hides nothing", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "caisson-test-agents-"));
+    try {
+      for (const folder of ["near", "far"]) await mkdir(join(dir, folder));
+      const put = (path: string, text: string) => writeFile(join(dir, path), text);
+      await put("near/a.prompt", "---\ndescription: near\n---\nA");
+      await put("far/a.prompt", "---\ndescription: far\n---\nA");
+      await put("far/broken.prompt", "---\nmodle: x\n---\nB");
+      await put("far/notes.md", "no agent");
+      const places = { folders: [join(dir, "near"), join(dir, "missing"), join(dir, "far")], cwd: dir };
+      const found = await findAgents(places);
+      expect(found.map((agent) => agent.name)).toEqual(["a", "broken", "coder"]);
+      expect(found.find((agent) => agent.name === "broken")?.file).toMatchObject({ code: "invalid" });
+      expect((await findAgent("a", places)).frontmatter.description).toBe("near");
+      expect((await findAgent("far/a.prompt", places)).frontmatter.description).toBe("far");
+      await expect(findAgent("broken", places)).rejects.toMatchObject({ code: "invalid" });
+      await expect(findAgent("nobody", places)).rejects.toMatchObject({
+        code: "not_found",
+        hint: expect.stringContaining("a, broken, coder"),
+      });
+      await expect(findAgent("./nobody.prompt", places)).rejects.toMatchObject({ code: "not_found" });
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  });
+
+  test("the built-in coder is one of them", async () => {
+    const coder = await defineAgent(await findAgent("coder", { folders: [], cwd: "/" }));
+    expect(coder.name).toBe("coder");
+    expect(coder.system).toContain("/workspace");
+    expect(coder.system).not.toContain("{{");
+  });
+});
