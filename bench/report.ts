@@ -13,7 +13,7 @@ export interface Row {
 export interface Target {
   name: string;
   measured: number;
-  unit: "×" | "MB/s" | "MiB" | "left";
+  unit: "×" | "MB/s" | "MiB" | "ms" | "per s" | "left";
   atLeast?: number;
   atMost?: number;
 }

@@ -51,7 +51,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     options.crashpoint("model.effect");
     const outcome = await attemptCall(options, call);
     if (outcome.kind === "ended") {
-      await journal.append([outcome.event, ...toolRequests(outcome.event, step)]);
+      journal.note([outcome.event, ...toolRequests(outcome.event, step)]);
       return;
     }
     const pauseMs = failures < state.definition.harness.retries && outcome.error.retryable ? backoff(failures, outcome.error) : null;

@@ -10,6 +10,11 @@ export interface Journal {
   readonly state: RunState;
   /** Durable when it resolves. Throws `denied` when another process became the owner: then nothing more may be done. */
   append(events: readonly NewRunEvent[]): Promise<void>;
+  /**
+   * Folded at once, durable with the next `append` or by the next turn of the event loop, whichever comes first: for outcomes that are followed by an intent, so that
+   * both cost one write to disk. What is lost with the process is found out again: the call it belongs to was begun.
+   */
+  note(events: readonly NewRunEvent[]): void;
   /** Resolves when somebody else (a person, another process) appended something. Throws `cancelled` with the signal. */
   changed(signal: AbortSignal): Promise<void>;
   /** Hears what others append, at once; returns how to stop. */

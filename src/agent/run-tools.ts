@@ -139,7 +139,7 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   const afterwards = result.outcome === "lost" ? null : await afterHooks(call, result, options);
   const files = result.files ?? [];
   const details = { ...(isObject(result.details) ? result.details : {}), ...(files.length > 0 ? { changedFiles: true } : {}) };
-  await journal.append([
+  journal.note([
     ...files.map((file): NewRunEvent => ({ type: "file.changed", data: { call: call.call, ...file } })),
     {
       type: "tool.ended",

@@ -98,17 +98,32 @@ export async function openJournal(options: {
   const takeIn = async () => {
     seq = await foldFrom(log, run, { state, seq }, (event) => foreign.emit("event", event));
   };
+  const apply = (events: readonly NewRunEvent[]) => {
+    const at = new Date().toISOString();
+    for (const event of events) applyEvent(state, { ...event, version: 1, at } as RunEvent);
+  };
+  /** Folded, not yet in the log. */
+  let noted: readonly NewRunEvent[] = [];
   const appendNow = async (events: readonly NewRunEvent[]) => {
+    const before = noted;
+    noted = [];
+    try {
+      await write([...before, ...events]);
+    } catch (error) {
+      // What the log will never take must not stand in the way of the run's end.
+      if (!(error instanceof CaissonError) || error.code !== "too_large") noted = [...before, ...noted];
+      throw error;
+    }
+    apply(events);
+    for (const event of [...before, ...events]) crashpoint(`${event.type}:after`);
+  };
+  const write = async (events: readonly NewRunEvent[]) => {
     const stored = events.map((event) => ({ type: event.type, version: 1, data: event.data as never }));
     if (options.signal.aborted) throw new CaissonError("cancelled", `The run ${run} was let go.`);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {
       try {
-        const { lastSeq } = await log.append(stream, stored, { expectedSeq: seq, lease: options.lease() });
-        const at = new Date().toISOString();
-        for (const event of events) applyEvent(state, { ...event, version: 1, at } as RunEvent);
-        seq = lastSeq;
-        for (const event of events) crashpoint(`${event.type}:after`);
+        seq = (await log.append(stream, stored, { expectedSeq: seq, lease: options.lease() })).lastSeq;
         return;
       } catch (error) {
         if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;
@@ -123,6 +138,8 @@ export async function openJournal(options: {
     return result;
   };
 
+  const flush = () => inTurn(async () => (noted.length > 0 ? await appendNow([]) : undefined));
+
   const watcher = (async () => {
     for await (const event of log.subscribe(stream, { fromSeq: seq + 1, signal: watching.signal })) {
       if (event.seq > seq) await inTurn(takeIn);
@@ -133,6 +150,12 @@ export async function openJournal(options: {
     state,
     lease: options.lease,
     append: (events) => inTurn(() => appendNow(events)),
+    note(events) {
+      apply(events);
+      noted = [...noted, ...events];
+      // What makes this fail makes the next append fail, too, and that one is waited for.
+      setImmediate(() => void flush().catch(() => undefined));
+    },
     async changed(signal) {
       try {
         await once(foreign, "event", { signal });
@@ -147,7 +170,7 @@ export async function openJournal(options: {
     async [Symbol.asyncDispose]() {
       watching.abort();
       await watcher;
-      await tail;
+      await flush().catch(() => undefined);
     },
   };
 }

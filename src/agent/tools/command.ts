@@ -9,6 +9,7 @@ const WATCH_MS = 150;
 /** Parts of a long file that are read for the model: its beginning and its end. */
 const EDGE_BYTES = 128 * 1024;
 
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
 const OPEN_FILE = '[ -d "${1%/*}" ] || mkdir -p "${1%/*}"; exec >"$1" 2>&1';
 const BECOME_SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$2"; fi; exec /bin/sh -c "$2"';
 const BECOME_PROGRAM = 'shift; exec "$@"';

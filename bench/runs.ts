@@ -1,0 +1,297 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createScriptedModel, type Script } from "../src/agent/model/scripted-model.ts";
+import { AgentDefinition } from "../src/contract/agent.ts";
+import type { Log, StoredEvent } from "../src/log/log.ts";
+import { createSqliteLog } from "../src/log/sqlite/log.ts";
+import type { Runtime } from "../src/sandbox/runtime.ts";
+import { createFakeRuntime } from "../src/sandbox/runtimes/fake/runtime.ts";
+import { createOciRuntime } from "../src/sandbox/runtimes/oci/runtime.ts";
+import { createStore } from "../src/sandbox/store.ts";
+import { noCrash } from "../src/station/crashpoint.ts";
+import { runStream } from "../src/station/journal.ts";
+import { createRuns } from "../src/station/runs.ts";
+import { findChanges } from "../src/workspace/changes.ts";
+import { createSessionStore } from "../src/workspace/sessions.ts";
+import { summarise, timeEach } from "./measure.ts";
+import type { Row, Target } from "./report.ts";
+
+const root = join(import.meta.dirname, "..");
+const guestPath = join(root, "guest", "build", "caisson-guest");
+
+interface Figures {
+  rows: Row[];
+  targets: Target[];
+}
+
+/** What runs cost: a step, durable events, many at once, recovery, large folders. */
+export async function benchRuns(): Promise<Figures> {
+  const dir = await mkdtemp(join(tmpdir(), "caisson-bench-runs-"));
+  try {
+    const parts = [await benchSteps(dir), await benchLog(dir), await benchMany(dir), await benchRecovery(dir), await benchFolders(dir)];
+    return { rows: parts.flatMap((part) => part.rows), targets: parts.flatMap((part) => part.targets) };
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+interface Station extends AsyncDisposable {
+  log: Log;
+  runtime: Runtime;
+  /** Drives a run to its end and gives its events. */
+  run(script: Script, options?: { folder?: string; steps?: number }): Promise<StoredEvent[]>;
+  layerOf(events: readonly StoredEvent[]): string;
+}
+
+async function openStation(dir: string, makeRuntime: (stateDir: string) => Runtime): Promise<Station> {
+  const stateDir = await mkdtemp(join(dir, "station-"));
+  const log = createSqliteLog({ path: join(stateDir, "log.db") });
+  const identity = { ...createStore({ stateDir }).ownerOf(), host: "bench" };
+  const alive = () => true;
+  const sessions = createSessionStore({ stateDir, log, identity, alive });
+  const runtime = makeRuntime(stateDir);
+  let number = 0;
+  return {
+    log,
+    runtime,
+    layerOf: ([created]) => join(stateDir, "sessions", String((created?.data as { session?: string } | undefined)?.session), "layer"),
+    async run(script, options = {}) {
+      number += 1;
+      const id = `s${number}`;
+      const source = options.folder === undefined ? { kind: "empty" as const } : { kind: "folder" as const, path: options.folder };
+      await sessions.create({ id, source, scope: "session", cleanup: "never" });
+      const model = createScriptedModel(script);
+      const removeRemains = async () => undefined;
+      const runs = createRuns({
+        log,
+        sessions,
+        identity,
+        alive,
+        runtime: async () => runtime,
+        model: async () => model,
+        agent: async (name) => AgentDefinition.parse({ name, system: "" }),
+        crashpoint: noCrash,
+        removeRemains,
+      });
+      const definition = AgentDefinition.parse({
+        name: "bench",
+        system: "You work.",
+        harness: { maxSteps: options.steps ?? 100_000, compaction: { enabled: false } },
+      });
+      const run = await runs.create({ definition, task: "work", model: "scripted", session: id });
+      await runs.drive(run, { signal: new AbortController().signal });
+      return await log.read(runStream(run), { limit: 100_000 });
+    },
+    async [Symbol.asyncDispose]() {
+      await runtime[Symbol.asyncDispose]();
+      await log[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const oci = (stateDir: string) =>
+  createOciRuntime({ stateDir, guestPath }, { home: homedir(), path: process.env.PATH ?? "", ociRuntime: "crun" });
+const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+const times = (events: readonly StoredEvent[], type: string) =>
+  events.filter((event) => event.type === type).map((event) => Date.parse(event.at));
+
+/** From one step's beginning to the next one's, with a command that does nothing: all of it is ours. */
+async function benchSteps(dir: string): Promise<Figures> {
+  const steps = 2000;
+  await using station = await openStation(dir, oci);
+  const events = await station.run({
+    turns: [...Array.from({ length: steps }, (_, at) => ({ calls: [bash(`: ${at}`)] })), { say: "Done." }],
+  });
+  const started = times(events, "step.started");
+  const gaps = started.slice(1).map((at, index) => at - (started[index] ?? at));
+  const early = summariseMean(gaps.slice(10, 210));
+  const late = summariseMean(gaps.slice(-200));
+  return {
+    rows: [
+      { group: "a step", name: "steps 10 to 210, a shell command that does nothing", value: early.p50, unit: "ms", p95: early.p95, n: 200 },
+      { group: "a step", name: `steps ${steps - 200} to ${steps}`, value: late.p50, unit: "ms", p95: late.p95, n: 200 },
+    ],
+    targets: [
+      { name: "overhead of a step", measured: early.p50, unit: "ms", atMost: 5 },
+      { name: "step 2,000 against step 10", measured: late.p50 / early.p50, unit: "×", atMost: 1.3 },
+    ],
+  };
+}
+
+/** The log's times are whole milliseconds: windows of ten make them finer. */
+function summariseMean(gaps: readonly number[]) {
+  const windows = Array.from(
+    { length: Math.floor(gaps.length / 10) },
+    (_, at) => gaps.slice(at * 10, at * 10 + 10).reduce((a, b) => a + b, 0) / 10,
+  );
+  return summarise(windows);
+}
+
+async function benchLog(dir: string): Promise<Figures> {
+  await using log = createSqliteLog({ path: join(dir, "events.db") });
+  const event = { type: "tool.streamed", version: 1, data: { call: "t1.1", text: "a line of some forty characters or so…" } };
+  const single = 1000;
+  const singleStart = performance.now();
+  for (let at = 0; at < single; at++) await log.append("run/single", [event]);
+  const singlePerS = (single / (performance.now() - singleStart)) * 1000;
+  const each = 2000;
+  const manyStart = performance.now();
+  await Promise.all(
+    Array.from({ length: 50 }, async (_, run) => {
+      for (let at = 0; at < each; at += 4) await log.append(`run/${run}`, [event, event, event, event]);
+    }),
+  );
+  const manyPerS = ((50 * each) / (performance.now() - manyStart)) * 1000;
+  return {
+    rows: [
+      { group: "durable events", name: "one after another", value: singlePerS, unit: "per s", n: single },
+      { group: "durable events", name: "50 runs at once, 4 to a step", value: manyPerS, unit: "per s", n: 50 * each },
+    ],
+    targets: [
+      { name: "durable events with 50 runs", measured: manyPerS, unit: "per s", atLeast: 20_000 },
+      { name: "50 runs against single inserts", measured: manyPerS / singlePerS, unit: "×", atLeast: 4 },
+    ],
+  };
+}
+
+async function benchMany(dir: string): Promise<Figures> {
+  const runs = 200;
+  const steps = 20;
+  await using station = await openStation(dir, () => createFakeRuntime());
+  const turns = Array.from({ length: steps - 1 }, (_, at) => ({
+    calls: [{ tool: "write", arguments: { path: `f${at}.txt`, content: `${at}` } }],
+  }));
+  let peakBytes = 0;
+  const watching = setInterval(() => {
+    peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
+  }, 20);
+  const start = performance.now();
+  const all = await Promise.all(Array.from({ length: runs }, () => station.run({ turns: [...turns, { say: "Done." }] })));
+  const tookMs = performance.now() - start;
+  clearInterval(watching);
+  const isWhole = (events: readonly StoredEvent[]) => {
+    const last = events.at(-1);
+    return (
+      last?.type === "run.ended" && (last.data as { reason: string }).reason === "done" && events.every((event, at) => event.seq === at + 1)
+    );
+  };
+  const whole = all.filter(isWhole).length;
+  return {
+    rows: [
+      { group: "200 runs of 20 steps at once", name: "to the end of the last", value: tookMs, unit: "ms", n: runs },
+      { group: "200 runs of 20 steps at once", name: "steps", value: ((runs * steps) / tookMs) * 1000, unit: "per s", n: runs * steps },
+      { group: "200 runs of 20 steps at once", name: "memory of the process, at most", value: peakBytes / 2 ** 20, unit: "MiB", n: 1 },
+    ],
+    targets: [
+      { name: "of 200 runs, not done or with a gap", measured: runs - whole, unit: "left", atMost: 0 },
+      { name: "memory with 200 runs at once", measured: peakBytes / 2 ** 20, unit: "MiB", atMost: 286 },
+    ],
+  };
+}
+
+/** kill -9 in the middle of a command, then `caisson resume`: until the log has the new owner. The program's own start is part of it. */
+async function benchRecovery(dir: string): Promise<Figures> {
+  const bundle = join(root, "build", `cli-bench-${process.pid}`);
+  await promisify(execFile)(process.execPath, [join(root, "scripts", "bundle.ts"), bundle]);
+  const home = join(dir, "home");
+  const script = join(dir, "recovery.json");
+  await writeFile(script, JSON.stringify({ turns: [{ calls: [bash("echo up; sleep 0.6")] }, { say: "Done." }] }));
+  const env = { ...process.env, CAISSON_HOME: home, NODE_COMPILE_CACHE: join(dir, "compile-cache") };
+  const start = (...argv: string[]) =>
+    spawn(process.execPath, [join(bundle, "caisson.mjs"), ...argv], { env, cwd: dir, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    const sample: number[] = [];
+    for (let at = 0; at < 6; at++) {
+      const first = start("run", "work", "--no-workspace", "--json", "--model", `scripted:${script}`);
+      const created = await line(first, "run.created");
+      await line(first, "tool.streamed");
+      first.kill("SIGKILL");
+      const killedMs = performance.now();
+      const second = start("resume", (created.data as { run: string }).run, "--json");
+      await line(second, "run.claimed");
+      if (at > 0) sample.push(performance.now() - killedMs);
+      await new Promise((resolve) => second.once("close", resolve));
+    }
+    const { p50, p95, n } = summarise(sample);
+    return {
+      rows: [
+        { group: "recovery", name: "kill -9 to the run going on", value: p50, unit: "ms", p95, n, note: "the program's start included" },
+      ],
+      targets: [{ name: "recovery", measured: p50, unit: "ms", atMost: 1000 }],
+    };
+  } finally {
+    await rm(bundle, { recursive: true, force: true });
+  }
+}
+
+function line(child: ChildProcess, type: string): Promise<{ data: unknown }> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const look = (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = text
+        .split("\n")
+        .slice(0, -1)
+        .find((each) => each.includes(`"type":"${type}"`));
+      if (found === undefined) return;
+      child.stdout?.off("data", look);
+      resolve(JSON.parse(found) as { data: unknown });
+    };
+    child.stdout?.on("data", look);
+    child.once("close", () => reject(new Error(`ended without ${type}: ${text}`)));
+  });
+}
+
+async function benchFolders(dir: string): Promise<Figures> {
+  const empty = join(dir, "empty");
+  const large = join(dir, "large");
+  await mkdir(empty);
+  for (let folder = 0; folder < 200; folder++) {
+    await mkdir(join(large, `d${folder}`), { recursive: true });
+    await Promise.all(
+      Array.from({ length: 100 }, (_, file) => writeFile(join(large, `d${folder}`, `f${file}.txt`), `file ${file}\nof folder ${folder}\n`)),
+    );
+  }
+  await using station = await openStation(dir, oci);
+  const first = (folder: string) => async () => {
+    const events = await station.run({ turns: [{ calls: [bash("true")] }, { say: "Done." }] }, { folder });
+    return (times(events, "tool.started")[0] ?? 0) - (times(events, "run.created")[0] ?? 0);
+  };
+  const sampleOf = async (measure: () => Promise<number>) => {
+    const values: number[] = [];
+    for (let at = 0; at < 8; at++) values.push(await measure());
+    return summarise(values.slice(1));
+  };
+  const small = await sampleOf(first(empty));
+  const big = await sampleOf(first(large));
+  const change = 'for d in $(seq 0 99); do echo changed >> "d$d/f$d.txt"; done';
+  const events = await station.run({ turns: [{ calls: [bash(change)] }, { say: "Done." }] }, { folder: large });
+  const diff = await timeDiff(station, { folder: large, layer: station.layerOf(events) });
+  return {
+    rows: [
+      { group: "start to first tool call", name: "an empty folder", value: small.p50, unit: "ms", p95: small.p95, n: small.n },
+      { group: "start to first tool call", name: "a folder of 20,000 files", value: big.p50, unit: "ms", p95: big.p95, n: big.n },
+      { group: "diff", name: "100 changed files among 20,000", value: diff.p50, unit: "ms", p95: diff.p95, n: diff.n },
+    ],
+    targets: [
+      { name: "20,000 files against none, to the first tool call", measured: big.p50 / small.p50, unit: "×", atMost: 3 },
+      { name: "diff of 100 among 20,000", measured: diff.p50, unit: "ms", atMost: 300 },
+    ],
+  };
+}
+
+async function timeDiff(station: Station, where: { folder: string; layer: string }) {
+  const { SandboxSpec } = await import("../src/contract/sandbox.ts");
+  const workspace = { kind: "folder" as const, path: where.folder, access: "overlay" as const, layer: where.layer };
+  await using sandbox = await station.runtime.create(SandboxSpec.parse({ workspace }));
+  return await timeEach({
+    n: 10,
+    once: async () => {
+      const { changes } = await findChanges({ sandbox, lower: where.folder, layer: join(where.layer, "upper"), sinceMs: 0 });
+      if (changes.length !== 100) throw new Error(`${changes.length} files differ, not 100`);
+    },
+  });
+}
