@@ -32,7 +32,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     import("./sandbox/resolver.ts"),
     mkdir(stateDir, { recursive: true, mode: 0o700 }),
   ]);
-  const { config, file: configFile } = await loadConfig({ stateDir, configDir, variable });
+  const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
   const listeners: ((event: SandboxEvent) => void)[] = [];
   const tell = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);
@@ -65,6 +65,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     packageDir: root,
     config,
     configFile,
+    configSources,
     stdin: process.stdin,
     stdout,
     stderr,

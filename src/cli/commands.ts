@@ -223,9 +223,19 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["config"],
     summary: "The settings in force, and where they come from",
-    options: [jsonOption],
+    details: "An option wins over a variable of the environment, that over the config file, that over the default.",
+    options: [
+      { name: "schema", summary: "Print the JSON schema of the config file instead" },
+      { name: "runtime", value: "NAME", summary: "As if this were given to a command" },
+      { name: "image", value: "REF", summary: "As if this were given to a command" },
+      { name: "model", value: "NAME", summary: "As if this were given to a command" },
+      jsonOption,
+    ],
     arguments: [],
-    examples: [["CAISSON_RUNTIME=docker caisson config", ""]],
+    examples: [
+      ["CAISSON_RUNTIME=docker caisson config", ""],
+      ["caisson config --schema > config.schema.json", "for your editor"],
+    ],
     load: () => import("./config-show.ts"),
   },
   {

@@ -1,27 +1,74 @@
+import { defaultLimits } from "../contract/sandbox.ts";
 import type { Given } from "./command.ts";
-import { configVariables } from "./config.ts";
+import { type Config, configSchema } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import { table } from "./table.ts";
 
+interface Setting {
+  name: string;
+  value: unknown;
+  /** An option, a variable, a file, or `default`; null when it is not set at all. */
+  from: string | null;
+}
+
 export async function run(context: CliContext, given: Given): Promise<number> {
-  const { config, stateDir } = context;
-  if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify({ stateDir, configFile: context.configFile, ...config })}\n`);
+  if (given.switched("schema")) {
+    await context.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`);
     return 0;
   }
-  const shown = (name: keyof typeof config): string => {
-    const value = config[name];
-    return value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
-  };
-  const variables: Partial<Record<string, string>> = configVariables;
-  const from = (name: string): string => {
-    const variable = variables[name];
-    return variable !== undefined && context.variable(variable) ? variable : (context.configFile ?? "default");
-  };
-  const names = ["runtime", "fallbackRuntime", "ociRuntime", "image", "dockerImage", "limits"] as const;
-  const rows = names.map((name) => [name, shown(name), shown(name) === "–" ? "" : from(name)]);
-  await context.stdout.write(
-    table([["SETTING", "VALUE", "FROM"], ["stateDir", stateDir, context.variable("CAISSON_HOME") ? "CAISSON_HOME" : "default"], ...rows]),
-  );
+  const settings = settingsOf(context, given);
+  if (given.switched("json")) {
+    const { config, stateDir, configFile } = context;
+    await context.stdout.write(`${JSON.stringify({ stateDir, configFile, ...config, settings })}\n`);
+    return 0;
+  }
+  const rows = settings.map(({ name, value, from }) => [name, shown(value), from ?? ""]);
+  await context.stdout.write(table([["SETTING", "VALUE", "FROM"], ...rows]));
   return 0;
+}
+
+const names = [
+  "runtime",
+  "fallbackRuntime",
+  "ociRuntime",
+  "image",
+  "dockerImage",
+  "limits.cpus",
+  "limits.memoryBytes",
+  "limits.pids",
+  "limits.diskBytes",
+  "limits.wallClockMs",
+  "limits.outputBytes",
+  "models.default",
+  "models.baseUrl",
+  "models.prices",
+  "agentFolders",
+  "author.name",
+  "author.email",
+] as const;
+const options: Partial<Record<(typeof names)[number], string>> = { runtime: "runtime", image: "image", "models.default": "model" };
+
+function settingsOf(context: CliContext, given: Given): Setting[] {
+  const home = context.variable("CAISSON_HOME") ? "CAISSON_HOME" : "default";
+  const found = names.map((name): Setting => {
+    const option = options[name];
+    const asked = option === undefined ? undefined : given.text(option);
+    if (asked !== undefined) return { name, value: asked, from: `--${option}` };
+    const value = settingOf(context.config, name);
+    return { name, value: value ?? null, from: value === undefined ? null : (context.configSources[name] ?? "default") };
+  });
+  return [{ name: "stateDir", value: context.stateDir, from: home }, ...found];
+}
+
+function settingOf(config: Config, name: string): unknown {
+  const [first = "", second] = name.split(".");
+  const value = (config as Record<string, unknown>)[first];
+  if (second === undefined) return value;
+  const inner = (value as Record<string, unknown> | undefined)?.[second];
+  return inner ?? (first === "limits" ? (defaultLimits as Record<string, unknown>)[second] : undefined);
+}
+
+function shown(value: unknown): string {
+  if (value === null) return "–";
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,8 +1,9 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadConfig } from "./config.ts";
+import { findPrice } from "../agent/model/prices.ts";
+import { configSchema, loadConfig } from "./config.ts";
 
 describe("the configuration", () => {
   let dir: string;
@@ -12,23 +13,65 @@ describe("the configuration", () => {
   afterEach(() => rm(dir, { recursive: true }));
   const load = (variables: Record<string, string> = {}) =>
     loadConfig({ stateDir: dir, configDir: join(dir, "xdg"), variable: (name) => variables[name] });
+  const put = (content: unknown, folder = "") =>
+    writeFile(join(dir, folder, "config.json"), typeof content === "string" ? content : JSON.stringify(content));
 
   test("has defaults", async () => {
-    expect(await load()).toEqual({ config: { runtime: "auto", limits: {} }, file: null });
+    const author = { name: "Caisson", email: "caisson@localhost" };
+    const config = { runtime: "auto", limits: {}, models: { prices: {} }, agentFolders: [], author };
+    expect(await load()).toEqual({ config, file: null, sources: {} });
   });
-  test("the environment wins over the file", async () => {
-    await writeFile(join(dir, "config.json"), JSON.stringify({ runtime: "oci", ociRuntime: "crun", limits: { pids: 50 } }));
-    const { config } = await load({ CAISSON_RUNTIME: "docker" });
-    expect(config).toEqual({ runtime: "docker", ociRuntime: "crun", limits: { pids: 50 } });
+
+  test("the environment wins over the file, and each value says where it is from", async () => {
+    await put({ runtime: "oci", ociRuntime: "crun", limits: { pids: 50 }, models: { default: "a/b", baseUrl: "http://x.example/v1" } });
+    const { config, sources } = await load({ CAISSON_RUNTIME: "docker", CAISSON_MODEL: "c/d", CAISSON_IMAGE: "" });
+    expect(config).toMatchObject({
+      runtime: "docker",
+      ociRuntime: "crun",
+      limits: { pids: 50 },
+      models: { default: "c/d", baseUrl: "http://x.example/v1" },
+    });
+    const file = join(dir, "config.json");
+    expect(sources).toEqual({
+      runtime: "CAISSON_RUNTIME",
+      ociRuntime: file,
+      "limits.pids": file,
+      "models.default": "CAISSON_MODEL",
+      "models.baseUrl": file,
+    });
   });
+
+  test("the state folder's own file wins over the user's", async () => {
+    await mkdir(join(dir, "xdg"));
+    await put({ image: "user" }, "xdg");
+    expect((await load()).config.image).toBe("user");
+    await put({ image: "own" });
+    expect((await load()).config.image).toBe("own");
+  });
+
+  test("prices of the user's go over ours", async () => {
+    await put({ models: { prices: { "openai/gpt-5": { inputUsd: 7, outputUsd: 8, contextTokens: 1000 } } } });
+    const { config } = await load();
+    expect(findPrice("openai/gpt-5-mini", config.models.prices)).toEqual({ inputUsd: 7, outputUsd: 8, contextTokens: 1000 });
+    expect(findPrice("anthropic/claude-sonnet-4-5", config.models.prices)?.inputUsd).toBe(3);
+  });
+
+  test("the schema of the file is one, and knows every setting", () => {
+    const schema = configSchema() as { $schema: string; properties: Record<string, unknown>; additionalProperties: boolean };
+    expect(schema.$schema).toContain("json-schema.org");
+    expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(["runtime", "limits", "models", "agentFolders", "author"]));
+    expect(schema.additionalProperties).toBe(false);
+  });
+
   test.each([
     ["not JSON", "{"],
     ["no object", "[]"],
     ["an unknown setting", '{"runtme":"oci"}'],
     ["a fallback to the host", '{"fallbackRuntime":"host"}'],
     ["an impossible limit", '{"limits":{"pids":0}}'],
+    ["a negative price", '{"models":{"prices":{"a/b":{"inputUsd":-1,"outputUsd":1}}}}'],
   ])("%s is refused, naming the file", async (_what, text) => {
-    await writeFile(join(dir, "config.json"), text);
+    await put(text);
     await expect(load()).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("config.json") });
   });
 });

@@ -8,6 +8,7 @@ import { LimitsRequest } from "../contract/sandbox.ts";
 
 /** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
 export const Config = z.strictObject({
+  $schema: z.string().optional(),
   runtime: RuntimeName.default("auto"),
   /** Tried when `auto` finds nothing on this machine. */
   fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never ends on the host").optional(),
@@ -45,6 +46,9 @@ export const configVariables = {
 
 export const modelVariable = "CAISSON_MODEL";
 
+/** Where a setting's value comes from: the name of an option or a variable, the path of a file, or `default`. */
+export type ConfigSources = Readonly<Record<string, string>>;
+
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
 /** Throws `invalid`, naming the file or variable that is wrong. */
@@ -52,21 +56,40 @@ export async function loadConfig(options: {
   stateDir: string;
   configDir: string;
   variable: (name: string) => string | undefined;
-}): Promise<{ config: Config; file: string | null }> {
+}): Promise<{ config: Config; file: string | null; sources: ConfigSources }> {
   const read =
     (await readConfigFile(join(options.stateDir, "config.json"))) ?? (await readConfigFile(join(options.configDir, "config.json")));
   const raw = { ...read?.content };
+  const sources: Record<string, string> = read === null ? {} : Object.fromEntries(leavesOf(raw).map((name) => [name, read.file]));
   for (const [setting, name] of Object.entries(configVariables)) {
     const value = options.variable(name);
-    if (value !== undefined && value !== "") raw[setting] = value;
+    if (value === undefined || value === "") continue;
+    raw[setting] = value;
+    sources[setting] = name;
   }
   const model = options.variable(modelVariable);
-  if (model !== undefined && model !== "") raw.models = { ...(raw.models as object | undefined), default: model };
+  if (model !== undefined && model !== "") {
+    raw.models = { ...(raw.models as object | undefined), default: model };
+    sources["models.default"] = modelVariable;
+  }
   const parsed = Config.safeParse(raw);
-  if (parsed.success) return { config: parsed.data, file: read?.file ?? null };
+  if (parsed.success) return { config: parsed.data, file: read?.file ?? null, sources };
   throw new CaissonError("invalid", `the configuration is not valid: ${z.prettifyError(parsed.error).replaceAll("\n", " ")}`, {
     hint: read === null ? "Look at the CAISSON_… variables." : `Look at ${read.file} and the CAISSON_… variables.`,
   });
+}
+
+/** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
+export function leavesOf(config: Record<string, unknown>): string[] {
+  const groups = new Set(["limits", "models", "author"]);
+  return Object.entries(config).flatMap(([name, value]) =>
+    groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
+  );
+}
+
+/** Of the file, for editors: `"$schema"` in it is allowed for them. */
+export function configSchema(): unknown {
+  return { title: "Caisson's config.json", ...z.toJSONSchema(Config, { io: "input", target: "draft-2020-12" }) };
 }
 
 async function readConfigFile(file: string): Promise<{ file: string; content: Record<string, unknown> } | null> {

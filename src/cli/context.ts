@@ -1,7 +1,7 @@
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
-import type { Config } from "./config.ts";
+import type { Config, ConfigSources } from "./config.ts";
 import type { Output } from "./output.ts";
 import type { Interruption } from "./signals.ts";
 
@@ -19,6 +19,7 @@ export interface CliContext {
   readonly config: Config;
   /** The file that was read, if there is one. */
   readonly configFile: string | null;
+  readonly configSources: ConfigSources;
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: Output;
   readonly stderr: Output;

@@ -18,6 +18,7 @@ const runOptions: readonly OptionSpec[] = [
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   input,
   { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
+  { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
   { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },
   { name: "memory", value: "SIZE", summary: "Memory of the sandbox" },
@@ -190,7 +191,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "List sessions",
     options: [json],
     arguments: [],
-    examples: [],
+    examples: [["caisson session ls --json", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).ls }),
   },
   {
@@ -198,7 +199,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "All about a session: workspace, lock, runs, history",
     options: [json],
     arguments: [sessionArgument],
-    examples: [],
+    examples: [["caisson session info fix-parser", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).info }),
   },
   {
@@ -206,7 +207,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Remove a session and its files",
     options: [force, json],
     arguments: [{ ...sessionArgument, repeat: true }],
-    examples: [],
+    examples: [["caisson session rm fix-parser", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).rm }),
   },
   {
@@ -226,7 +227,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Free a session whose run is dead",
     options: [force, json],
     arguments: [sessionArgument],
-    examples: [],
+    examples: [["caisson session unlock fix-parser", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).unlock }),
   },
   {
@@ -234,7 +235,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "List agents",
     options: [json],
     arguments: [],
-    examples: [],
+    examples: [["caisson agent ls", ""]],
     load: async () => ({ run: (await import("./agent-commands.ts")).ls }),
   },
   {
@@ -242,7 +243,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Show an agent as it would run",
     options: [input, json],
     arguments: [{ name: "AGENT", summary: "a name or a .prompt file" }],
-    examples: [],
+    examples: [["caisson agent show coder", ""]],
     load: async () => ({ run: (await import("./agent-commands.ts")).show }),
   },
   {
@@ -250,7 +251,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Check agent files",
     options: [json],
     arguments: [{ name: "FILE", summary: "a .prompt file", repeat: true }],
-    examples: [],
+    examples: [["caisson agent validate agents/*.prompt", ""]],
     load: async () => ({ run: (await import("./agent-commands.ts")).validate }),
   },
 ];

@@ -79,7 +79,7 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
   const id = name.slice(slash + 1);
   const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
   if (provider === "compatible" && id !== "") {
-    const baseUrl = options.baseUrl ?? options.env.OPENAI_BASE_URL;
+    const baseUrl = options.env.OPENAI_BASE_URL ?? options.baseUrl;
     if (!baseUrl) {
       throw new CaissonError("invalid", `${name} needs the address of its server.`, {
         hint: "Set OPENAI_BASE_URL or models.baseUrl in the config file, for example http://localhost:11434/v1.",
@@ -104,6 +104,6 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
       hint: `Set ${found.keys.join(" or ")}, or choose another model with --model.`,
     });
   }
-  const language = await found.open(id, key, options.env[found.baseUrlVariable] ?? options.baseUrl);
+  const language = await found.open(id, key, options.env[found.baseUrlVariable]);
   return createProviderModel({ name, language, price: findPrice(name, options.prices), ...stall });
 }
