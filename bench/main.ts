@@ -7,6 +7,7 @@ import { benchHeld } from "./held.ts";
 import { runPeer } from "./peers.ts";
 import { openPlace, type Place } from "./place.ts";
 import { type BenchReport, held, printReport, type Row, type Target } from "./report.ts";
+import { benchRuns } from "./runs.ts";
 import { benchStarts } from "./starts.ts";
 import { benchStreams } from "./streams.ts";
 
@@ -16,6 +17,7 @@ const groups: Record<string, (place: Place) => Promise<{ rows: Row[]; targets: T
   streams: benchStreams,
   held: benchHeld,
   "command-line": benchCommandLine,
+  runs: benchRuns,
 };
 
 const { values } = parseArgs({

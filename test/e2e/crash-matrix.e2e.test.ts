@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { createSqliteLog } from "../../src/log/sqlite/log.ts";
-import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { type Going, type LoggedEvent, type StartOptions, useRunsCli } from "../support/runs-cli.ts";
 import { tracesOf } from "./caisson-process.ts";
 
 const cli = useRunsCli();
@@ -33,6 +33,16 @@ const reference: Script = {
 };
 const NAMES = ["one", "two", "three", "four"];
 
+/** The events around a question, which somebody else answers. */
+const asking: Script = {
+  turns: [
+    { calls: [count("one"), count("two")] },
+    { calls: [{ tool: "bash", arguments: { command: "git commit -m x; echo three >> counter; true" } }] },
+    { calls: [count("four"), write("note.txt", "asked\n")] },
+    { say: "Counted." },
+  ],
+};
+
 interface Outcome {
   point: string;
   problems: string[];
@@ -40,16 +50,18 @@ interface Outcome {
 }
 
 /** Runs, dies at the point, resumes; says what is wrong with what is left. */
-async function crashAt(point: string, model: string): Promise<Outcome> {
+async function crashAt(point: string, model: string, more: readonly string[] = []): Promise<Outcome> {
   const problems: string[] = [];
   const demand = (holds: boolean, what: string) => void (holds || problems.push(what));
   const folder = await cli.folder({ "a.txt": "a\n" });
   const home = join(folder, "..", `home-${point.replaceAll(/[^a-z0-9]/g, "-")}`);
   const options = { cwd: folder, home };
-  const first = await cli.run(["run", "count to four", "--model", model, "--json", "--runtime", "oci"], {
+  const crashing = cli.start(["run", "count to four", "--model", model, "--json", "--runtime", "oci", ...more], {
     ...options,
     env: { CAISSON_CRASH_AT: point },
   });
+  void answerWhenAsked(crashing, options);
+  const first = await crashing.ended;
   demand(first.signal === "SIGKILL", `it did not die: ${first.code} ${first.stderr}${first.text.slice(-500)}`);
   const id = await runIn(home);
   let recoveryMs: number | null = null;
@@ -64,7 +76,9 @@ async function crashAt(point: string, model: string): Promise<Outcome> {
     demand(isPrefix(first.events, before), "what was printed is not what is in the log");
     if (before.at(-1)?.type !== "run.ended") {
       const startedMs = Date.now();
+      if (hasOpenQuestion(before)) await cli.run(["answer", id, "allow"], options);
       const going = cli.start(["resume", "--json", id], options);
+      void answerWhenAsked(going, options);
       await going.event("run.claimed");
       recoveryMs = Date.now() - startedMs;
       const second = await going.ended;
@@ -86,6 +100,18 @@ async function crashAt(point: string, model: string): Promise<Outcome> {
   }
   demand(cli.sandboxes(home).length === 0, `sandboxes left: ${cli.sandboxes(home).join(", ")}`);
   return { point, problems, recoveryMs };
+}
+
+/** As another process would; a run that dies before it asks, or never asks, is left alone. */
+async function answerWhenAsked(going: Going, options: StartOptions): Promise<void> {
+  const asked = await going.event("run.paused").catch(() => null);
+  const created = asked && (await runIn(options.home ?? ""));
+  if (created && going.child.exitCode === null && going.child.signalCode === null) await cli.run(["answer", created, "allow"], options);
+}
+
+function hasOpenQuestion(events: readonly LoggedEvent[]): boolean {
+  const count = (type: string) => events.filter((event) => event.type === type).length;
+  return count("permission.asked") > count("permission.answered");
 }
 
 const everythingIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
@@ -155,12 +181,7 @@ describe("kill -9 anywhere", () => {
       `${name}#1`,
       ...(TWICE.test(name) && times > 2 ? [`${name}#${Math.ceil(times / 2) + 1}`] : []),
     ]);
-    const outcomes: Outcome[] = [];
-    const queue = [...wanted];
-    const worker = async () => {
-      for (let point = queue.shift(); point !== undefined; point = queue.shift()) outcomes.push(await crashAt(point, model));
-    };
-    await Promise.all([worker(), worker()]);
+    const outcomes = await crashAtEach(wanted, (point) => crashAt(point, model));
     console.log(matrix(wanted, outcomes));
     expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
     expect(outcomes.length).toBe(wanted.length);
@@ -168,7 +189,26 @@ describe("kill -9 anywhere", () => {
     for (const name of ["run.created", "tool.started", "tool.ended", "context.compacted", "model.failed", "loop.noticed", "tool.streamed"])
       expect(points.has(`${name}:after`), name).toBe(true);
   });
+
+  test("around a question that another process answers", { timeout: 120_000 }, async () => {
+    const model = await cli.script(asking);
+    const wanted = ["permission.asked", "run.paused", "run.continued"].flatMap((name) => [`${name}:before#1`, `${name}:after#1`]);
+    const outcomes = await crashAtEach(wanted, (point) => crashAt(point, model, ["--on-ask", "wait"]));
+    console.log(matrix(wanted, outcomes));
+    expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
+  });
 });
+
+/** Two at a time. */
+async function crashAtEach(points: readonly string[], crash: (point: string) => Promise<Outcome>): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  const queue = [...points];
+  const worker = async () => {
+    for (let point = queue.shift(); point !== undefined; point = queue.shift()) outcomes.push(await crash(point));
+  };
+  await Promise.all([worker(), worker()]);
+  return outcomes;
+}
 
 function matrix(wanted: readonly string[], outcomes: readonly Outcome[]): string {
   const state = (point: string) => {
