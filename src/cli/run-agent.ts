@@ -9,6 +9,7 @@ import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Session, WorkspaceSource } from "../contract/session.ts";
 import { createRunInNewSession } from "../station/new-run.ts";
+import { checkAddress } from "../workspace/git/address.ts";
 import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
@@ -63,13 +64,22 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
   const replay = given.text("replay");
   await resolveModel(model, { ...modelOptions(context), ...(replay ? { replay } : {}) });
   const run = { id: newId("run"), definition, task, model, budgets: budgetsFrom(given) };
-  const known = await knownSession(station, given);
+  const named = sessionNameFrom(given);
+  const known = await knownSession(station, named?.id, given);
   if (known) return await station.runs.create({ ...run, session: known.id });
-  const name = given.text("session");
-  const scope = name === undefined ? ("run" as const) : ("session" as const);
   const source = await sourceFrom(context, given);
   const { cleanup } = definition.workspace;
-  return await createRunInNewSession(station, { run, session: { id: name ?? run.id, source, scope, cleanup } });
+  return await createRunInNewSession(station, { run, session: { source, cleanup, ...(named ?? { id: run.id, scope: "run" }) } });
+}
+
+/** The name under which a workspace is found again, and whose it is. Null: the run's own. */
+function sessionNameFrom(given: Given): Pick<Session, "id" | "scope"> | null {
+  const session = given.text("session");
+  const workflow = given.text("workflow");
+  if (session !== undefined && workflow !== undefined)
+    throw new CaissonError("invalid", "A run works in a session or in a workflow, not in both.");
+  if (session !== undefined) return { id: session, scope: "session" };
+  return workflow === undefined ? null : { id: `workflow-${workflow}`, scope: "workflow" };
 }
 
 function withFlags(definition: AgentDefinition, context: CliContext, given: Given): AgentDefinition {
@@ -110,8 +120,7 @@ function budgetsFrom(given: Given) {
 }
 
 /** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
-async function knownSession(station: LocalStation, given: Given): Promise<Session | null> {
-  const name = given.text("session");
+async function knownSession(station: LocalStation, name: string | undefined, given: Given): Promise<Session | null> {
   if (name === undefined) return null;
   const known = (await station.sessions.list()).find((session) => session.id === name);
   if (!known) return null;
@@ -130,6 +139,7 @@ async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceS
   const repo = given.text("repo");
   if (given.switched("no-workspace")) return { kind: "empty" };
   if (repo !== undefined && REMOTE.test(repo)) {
+    checkAddress(repo);
     const depth = given.text("depth");
     const key = given.text("ssh-key");
     return {
@@ -142,6 +152,11 @@ async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceS
       ...(key === undefined ? {} : { keyPath: resolve(context.cwd, key) }),
     };
   }
+  const misplaced = ["branch", "ref", "depth", "ssh-key"].filter((name) => given.text(name) !== undefined);
+  if (misplaced.length > 0)
+    throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder.`, {
+      hint: "Give the address with --repo; a folder is taken as it is.",
+    });
   const path = resolve(context.cwd, repo ?? ".");
   await checkFolder(path);
   return { kind: "folder", path };

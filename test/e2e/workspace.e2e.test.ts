@@ -243,6 +243,24 @@ describe("sessions", () => {
     expect(cli.sandboxes()).toEqual([]);
   });
 
+  test("of a workflow are shared by its runs, and stay when one of them ends", async () => {
+    const folder = await cli.folder({ a: "1\n" });
+    mkdirSync(join(folder, "agents"));
+    writeFileSync(join(folder, "agents", "tidy.prompt"), agent("always"));
+    const step = async (command: string) => {
+      const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
+      return await ok(["run", "tidy", "do it", "--workflow", "release", "--model", model, "--runtime", "oci"], folder);
+    };
+    await step("echo one > made");
+    expect((await step("cat made && echo two >> made")).text).toContain("one");
+    const [session] = JSON.parse((await ok(["session", "ls", "--json"], folder)).text) as { id: string; scope: string }[];
+    expect(session).toMatchObject({ id: "workflow-release", scope: "workflow" });
+    expect((await ok(["diff", "workflow-release"], folder)).text).toContain("+one\n+two\n");
+    await ok(["session", "rm", "workflow-release"], folder);
+    const misplaced = await cli.run(["run", "x", "--branch", "b", "--model", await cli.script({ turns: [] })], { cwd: folder });
+    expect([misplaced.code, misplaced.stderr]).toEqual([125, expect.stringContaining("--branch goes with a git address")]);
+  });
+
   test("looked at by several at once", async () => {
     const folder = await cli.folder({ a: "1\n" });
     const { run } = await work("echo more >> a", [], folder);
