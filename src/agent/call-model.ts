@@ -132,7 +132,8 @@ function toolRequests(event: ModelEnded, step: number): NewRunEvent[] {
 
 function backoff(failures: number, error: CaissonError): number {
   const asked = error.details?.retryAfterMs;
-  return Math.min(BACKOFF_MAX_MS, typeof asked === "number" ? asked : BACKOFF_FIRST_MS * 2 ** failures);
+  // What the provider asks for is bounded where it is read; coming back sooner would only be refused again.
+  return typeof asked === "number" ? asked : Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures);
 }
 
 function createCollector(call: string) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Model, ModelRequest } from "../agent/model/model.ts";
 import { createScriptedModel, type Script } from "../agent/model/scripted-model.ts";
+import { CaissonError } from "../contract/error.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import { createTestStation } from "./testing.ts";
 
@@ -155,4 +156,24 @@ describe("hooks in a run", () => {
     });
     expect((await stopping.finish()).state.ended).toMatchObject({ reason: "cancelled", text: expect.stringContaining("enough") });
   });
+});
+
+test("a provider that names a time to come back is not asked before", async () => {
+  const scripted = createScriptedModel({ turns: [{ say: "Done." }] });
+  let calls = 0;
+  const busy: Model = {
+    ...scripted,
+    async *stream(request, options) {
+      calls += 1;
+      if (calls < 3) throw new CaissonError("busy", "Come back later.", { details: { retryAfterMs: calls === 1 ? 20 : 90_000 } });
+      yield* scripted.stream(request, options);
+    },
+  };
+  await using station = await createTestStation({ script: busy });
+  const run = await station.start();
+  const driven = station.runs.drive(run, { signal: new AbortController().signal });
+  expect((await station.until(run, "model.failed")).data.retryInMs).toBe(20);
+  await station.until(run, "model.failed", (event) => event.data.retryInMs === 90_000);
+  await station.runs.stop(run, { by: "test" });
+  expect((await driven).ended?.reason).toBe("cancelled");
 });

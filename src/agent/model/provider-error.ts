@@ -1,8 +1,13 @@
 import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
 import { CaissonError, type ErrorCode } from "../../contract/error.ts";
 
+const RETRY_AFTER_MS_MAX = 600_000;
+
 /** Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's own message is kept. */
-export function translateProviderError(error: unknown, options: { model: string; nearlyFull: boolean }): CaissonError {
+export function translateProviderError(
+  error: unknown,
+  options: { model: string; nearlyFull: boolean; secrets: readonly string[] },
+): CaissonError {
   const { model } = options;
   if (error instanceof CaissonError) return error;
   if (LoadAPIKeyError.isInstance(error)) {
@@ -12,13 +17,18 @@ export function translateProviderError(error: unknown, options: { model: string;
     const status = error.statusCode;
     const refused = codeOf(status, error.isRetryable);
     const code = refused === "invalid" && (options.nearlyFull || saysTooLong(error.data)) ? "too_large" : refused;
-    return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${error.message.slice(0, 500)}`, {
+    return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${without(options.secrets, error.message)}`, {
       ...hintFor(code),
       details: { status: status ?? null, ...retryAfter(error.responseHeaders) },
     });
   }
   const text = error instanceof Error ? error.message : String(error);
-  return new CaissonError("protocol", `${model} sent something that is not an answer: ${text.slice(0, 500)}`);
+  return new CaissonError("protocol", `${model} sent something that is not an answer: ${without(options.secrets, text)}`);
+}
+
+/** Some providers repeat the key they were sent. */
+function without(secrets: readonly string[], text: string): string {
+  return secrets.reduce((left, secret) => left.replaceAll(secret, "…"), text).slice(0, 500);
 }
 
 /** OpenAI's, and its imitators', own code for a conversation that is too long. */
@@ -50,8 +60,9 @@ function hintFor(code: ErrorCode): { hint?: string } {
 }
 
 function retryAfter(headers: Record<string, string> | undefined): { retryAfterMs?: number } {
-  const seconds = Number(headers?.["retry-after"]);
-  return Number.isFinite(seconds) && seconds > 0 && headers?.["retry-after"] !== undefined
-    ? { retryAfterMs: Math.min(seconds * 1000, 600_000) }
-    : {};
+  const exact = Number(headers?.["retry-after-ms"]);
+  const asked = headers?.["retry-after"] ?? "";
+  const waitMs =
+    exact > 0 ? exact : asked === "" ? Number.NaN : Number.isFinite(Number(asked)) ? Number(asked) * 1000 : Date.parse(asked) - Date.now();
+  return Number.isFinite(waitMs) && waitMs > 0 ? { retryAfterMs: Math.min(waitMs, RETRY_AFTER_MS_MAX) } : {};
 }

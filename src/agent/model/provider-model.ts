@@ -6,6 +6,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
@@ -20,7 +21,13 @@ export const STALL_MS_DEFAULT = 120_000;
 const NEARLY_FULL = 0.6;
 
 /** Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's log. */
-export function createProviderModel(options: { name: string; language: LanguageModelV4; price: Price | null; stallMs?: number }): Model {
+export function createProviderModel(options: {
+  name: string;
+  language: LanguageModelV4;
+  price: Price | null;
+  stallMs?: number;
+  secrets?: readonly string[];
+}): Model {
   const stallMs = options.stallMs ?? STALL_MS_DEFAULT;
   const contextTokens = options.price?.contextTokens ?? CONTEXT_TOKENS_DEFAULT;
   return {
@@ -45,7 +52,7 @@ export function createProviderModel(options: { name: string; language: LanguageM
         }
         const { estimatedTokens } = request.from;
         const nearlyFull = estimatedTokens > NEARLY_FULL * contextTokens;
-        throw translateProviderError(error, { model: options.name, nearlyFull });
+        throw translateProviderError(error, { model: options.name, nearlyFull, secrets: options.secrets ?? [] });
       } finally {
         clearTimeout(timer);
         stall.abort();
@@ -119,7 +126,7 @@ async function* chunks(
     options.signal.addEventListener("abort", () => reject(options.signal.reason), { once: true });
   });
   aborted.catch(() => undefined);
-  const thoughts = new Map<string, { provider?: SharedV4ProviderOptions }>();
+  const thoughts = new Map<string, SharedV4ProviderMetadata | undefined>();
   let calls = 0;
   try {
     for (;;) {
@@ -131,13 +138,15 @@ async function* chunks(
           if (part.delta !== "") yield { kind: "text", text: part.delta };
           break;
         case "reasoning-start":
-          thoughts.set(part.id, part.providerMetadata ? { provider: part.providerMetadata } : {});
+          thoughts.set(part.id, part.providerMetadata);
           break;
         case "reasoning-delta":
-          yield { kind: "thought", text: part.delta };
+          // Some send a signature as a piece of its own.
+          thoughts.set(part.id, merged(thoughts.get(part.id), part.providerMetadata));
+          if (part.delta !== "") yield { kind: "thought", text: part.delta };
           break;
         case "reasoning-end": {
-          const provider = part.providerMetadata ?? thoughts.get(part.id)?.provider;
+          const provider = merged(thoughts.get(part.id), part.providerMetadata);
           if (provider) yield { kind: "thought", text: "", provider: provider as never };
           break;
         }
@@ -157,6 +166,14 @@ async function* chunks(
   } finally {
     void reader.cancel().catch(() => undefined);
   }
+}
+
+function merged(
+  before: SharedV4ProviderMetadata | undefined,
+  now: SharedV4ProviderMetadata | undefined,
+): SharedV4ProviderMetadata | undefined {
+  if (!before || !now) return now ?? before;
+  return Object.fromEntries(Object.keys({ ...before, ...now }).map((name) => [name, { ...before[name], ...now[name] }]));
 }
 
 function toolCall(part: LanguageModelV4ToolCall): ModelChunk {

@@ -90,7 +90,7 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
     const language = createOpenAICompatible({ name: "compatible", baseURL: baseUrl, includeUsage: true, ...(key ? { apiKey: key } : {}) })(
       id,
     );
-    return createProviderModel({ name, language, price: findPrice(name, options.prices), ...stall });
+    return createProviderModel({ name, language, price: findPrice(name, options.prices), secrets: key ? [key] : [], ...stall });
   }
   const found = providers[provider];
   if (!found || id === "") {
@@ -105,5 +105,5 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
     });
   }
   const language = await found.open(id, key, options.env[found.baseUrlVariable]);
-  return createProviderModel({ name, language, price: findPrice(name, options.prices), ...stall });
+  return createProviderModel({ name, language, price: findPrice(name, options.prices), secrets: key ? [key] : [], ...stall });
 }
