@@ -22,7 +22,7 @@ export interface FollowOptions {
 export async function followRun(context: CliContext, station: LocalStation, run: string, options: FollowOptions): Promise<void> {
   const { stdout } = context;
   const style = createStyle({ isTerminal: stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
-  const view = createRunView({ style, columns: () => stdout.size().cols });
+  const view = createRunView({ style, columns: () => (stdout.isTerminal ? stdout.size().cols : null) });
   const fromSeq = options.fromSeq ?? 1;
   if (!options.json && fromSeq > 1) await takeIn(station, run, { view, beforeSeq: fromSeq });
   const region = createLiveRegion(stdout, { wanted: options.live && !options.json, rows: (columns) => view.live(columns) });

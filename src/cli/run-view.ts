@@ -8,6 +8,7 @@ const FOLDED_LINES = 6;
 /** Rows of a running tool's newest output, or of what is just being said. */
 const LIVE_ROWS = 4;
 const TEXT_COLUMNS_MAX = 100;
+const OUTPUT_COLUMNS_MAX = 160;
 const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 
 /** Turns a run's events into lines for people. The same for a live run, `attach` and `logs`. */
@@ -27,7 +28,7 @@ interface ToolView {
 
 type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
 
-export function createRunView(options: { style: Style; columns: () => number }): RunView {
+export function createRunView(options: { style: Style; columns: () => number | null }): RunView {
   const { style } = options;
   const tools = new Map<string, ToolView>();
   const running = new Set<string>();
@@ -41,7 +42,11 @@ export function createRunView(options: { style: Style; columns: () => number }):
   let waiting = false;
   let frame = 0;
 
-  const textColumns = () => Math.max(20, Math.min(TEXT_COLUMNS_MAX, options.columns()) - 2);
+  /** Where there is no terminal, a line stays a line: programs look for words in it. */
+  const textColumns = () => {
+    const columns = options.columns();
+    return columns === null ? Number.POSITIVE_INFINITY : Math.max(20, Math.min(TEXT_COLUMNS_MAX, columns) - 2);
+  };
   const paragraph = (line: string): string[] => (line.trim() === "" ? [] : wrapText(line, textColumns()).map((row) => `  ${row}`));
   /** Streamed words come in pieces; what is whole is printed, the rest is shown below until it is. */
   const speak = (text: string, finish: boolean): string[] => {
@@ -209,5 +214,5 @@ function aboutCall(args: unknown): string {
 function fold(text: string, columns: number): string[] {
   const lines = plainText(text).trimEnd().split("\n");
   const shown = lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
-  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), columns - 2));
+  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), Math.min(columns - 2, OUTPUT_COLUMNS_MAX)));
 }

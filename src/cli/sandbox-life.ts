@@ -1,4 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
+import { removeRemains } from "../sandbox/remove-remains.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
 import type { CommandSpec, Given } from "./command.ts";
@@ -62,18 +63,8 @@ async function removeSandbox(context: CliContext, id: string): Promise<void> {
     await (await openSandbox(context, id)).destroy();
   } catch (error) {
     if (!(error instanceof CaissonError) || !["lost", "internal", "protocol", "timeout", "unavailable"].includes(error.code)) throw error;
-    await removeRemains(context, id, error);
+    await removeRemains(store, await runtimeOf(context, id), id);
   }
   // A sandbox that went away in the meantime is what was asked for.
   await store.remove(checkSandboxId(id));
-}
-
-/** What cannot be opened any more is nobody's: its record says so, and the runtime's own sweep takes it away. */
-async function removeRemains(context: CliContext, id: string, cause: CaissonError): Promise<void> {
-  const store = createStore({ stateDir: context.stateDir });
-  const record = await store.read(checkSandboxId(id)).catch(() => null);
-  if (record === null) return;
-  await store.write({ ...record, state: "completing", owner: null });
-  const removed = await (await runtimeOf(context, id)).sweep();
-  if (!removed.includes(record.id)) throw cause;
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
 import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { tracesOf } from "./caisson-process.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -79,6 +80,20 @@ describe("a command that was running when the program died", { timeout: 60_000 }
     expect(events.find((event) => event.type === "tool.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(readFileSync(join(cli.home(), "sessions", id, "layer", "upper", "file.txt"), "utf8")).toBe("kept\n");
   });
+});
+
+test("a dead sandbox of a run that nobody goes on with can be removed, and nothing of it stays", { timeout: 60_000 }, async () => {
+  const model = await cli.script({ turns: [{ calls: [bash("echo up; sleep 60")] }] });
+  const going = cli.start(["run", "x", "--no-workspace", "--model", model, "--json"]);
+  const { data } = await going.event("run.sandboxed");
+  await going.event("tool.streamed");
+  going.child.kill("SIGKILL");
+  process.kill(processOne(data.sandbox), "SIGKILL");
+  const id = idOf((await going.ended).events);
+  const removed = await cli.run(["sandbox", "rm", data.sandbox]);
+  expect(removed.code, removed.stderr).toBe(0);
+  expect(tracesOf(data.sandbox)).toEqual([]);
+  expect((await cli.run(["stop", id])).code).toBe(0);
 });
 
 /** The host's number of a sandbox's process 1: the guest that is the first of its own process namespace. */
