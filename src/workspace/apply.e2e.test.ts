@@ -3,9 +3,9 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, sta
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readTree } from "../../test/support/tree-on-disk.ts";
 import { applyChanges } from "./apply.ts";
 import type { Change } from "./change.ts";
-import { readTree } from "./tree-on-disk.ts";
 
 let base = "";
 let folder = "";

@@ -16,10 +16,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { changesBetween, edited } from "../../test/support/random-trees.ts";
+import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import { type ApplyOptions, applyChanges } from "./apply.ts";
 import type { Change, FileSide } from "./change.ts";
-import { changesBetween, edited } from "./random-trees.ts";
-import { describeTree, readTree, writeTree } from "./tree-on-disk.ts";
 
 const self = { pid: process.pid, startTicks: 1, bootId: "b" };
 const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content) });

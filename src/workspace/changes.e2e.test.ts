@@ -3,6 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readTree } from "../../test/support/tree-on-disk.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { run } from "../sandbox/run.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -11,7 +12,6 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { type Changes, kindOf } from "./change.ts";
 import { findChanges } from "./changes.ts";
 import { renderDiff } from "./render-diff.ts";
-import { readTree } from "./tree-on-disk.ts";
 
 /** Real overlays: what a moved, replaced or removed folder looks like in one is for the kernel to say. */
 describe("changes of a workspace", () => {

@@ -1,8 +1,8 @@
 import type { Lease, Log } from "../log/log.ts";
 
-/** Renewed so often that a few failures in a row lose nothing. */
+/** Renewed so often that a few failures in a row lose nothing, and that whoever lost it knows soon. */
 const RENEWALS_PER_TTL = 6;
-const RENEW_MS_MAX = 5 * 60_000;
+const RENEW_MS_MAX = 15_000;
 
 export interface HeldLease extends AsyncDisposable {
   readonly lease: Lease;

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { changesBetween, edited, type Tree } from "../../test/support/random-trees.ts";
+import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import type { FileSide } from "./change.ts";
-import { changesBetween, edited, type Tree } from "./random-trees.ts";
 import { diffStat, renderDiff } from "./render-diff.ts";
-import { describeTree, readTree, writeTree } from "./tree-on-disk.ts";
 
 const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content, "latin1") });
 const link = (target: string): FileSide => ({ kind: "link", mode: 0o777, content: Buffer.from(target) });

@@ -19,8 +19,12 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   contract: [],
   lib: [],
   sandbox: ["contract", "lib"],
-  // Its client is the local one for now: the sandboxes of this machine.
-  cli: ["contract", "lib", "sandbox"],
+  log: ["contract", "lib"],
+  workspace: ["contract", "lib", "sandbox", "log"],
+  agent: ["contract", "lib", "sandbox"],
+  station: ["contract", "lib", "sandbox", "log", "workspace", "agent"],
+  // Its client is the local one for now: the sandboxes and runs of this machine.
+  cli: ["contract", "lib", "sandbox", "log", "workspace", "agent", "station"],
 };
 
 const TYPESCRIPT_LINES_MAX = 400;
@@ -58,9 +62,11 @@ export const runtimesApart: Rule = (files) =>
 
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
-    if (!file.path.startsWith("src/") || file.path.startsWith("src/sandbox/runtimes/") || isTest(file.path)) return [];
+    // The program itself is started again by main.ts, to go on in the background.
+    const mayStart = ["src/sandbox/runtimes/", "src/workspace/git/", "src/main.ts"].some((place) => file.path.startsWith(place));
+    if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
     return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
-      ? [{ path: file.path, what: "only runtimes may start processes of the host" }]
+      ? [{ path: file.path, what: "only runtimes and workspace/git may start processes of the host" }]
       : [];
   });
 

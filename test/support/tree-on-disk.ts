@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { FileSide } from "./change.ts";
+import type { FileSide } from "../../src/workspace/change.ts";
 import type { Tree } from "./random-trees.ts";
 
 export function writeTree(folder: string, tree: Tree): void {

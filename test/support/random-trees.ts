@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import type { Change, FileSide } from "./change.ts";
-import { sameSide } from "./change.ts";
-import { pairRenames } from "./renames.ts";
+import type { Change, FileSide } from "../../src/workspace/change.ts";
+import { sameSide } from "../../src/workspace/change.ts";
+import { pairRenames } from "../../src/workspace/renames.ts";
 
 /** A folder's files by their paths, for property tests. */
 export type Tree = ReadonlyMap<string, FileSide>;

@@ -1,0 +1,45 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { changesBetween, edited } from "../../test/support/random-trees.ts";
+import { writeTree } from "../../test/support/tree-on-disk.ts";
+import { SandboxSpec } from "../contract/sandbox.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
+import { findChanges } from "./changes.ts";
+import { renderDiff } from "./render-diff.ts";
+
+let base = "";
+let runtime: Runtime;
+beforeAll(() => {
+  base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  runtime = createFakeRuntime();
+});
+afterAll(async () => {
+  await runtime[Symbol.asyncDispose]();
+  rmSync(base, { recursive: true, force: true });
+});
+
+test("without a layer, what is found is the difference of the trees", { timeout: 60_000 }, async () => {
+  let number = 0;
+  await fc.assert(
+    fc.asyncProperty(edited, async ({ before, after }) => {
+      // Links cannot be made through a sandbox's own methods.
+      const files = (tree: typeof before) => new Map([...tree].filter(([, side]) => side.kind === "file"));
+      const [old, fresh] = [files(before), files(after)];
+      const lower = join(base, String(number++));
+      mkdirSync(lower);
+      writeTree(lower, old);
+      await using sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay" } }));
+      for (const path of old.keys())
+        if (!fresh.has(path)) await sandbox.remove(`/workspace/${path.split("/")[0]}`, { recursive: true }).catch(() => undefined);
+      for (const [path, side] of fresh) await sandbox.writeFile(`/workspace/${path}`, side.content, { mode: side.mode, parents: true });
+      const { changes, leftOut } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0 });
+      expect(renderDiff(changes).toString("latin1")).toBe(renderDiff(changesBetween(old, fresh)).toString("latin1"));
+      expect(leftOut).toEqual([]);
+    }),
+    { numRuns: 60 },
+  );
+});
