@@ -115,10 +115,11 @@ interface SchemaDefinition {
   shape?: Record<string, unknown>;
 }
 
-function complaints(path: string, list: readonly Complaint[]): CaissonError {
+function complaints(path: string, unsorted: readonly Complaint[]): CaissonError {
+  const list = [...unsorted].sort((a, b) => a.line - b.line);
   const text = list.map((each) => `${path}:${each.line}: ${each.text}`).join("\n");
   return new CaissonError("invalid", `The agent's file cannot be used:\n${text}`, {
     hint: "docs/guides/agents.md lists what may stand there.",
-    details: { complaints: [...list] },
+    details: { complaints: list },
   });
 }
