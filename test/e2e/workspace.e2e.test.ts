@@ -209,7 +209,7 @@ describe("sessions", () => {
     }
   });
 
-  test("in use: refused with who and how to unlock; unlocked by force; listed; cleaned up by age", async () => {
+  test("in use: refused with who and how to unlock; unlocked once its process is dead; listed; cleaned up by age", async () => {
     const folder = await cli.folder({ a: "1\n" });
     const model = await cli.script({
       turns: [{ calls: [{ tool: "bash", arguments: { command: "echo on; sleep 60" } }] }, { say: "Done." }],
