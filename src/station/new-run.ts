@@ -76,7 +76,7 @@ export async function sweepUnfinished(makers: Makers): Promise<void> {
 }
 
 /** Notes of sessions that are being made, or whose maker died over it. */
-export async function unfinished(stateDir: string): Promise<string[]> {
+async function unfinished(stateDir: string): Promise<string[]> {
   const folder = join(stateDir, "sessions");
   const names = await readdir(folder).catch(() => [] as string[]);
   return names.filter((name) => name.startsWith(PREFIX)).map((name) => join(folder, name));

@@ -14,20 +14,17 @@ import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Budgets, MessageMode, MessageSource } from "../contract/run.ts";
 import type { Session } from "../contract/session.ts";
-import type { Lease, Log } from "../log/log.ts";
+import type { Log } from "../log/log.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../sandbox/sandbox.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
 import { runHistory } from "./history.ts";
 import { type ForeignEvent, foldReadable, foldRun, type OwnedJournal, openJournal, runStream } from "./journal.ts";
+import { type Identity, isGone, takeOver } from "./ownership.ts";
 import { leaveSession } from "./remove-session.ts";
 import { loadRules } from "./rules.ts";
 import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
-
-/** A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can be seen, else after it. */
-const LEASE_TTL_MS = 15_000;
-const LEASE_RENEW_MS = 5000;
 
 export interface RunsOptions {
   log: Log;
@@ -37,7 +34,7 @@ export interface RunsOptions {
   model: (name: string) => Promise<Model>;
   /** Sub-agents by name. */
   agent: (name: string) => Promise<AgentDefinition>;
-  identity: { pid: number; host: string; startTicks: number; bootId: string };
+  identity: Identity;
   alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
   crashpoint: Crashpoint;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
@@ -354,47 +351,4 @@ function budgetsLeft(state: RunState): Budgets {
     ...(budgets.tokens === undefined ? {} : { tokens: Math.max(1, budgets.tokens - tokens) }),
     timeMs: Math.max(1, (budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs),
   };
-}
-
-async function takeOver(run: string, options: Driving): Promise<{ lease: () => Lease; fencedOut: AbortSignal } & AsyncDisposable> {
-  const stream = runStream(run);
-  const first = await options.log.acquire(stream, {
-    owner: options.owner,
-    ttlMs: LEASE_TTL_MS,
-    ownerGone: (other) => isGone(options, other),
-  });
-  if (!first) {
-    const holder = await options.log.holder(stream);
-    throw new CaissonError("conflict", `The run ${run} is driven by another process (${holder?.owner ?? "unknown"}).`, {
-      hint: `Watch it with \`caisson attach ${run}\`.`,
-    });
-  }
-  let lease = first;
-  const fenced = new AbortController();
-  const timer = setInterval(() => {
-    options.log.renew(lease, { ttlMs: LEASE_TTL_MS }).then(
-      (renewed) => {
-        lease = renewed;
-      },
-      () => fenced.abort(),
-    );
-  }, LEASE_RENEW_MS);
-  return {
-    lease: () => lease,
-    fencedOut: fenced.signal,
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer);
-      await options.log.release(lease).catch(() => undefined);
-    },
-  };
-}
-
-/** Whether the process that a lease names can never come back. Of another machine's that cannot be seen from here. */
-export function isGone(options: Pick<RunsOptions, "identity" | "alive">, owner: string): boolean {
-  try {
-    const other = JSON.parse(owner) as RunsOptions["identity"];
-    return other.host === options.identity.host && !options.alive(other);
-  } catch {
-    return false;
-  }
 }
