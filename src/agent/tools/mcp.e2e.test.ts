@@ -4,7 +4,7 @@ import { restricted } from "../../sandbox/sandbox.ts";
 import { connectMcp, type McpConnection } from "./mcp.ts";
 import { createWorkbench, type Workbench } from "./testing.ts";
 
-const script = join(import.meta.dirname, "../../../test/support/mcp-server.ts");
+const script = join(import.meta.dirname, "../../../test/support/mcp-server-program.ts");
 
 describe("MCP servers", () => {
   let bench: Workbench;
