@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { grepTool } from "./search.ts";
@@ -5,7 +8,9 @@ import { createWorkbench, type Workbench } from "./testing.ts";
 
 describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
   let bench: Workbench;
+  let path: string;
   beforeAll(async () => {
+    path = await mkdtemp(join(tmpdir(), "caisson-test-path-"));
     bench = await createWorkbench({ real: true });
     await bench.put("src/a.ts", "const one = 1;\nconst Two = 2;\n");
     await bench.put("src/deep/b.md", "# one\n");
@@ -16,10 +21,13 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
     await bench.put("odd name: 3:x.txt", "colon\n");
     await bench.put("big.txt", Buffer.alloc(11 * 1024 * 1024, "huge\n"));
   });
-  afterAll(() => bench[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+    await rm(path, { recursive: true });
+  });
   const grep = async (args: object) => {
     const context = bench.context();
-    if (which === "plain grep") context.sandbox = withoutRipgrep(context.sandbox);
+    if (which === "plain grep") context.sandbox = withoutRipgrep(context.sandbox, path);
     return await bench.use(grepTool, args, context);
   };
 
@@ -61,13 +69,13 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
 });
 
 /** The same sandbox with a PATH on which there is no rg. */
-function withoutRipgrep(sandbox: Sandbox): Sandbox {
-  const script = 'mkdir -p /tmp/caisson-test-path; for each in find grep; do ln -sf "$(command -v $each)" /tmp/caisson-test-path/; done';
+function withoutRipgrep(sandbox: Sandbox, folder: string): Sandbox {
+  const script = 'for each in find grep; do ln -sf "$(command -v $each)" "$1"; done';
   return {
     ...sandbox,
     async spawn(options) {
-      await (await sandbox.spawn({ argv: ["/bin/sh", "-c", script] })).ended;
-      return await sandbox.spawn({ ...options, env: { ...options.env, PATH: "/tmp/caisson-test-path" } });
+      await (await sandbox.spawn({ argv: ["/bin/sh", "-c", script, "sh", folder] })).ended;
+      return await sandbox.spawn({ ...options, env: { ...options.env, PATH: folder } });
     },
   };
 }
