@@ -347,7 +347,8 @@ bool supervisor_send(struct supervisor *supervisor, const struct order *order) {
   return message_send(supervisor->source.fd, order, sizeof *order, NULL, 0, NULL, 0, MSG_DONTWAIT);
 }
 
-static void supervisor_lost(struct supervisor *supervisor) {
+/* `unread`: it died before it took its order, so nothing of it was done. */
+static void supervisor_lost(struct supervisor *supervisor, bool unread) {
   struct guest *guest = supervisor->guest;
   struct process *process = supervisor->process;
   bool came = supervisor->ready;
@@ -361,6 +362,11 @@ static void supervisor_lost(struct supervisor *supervisor) {
   }
   if (process) {
     process->supervisor = NULL;
+    if (unread && process->state == PROCESS_STARTING) {
+      wait_in_line(process, true);
+      assign_waiting(guest);
+      return;
+    }
     if (process->pid > 0 && !process->leader_ended) kill(process->pid, SIGKILL);
     guest->orphan_looks = ORPHAN_LOOKS;
     orphans_kill(&guest->orphan_timer);
@@ -424,7 +430,8 @@ static void supervisor_ready(struct source *source, uint32_t events) {
     ssize_t got = message_receive(source->fd, &report, sizeof report, NULL, 0, NULL, NULL, MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) return;
     if (got < (ssize_t)sizeof report) {
-      supervisor_lost(supervisor);
+      /* The kernel says reset, not end, when the other side closed with something unread. */
+      supervisor_lost(supervisor, got < 0 && errno == ECONNRESET);
       return;
     }
     supervisor_reports(supervisor, &report);
