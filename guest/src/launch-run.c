@@ -18,6 +18,8 @@
 #define OPTIONS_MAX 16
 #define LISTEN_BACKLOG 64
 
+#define GUEST_PID_NAME "guest.pid"
+
 struct run {
   struct launch *launch;
   int passed[PASSED_FDS_MAX];
@@ -218,11 +220,19 @@ __attribute__((noreturn)) static void runtime_failed(struct launch *launch, int 
   launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
 }
 
-static void report_pid(struct launch *launch) {
+/* In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of the one that started it. */
+static void write_down(const char *pid) {
+  cleanup_fd int fd = open(GUEST_PID_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0 || !write_full(fd, pid, strlen(pid))) launch_fail("folder", "%s", GUEST_PID_NAME);
+}
+
+static void report_pid(struct launch *launch, int leash) {
   char path[64], text[32] = "";
   snprintf(path, sizeof path, "%s/bundle/pid", launch->stage);
   cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 || read_full(fd, text, sizeof text - 1) <= 0) launch_fail("runtime", "it wrote no process id");
+  write_down(text);
+  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest is gone");
   dprintf(STDOUT_FILENO, "pid %ld\n", strtol(text, NULL, 10));
 }
 
@@ -242,6 +252,9 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     enter_user_namespace(launch);
   }
   open_cgroups(&run, plan);
+  int leash[2];
+  if (pipe2(leash, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");
+  pass(&run, leash[0]);
   private_mounts();
   mount_stage(launch);
   build(&run, plan);
@@ -263,12 +276,13 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     }
     enter_network(launch);
     die_with_parent();
+    close(leash[1]);
     exec_runtime(&run, log);
   }
   for (size_t i = 0; i < run.passed_count; i++) close(run.passed[i]);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) runtime_failed(launch, status);
-  report_pid(launch);
+  report_pid(launch, leash[1]);
   return 0;
 }
