@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** What a user would use instead, driven as that user would: by its command line. */
@@ -59,8 +59,4 @@ export async function makePlainBundle(options: {
 export function plainRuntimeArgv(runtime: "runc" | "crun", args: readonly string[]): string[] {
   if (runtime === "runc") return ["runc", ...args];
   return ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "$@"', "sh", ...args];
-}
-
-export async function removeBundle(dir: string): Promise<void> {
-  await rm(dir, { recursive: true, force: true });
 }

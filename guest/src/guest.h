@@ -180,6 +180,7 @@ struct guest {
   size_t process_count, running_count;
   size_t idle_count, coming_count; /* supervisors free, and on their way */
   struct timer orphan_timer;
+  int orphan_looks;
   struct tombstones *tombstones;
 
   struct spawner *spawner;

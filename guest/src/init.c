@@ -139,6 +139,19 @@ static void fill_standard_fds(void) {
   if (fd >= 0) close(fd);
 }
 
+/*
+ * Whoever starts a guest lets it off the leash once it has written down that there is one. Should it die before that, nobody would ever find the guest: so it
+ * goes, too.
+ */
+static void wait_for_leash(int fd) {
+  char go;
+  ssize_t got;
+  do got = read(fd, &go, 1);
+  while (got < 0 && errno == EINTR);
+  if (got != 1) _exit(1);
+  close(fd);
+}
+
 static void set_up(struct guest *guest, const struct options *options) {
   fill_standard_fds();
   reset_signals();
@@ -166,6 +179,7 @@ static void set_up(struct guest *guest, const struct options *options) {
   if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) < 0 || !is_listening)
     die("descriptor %d is not a listening socket", listener);
 
+  if (options->leash_fd >= 0) fcntl(options->leash_fd, F_SETFD, FD_CLOEXEC);
   spawner_start(guest);
   if (options->token_file) read_token(guest, options->token_file);
   source_open(&guest->listener, listener, on_listener);
@@ -184,6 +198,7 @@ int init_main(int argc, char **argv) {
   struct options options;
   options_parse(&options, guest, argc, argv);
   set_up(guest, &options);
+  if (options.leash_fd >= 0) wait_for_leash(options.leash_fd);
   for (;;) {
     bool work_left = false;
     for (struct connection *c = guest->connections; c; c = c->next) work_left = work_left || c->dirty;

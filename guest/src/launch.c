@@ -68,7 +68,7 @@ static int run_inside(const struct plan *plan) {
 }
 
 static int measure(const struct plan *plan) {
-  char **paths = xalloc((plan->count + 1) * sizeof *paths);
+  cleanup_free char **paths = xalloc((plan->count + 1) * sizeof *paths);
   size_t n = 0;
   for (size_t i = 0; i < plan->count; i++)
     if (strcmp(plan->records[i].verb, "argument") == 0) paths[n++] = (char *)plan->records[i].fields[0];
@@ -83,7 +83,9 @@ int launch_main(int argc, char **argv) {
   if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
-  struct plan plan = read_plan(STDIN_FILENO);
+  /* Static: it is there until the end, and the end is near. */
+  static struct plan plan;
+  plan = read_plan(STDIN_FILENO);
   for (size_t i = 0; i < plan.count; i++) take_identity(&launch, &plan.records[i]);
   if (strcmp(what, "run") == 0) return run_sandbox(&launch, &plan);
   if (strcmp(what, "namespaces") == 0) return hold(&launch);

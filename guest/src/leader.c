@@ -1,10 +1,8 @@
 #include "leader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,7 +17,7 @@
 #include "frame.h"
 #include "privilege.h"
 
-enum { CHILD_STACK_BYTES = 65536, COMMAND_OOM_SCORE = 500 };
+enum { CHILD_STACK_BYTES = 65536 };
 
 /* Everything the child needs, prepared before it exists: it shares our memory and must not allocate. */
 struct plan {
@@ -36,16 +34,6 @@ struct plan {
 static void set_limit(int resource, uint64_t soft, uint64_t hard) {
   struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
   setrlimit(resource, &limit);
-}
-
-static void raise_oom_score(void) {
-  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  char text[8];
-  int length = snprintf(text, sizeof text, "%d", COMMAND_OOM_SCORE);
-  if (write(fd, text, (size_t)length) < 0) { /* best effort: the command is only a little safer then */
-  }
-  close(fd);
 }
 
 /* Tries argv[0] as it is or in each directory of PATH. Leaves errno as execvp would. */
@@ -97,7 +85,6 @@ static bool set_up(struct plan *plan) {
   for (int i = 0; i < 3; i++) {
     if (dup2(leader->fds[i], i) < 0) return false;
   }
-  raise_oom_score();
   umask(022);
   set_limit(RLIMIT_CORE, 0, 0);
   if (leader->order->nofile_hard > 0) set_limit(RLIMIT_NOFILE, leader->order->nofile_soft, leader->order->nofile_hard);

@@ -49,7 +49,8 @@ void timer_set(struct loop *loop, struct timer *timer, uint64_t at) {
     loop->timers = grown;
     loop->timer_capacity = capacity;
   }
-  timer->at = at;
+  /* A sum of "now" and a number from the host may have wrapped around: that is never, not at once. */
+  timer->at = at < loop->now ? UINT64_MAX : at;
   loop->timers[loop->timer_count++] = timer;
   sift_up(loop, loop->timer_count - 1);
 }

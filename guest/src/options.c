@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT };
+enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD };
 
 static const struct option known[] = {
     {"listen-fd", required_argument, NULL, LISTEN_FD},     {"listen-path", required_argument, NULL, LISTEN_PATH},
@@ -13,7 +13,8 @@ static const struct option known[] = {
     {"gid", required_argument, NULL, GID_},                {"home", required_argument, NULL, HOME},
     {"allow-root", no_argument, NULL, ALLOW_ROOT},         {"work-procs-fds", required_argument, NULL, WORK_FDS},
     {"oom-fd", required_argument, NULL, OOM_FD},           {"nproc", required_argument, NULL, NPROC},
-    {"not-init", no_argument, NULL, NOT_INIT},             {0},
+    {"not-init", no_argument, NULL, NOT_INIT},             {"leash-fd", required_argument, NULL, LEASH_FD},
+    {0},
 };
 
 static unsigned long number(const char *name, const char *text, unsigned long most) {
@@ -33,7 +34,7 @@ static void work_fds(struct guest *guest, char *list) {
 }
 
 void options_parse(struct options *options, struct guest *guest, int argc, char **argv) {
-  *options = (struct options){.listen_fd = 3};
+  *options = (struct options){.listen_fd = 3, .leash_fd = -1};
   guest->uid = guest->gid = 1000;
   guest->home = "/home/user";
   guest->oom_fd = -1;
@@ -74,6 +75,9 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
         break;
       case NOT_INIT:
         guest->not_init = true;
+        break;
+      case LEASH_FD:
+        options->leash_fd = (int)number("leash-fd", optarg, 65535);
         break;
       default:
         die("unknown option, or one without its value: %s", argv[optind - 1]);

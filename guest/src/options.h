@@ -5,6 +5,8 @@
 /* What is needed once, at the start; the rest goes straight into struct guest. */
 struct options {
   int listen_fd;
+  /* Or -1. */
+  int leash_fd;
   const char *listen_path;
   const char *token_file;
 };

@@ -12,7 +12,7 @@
 #include "spawner.h"
 #include "supervisor.h"
 
-enum { IDLE_MAX = 2, COMING_MAX = 8, RESTART_PAUSE_MS = 1000, ORPHAN_PAUSE_MS = 50 };
+enum { IDLE_MAX = 2, COMING_MAX = 8, RESTART_PAUSE_MS = 1000, ORPHAN_PAUSE_MS = 20, ORPHAN_LOOKS = 25 };
 
 /* What the spawner was asked for and has not answered yet, in order. */
 struct pending {
@@ -194,18 +194,22 @@ bool spawner_owns(const struct guest *guest, pid_t pid) {
   return false;
 }
 
-/* Only after a supervisor died: what it owned has become ours, and has no one who answers for it. */
+/*
+ * Only after a supervisor died: what it owned becomes ours, and has no one who answers for it. A dying process closes its
+ * sockets before its children are handed on, so it takes several looks; and each orphan that dies may hand on more.
+ */
 static void orphans_kill(struct timer *timer) {
   struct guest *guest = container_of(timer, struct guest, orphan_timer);
   struct pids children = {0};
-  bool again = false;
   proc_children(getpid(), &children);
+  guest->orphan_looks--;
   for (size_t i = 0; i < children.count; i++) {
     if (spawner_owns(guest, children.list[i])) continue;
-    again = kill(children.list[i], SIGKILL) == 0 || again;
+    kill(children.list[i], SIGKILL);
+    guest->orphan_looks = ORPHAN_LOOKS;
   }
   pids_free(&children);
-  if (again) timer_set(&guest->loop, timer, guest->loop.now + ORPHAN_PAUSE_MS);
+  if (guest->orphan_looks > 0) timer_set(&guest->loop, timer, now_ms() + ORPHAN_PAUSE_MS);
 }
 
 static void wait_in_line(struct process *process, bool in_front) {
@@ -343,7 +347,8 @@ bool supervisor_send(struct supervisor *supervisor, const struct order *order) {
   return message_send(supervisor->source.fd, order, sizeof *order, NULL, 0, NULL, 0, MSG_DONTWAIT);
 }
 
-static void supervisor_lost(struct supervisor *supervisor) {
+/* `unread`: it died before it took its order, so nothing of it was done. */
+static void supervisor_lost(struct supervisor *supervisor, bool unread) {
   struct guest *guest = supervisor->guest;
   struct process *process = supervisor->process;
   bool came = supervisor->ready;
@@ -357,7 +362,13 @@ static void supervisor_lost(struct supervisor *supervisor) {
   }
   if (process) {
     process->supervisor = NULL;
+    if (unread && process->state == PROCESS_STARTING) {
+      wait_in_line(process, true);
+      assign_waiting(guest);
+      return;
+    }
     if (process->pid > 0 && !process->leader_ended) kill(process->pid, SIGKILL);
+    guest->orphan_looks = ORPHAN_LOOKS;
     orphans_kill(&guest->orphan_timer);
     if (process->state == PROCESS_STARTING) {
       process_failed(process, STAGE_SETUP, EOWNERDEAD);
@@ -419,7 +430,8 @@ static void supervisor_ready(struct source *source, uint32_t events) {
     ssize_t got = message_receive(source->fd, &report, sizeof report, NULL, 0, NULL, NULL, MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) return;
     if (got < (ssize_t)sizeof report) {
-      supervisor_lost(supervisor);
+      /* The kernel says reset, not end, when the other side closed with something unread. */
+      supervisor_lost(supervisor, got < 0 && errno == ECONNRESET);
       return;
     }
     supervisor_reports(supervisor, &report);

@@ -101,6 +101,10 @@ describe("a command", () => {
     expect((await run(link, { argv: [script, "it"] })).stdout).toBe("got it\n");
   });
 
+  test("with a time longer than any clock is not cut short", async () => {
+    expect((await shell(link, "sleep 0.1; echo on", { timeoutMs: Number.MAX_SAFE_INTEGER })).stdout).toBe("on\n");
+  });
+
   test("a hundred at once all end", async () => {
     const all = await Promise.all(Array.from({ length: 100 }, (_, i) => shell(link, `echo ${i}`)));
     expect(all.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 100 }, (_, i) => `${i}\n`));

@@ -29,6 +29,16 @@ function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
   };
 }
 
+test("a noted record is there at once, and a second note replaces it", async () => {
+  const first = record();
+  store.note(first);
+  expect(await store.read(first.id)).toEqual(first);
+  store.note({ ...first, state: "running" });
+  expect((await store.read(first.id)).state).toBe("running");
+  expect(await readdir(store.dir(first.id))).toEqual(["sandbox.json"]);
+  expect(await readdir(join(stateDir, "sandboxes"))).toEqual([first.id]);
+});
+
 test("a record comes back as it was written, and a second write replaces it", async () => {
   const first = record();
   await store.write(first);

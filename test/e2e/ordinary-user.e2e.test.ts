@@ -1,10 +1,22 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
-import { launcher } from "./caisson-process.ts";
+import { launcher, until } from "./caisson-process.ts";
 
 /** Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read it. */
 describe("an ordinary user", () => {
@@ -26,17 +38,25 @@ describe("an ordinary user", () => {
     user.remove();
   });
 
-  function run(...argv: string[]) {
+  function asUser() {
     const env = { HOME: base, PATH: "/usr/local/bin:/usr/bin:/bin", CAISSON_HOME: join(base, "home"), LANG: "C.UTF-8" };
-    const { status, stdout, stderr } = spawnSync(launcher, argv, {
-      cwd: join(base, "project"),
-      env,
-      uid: user.uid,
-      gid: user.gid,
-      encoding: "utf8",
-      input: "",
-    });
+    return { cwd: join(base, "project"), env, uid: user.uid, gid: user.gid };
+  }
+  function run(...argv: string[]) {
+    const { status, stdout, stderr } = spawnSync(launcher, argv, { ...asUser(), encoding: "utf8", input: "" });
     return { code: status, stdout, stderr };
+  }
+  /** Processes 1 of this user's sandboxes: they run as the first of the user's sub-ids. */
+  function guests(): string[] {
+    const first = new RegExp(`^${user.name}:(\\d+):`, "m").exec(readFileSync("/etc/subuid", "utf8"))?.[1];
+    if (first === undefined) throw new Error(`${user.name} has no sub-ids`);
+    return readdirSync("/proc").filter((name) => {
+      try {
+        return /^\d+$/.test(name) && new RegExp(`^Uid:\\s+${first}\\s`, "m").test(readFileSync(`/proc/${name}/status`, "latin1"));
+      } catch {
+        return false;
+      }
+    });
   }
   const left = () => (existsSync(join(base, "home", "sandboxes")) ? readdirSync(join(base, "home", "sandboxes")) : []);
 
@@ -60,6 +80,24 @@ describe("an ordinary user", () => {
     expect(run("exec", "--sandbox", id, "--", "sh", "-c", "echo kept > f; cat f").stdout).toBe("kept\n");
     expect(run("sandbox", "rm", id).code).toBe(0);
     expect(left()).toEqual([]);
+  });
+
+  test("kill -9 at any moment leaves nothing that the next command does not find", async () => {
+    const began = performance.now();
+    run("exec", "--", "true");
+    const wholeMs = performance.now() - began;
+    const others = new Set(guests());
+    for (let moment = 1; moment <= 12; moment++) {
+      const child = spawn(launcher, ["exec", "--", "sleep", "300"], { ...asUser(), stdio: "ignore" });
+      const exited = new Promise((resolve) => child.once("exit", resolve));
+      await delay((moment * wholeMs) / 12);
+      child.kill("SIGKILL");
+      await exited;
+      run("sandbox", "ls");
+      expect(left(), `killed at moment ${moment}`).toEqual([]);
+      // Without control groups nothing but the guest's own number leads to it.
+      await until(`no guest is left of moment ${moment}`, () => guests().every((pid) => others.has(pid)));
+    }
   });
 
   test("is told what cannot be enforced, with the fix, instead of being given less", () => {

@@ -41,7 +41,7 @@ static int compare(const void *a, const void *b) {
 
 static void show(const char *what, double *times, int runs) {
   qsort(times, (size_t)runs, sizeof *times, compare);
-  printf("%-14s p50 %7.0f us  p95 %7.0f us  p99 %7.0f us\n", what, times[runs / 2], times[runs * 95 / 100], times[runs * 99 / 100]);
+  printf("%-14s p5 %7.0f us  p50 %7.0f us  p95 %7.0f us  p99 %7.0f us\n", what, times[runs / 20], times[runs / 2], times[runs * 95 / 100], times[runs * 99 / 100]);
 }
 
 /* Runs a command to its end, acknowledging what it writes. Gives the bytes it wrote. */

@@ -6,7 +6,7 @@
 
 #include "ring.h"
 
-enum { BOUND = 65536, STEPS = 200000 };
+enum { BOUND = 65536, STEPS = 20000 };
 
 static uint8_t byte_at(uint64_t offset) { return (uint8_t)(offset * 131 + (offset >> 8)); }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { SandboxSpecInput } from "../../contract/sandbox.ts";
 import type { Runtime } from "../runtime.ts";
-import { type ConformanceRun, openConformanceRun } from "./run-conformance.ts";
+import { type ConformanceResult, type ConformanceRun, openConformanceRun } from "./run-conformance.ts";
 import { conformanceTests } from "./suite.ts";
 
 /** A runtime under test, or why there is none here. */
@@ -44,15 +44,26 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
           if (isRequired(name, required)) throw new Error(`the runtime ${name} is required but absent: ${why}`);
           return skip(`${name} is absent: ${why}`);
         }
-        const result = await run.run(test);
-        const exception = except.find((each) => each.test === test.name);
-        if (exception !== undefined && result.outcome === "passed") throw new Error("passes: take it off the list of exceptions");
-        if (result.outcome === "skipped") return skip(result.reason);
-        if (result.outcome === "failed" && exception !== undefined) return skip(exception.reason);
-        if (result.outcome === "failed") throw result.error;
+        const judged = judgeResult(
+          await run.run(test),
+          except.find((each) => each.test === test.name),
+        );
+        if (judged.kind === "skipped") return skip(judged.reason);
+        if (judged.kind === "failed") throw judged.error;
       });
     }
   });
+}
+
+/** What a result means for whoever listed an exception: an excepted test that fails is skipped with its reason, one that passes is an error. */
+export function judgeResult(
+  result: ConformanceResult,
+  exception: { reason: string } | undefined,
+): { kind: "passed" } | { kind: "skipped"; reason: string } | { kind: "failed"; error: unknown } {
+  if (result.outcome === "skipped") return { kind: "skipped", reason: result.reason };
+  if (exception === undefined) return result.outcome === "passed" ? { kind: "passed" } : { kind: "failed", error: result.error };
+  if (result.outcome === "failed") return { kind: "skipped", reason: exception.reason };
+  return { kind: "failed", error: new Error(`${result.test} passes: take it off the list of exceptions`) };
 }
 
 /** Whether a runtime is among those that must be there, by its name or by the name of its kind. */

@@ -79,6 +79,8 @@ function guestArguments(options: BundleOptions): string[] {
     ...(work.length === 0 ? [] : ["--work-procs-fds", work.join(",")]),
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
     ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),
+    // The launcher's last descriptor: it holds the other end until the guest's number is written down.
+    ...["--leash-fd", String(first + work.length + (options.memoryKillsDescriptor ? 1 : 0))],
   ];
 }
 

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { CgroupParent } from "./cgroup-parents.ts";
+import { type CgroupParents, readOwnCgroups } from "./cgroup-parents.ts";
 
 const EVERY_MS = 3;
 
@@ -10,9 +10,10 @@ const EVERY_MS = 3;
  * another need not wait. A start has two: of the launcher, and of the sandbox's work. So this process moves itself to where it is already, and again
  * and again until the start is over: the quiet point passes while other things are done.
  */
-export function quickenMigration(parents: readonly CgroupParent[]): { stop(): void } {
+export function quickenMigration({ parents, ownCgroups }: CgroupParents): { stop(): void } {
   const own = parents.find((parent) => parent.own !== null)?.own;
-  let stopped = own == null;
+  // Somebody may have moved this process since; it must not move itself back.
+  let stopped = own == null || readOwnCgroups() !== ownCgroups;
   const keepOn = async () => {
     while (!stopped) {
       await writeFile(join(own ?? "", "cgroup.procs"), String(process.pid));

@@ -14,6 +14,8 @@ export interface CgroupParent {
 
 export interface CgroupParents {
   parents: CgroupParent[];
+  /** In which groups this process was when that was found out. */
+  ownCgroups: string;
   /** Why memory, cpu or pids cannot be limited, and the fix; null when all can. */
   reason: string | null;
 }
@@ -26,9 +28,13 @@ const whole = ["cpuacct", "freezer"];
 export function readLayout(): Hierarchy[] {
   return cgroupLayout({
     mountinfo: readText("/proc/self/mountinfo"),
-    ownCgroups: readText("/proc/self/cgroup"),
+    ownCgroups: readOwnCgroups(),
     unifiedControllers: (mountPoint) => words(readText(join(mountPoint, "cgroup.controllers"))),
   });
+}
+
+export function readOwnCgroups(): string {
+  return readText("/proc/self/cgroup");
 }
 
 /**
@@ -45,7 +51,7 @@ export function cgroupParents(options: { layout: readonly Hierarchy[]; root: boo
     return dir === null ? [] : [{ version: hierarchy.version, controllers, dir, own }];
   });
   const missing = limiters.filter((name) => !parents.some((parent) => parent.controllers.includes(name)));
-  return { parents, reason: missing.length === 0 ? null : reasonFor(missing, options) };
+  return { parents, ownCgroups: readOwnCgroups(), reason: missing.length === 0 ? null : reasonFor(missing, options) };
 }
 
 /** What the choice depends on, besides the layout. */

@@ -1,21 +1,27 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxRecord } from "../../store.ts";
+import { GUEST_PATH } from "./bundle.ts";
 import { emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
 import { layerFolders } from "./layers.ts";
-import { isAlive } from "./process-identity.ts";
+import { identityOfProcess, isAlive } from "./process-identity.ts";
 import { removeFiles } from "./remove-files.ts";
 import { isBuiltOn, removeSnapshotFiles } from "./snapshot-store.ts";
 
+/** As the launcher calls it. */
+const GUEST_PID_NAME = "guest.pid";
 const DEATH_TIMEOUT_MS = 20_000;
 
 /**
  * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so that whoever comes after a crash finds
  * what there was to do. Idempotent.
  */
-export async function endSandbox(house: House, record: SandboxRecord, details: OciDetails): Promise<void> {
+export async function endSandbox(house: House, record: SandboxRecord, known: OciDetails): Promise<void> {
+  const details = { ...known, guest: known.guest ?? writtenDown(house.store.dir(record.id)) };
   house.store.note({ ...record, state: "completing", owner: house.store.ownerOf(), details });
   await killGuest(details);
   await emptyCgroups(details.cgroups);
@@ -26,6 +32,21 @@ export async function endSandbox(house: House, record: SandboxRecord, details: O
   await house.store.remove(record.id);
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
   if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+}
+
+/** The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when its writer dies. */
+function writtenDown(folder: string): OciDetails["guest"] {
+  try {
+    const pid = Number(readFileSync(join(folder, GUEST_PID_NAME), "latin1"));
+    // The number may be another process's by now.
+    return isGuest(pid) ? identityOfProcess(pid) : null;
+  } catch {
+    return null;
+  }
+}
+
+function isGuest(pid: number): boolean {
+  return Number.isInteger(pid) && pid > 1 && readFileSync(`/proc/${pid}/cmdline`, "latin1").startsWith(`${GUEST_PATH}\0init\0`);
 }
 
 /** Process 1 of a process namespace takes all others with it, wherever they hide. */

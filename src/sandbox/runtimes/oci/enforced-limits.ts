@@ -11,7 +11,11 @@ export interface LimitAbility {
 }
 
 /** What can be limited here. Without a group for processes the guest limits those of the sandbox's user by itself. */
-export function limitAbility(options: { cgroups: CgroupParents; rootless: boolean; mkfs: string | null }): LimitAbility {
+export function limitAbility(options: {
+  cgroups: Pick<CgroupParents, "parents" | "reason">;
+  rootless: boolean;
+  mkfs: string | null;
+}): LimitAbility {
   const { parents, reason } = options.cgroups;
   const has = (controller: string) => parents.some(({ controllers }) => controllers.includes(controller));
   const reasons: Record<string, string> = {};

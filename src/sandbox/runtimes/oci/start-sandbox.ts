@@ -73,7 +73,7 @@ export async function startSandbox(house: House, options: StartOptions): Promise
     owner: store.ownerOf(),
     details,
   };
-  const migration = quickenMigration(house.cgroups().parents);
+  const migration = quickenMigration(house.cgroups());
   store.note(record);
   try {
     return await bringUp(house, { record, details, options });
