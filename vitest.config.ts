@@ -4,6 +4,8 @@ const notOurs = ["**/node_modules/**", "**/build/**"];
 
 export default defineConfig({
   test: {
+    // The default leaves a processor to a watcher that nobody uses here.
+    maxWorkers: 2,
     projects: [
       {
         test: {
