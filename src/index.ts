@@ -1,8 +1,13 @@
 import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import type { HookFunction } from "./agent/hooks.ts";
+import type { Model } from "./agent/model/model.ts";
+import type { AgentDefinition } from "./contract/agent.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { SandboxId } from "./contract/ids.ts";
+import type { Budgets, FinishReason, Usage } from "./contract/run.ts";
+import type { RunEvent } from "./contract/run-event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
 import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
@@ -13,10 +18,15 @@ import { createStore } from "./sandbox/store.ts";
 
 /** The library: `createSandbox` for most, `createCaisson` for programs that hold many, runtimes for those who compose. */
 
+export type { HookCall, HookFunction, HookVerdict } from "./agent/hooks.ts";
+export type { Model, ModelChunk, ModelMessage, ModelRequest } from "./agent/model/model.ts";
+export { AgentDefinition } from "./contract/agent.ts";
 export { CaissonError, type ErrorCode } from "./contract/error.ts";
 export type { SandboxEvent } from "./contract/event.ts";
 export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
 export type { Ended } from "./contract/outcome.ts";
+export type { Budgets, FinishReason, Usage } from "./contract/run.ts";
+export type { RunEvent } from "./contract/run-event.ts";
 export type { Capabilities, Limits, SandboxInfo, SandboxSpec, SandboxSpecInput, SandboxState, SandboxStats } from "./contract/sandbox.ts";
 export { type Copied, copyIn, copyOut } from "./sandbox/copy.ts";
 export { type RunOptions, type RunResult, run } from "./sandbox/run.ts";
@@ -126,6 +136,59 @@ export function createCaisson(options: CaissonOptions = {}): Caisson {
     },
     [Symbol.asyncDispose]: () => runtimes[Symbol.asyncDispose](),
   };
+}
+
+export interface RunAgentOptions extends CaissonOptions {
+  task: string;
+  /** `anthropic/…`, `openai/…`, `google/…`, `compatible/…`, `scripted:FILE`; keys come from the environment. Or a model of your own. */
+  model: string | Model;
+  /** An agent's name, the path of its file, or its definition; default the built-in `coder`. */
+  agent?: string | AgentDefinition;
+  /** What to work on, copy-on-write; default the current folder. */
+  folder?: string;
+  /** A session to work in, made if it is not there; default one of the run's own. */
+  session?: string;
+  runtime?: string | Runtime;
+  budgets?: Budgets;
+  /** Called in this program before and after each tool; see `HookFunction`. */
+  hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
+  /** Every event of the run, once it is durable. */
+  onRunEvent?: (event: RunEvent) => void;
+  signal?: AbortSignal;
+}
+
+export interface AgentRun {
+  run: string;
+  session: string;
+  reason: FinishReason;
+  /** The agent's last words, or what went wrong. */
+  text: string;
+  steps: number;
+  usage: Usage;
+  costUsd: number | null;
+}
+
+/**
+ * Lets an agent work on a task, in a sandbox, to its end. Nobody is asked: where a rule says `ask` the call is denied, and a budget that is reached ends the run. What
+ * it changed stays in its session: `caisson diff`, `caisson apply`. Throws `cancelled` when the signal let it go; then `caisson resume` goes on with it.
+ */
+export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
+  const { startAgent } = await import("./station/start-agent.ts");
+  const { model, agent, folder, runtime, ...rest } = options;
+  const stateDir = options.stateDir ?? defaultStateDir();
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  const caisson = caissonFor({ stateDir, ...(options.onEvent && { onEvent: options.onEvent }) });
+  return await startAgent({
+    ...rest,
+    stateDir,
+    model,
+    agent: agent ?? "coder",
+    folder: resolve(folder ?? "."),
+    env: process.env,
+    path: process.env.PATH ?? "",
+    home: process.env.HOME ?? homedir(),
+    runtime: async (name) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name)),
+  });
 }
 
 /** A relative folder is taken from where the program runs; runtimes only know absolute ones. */

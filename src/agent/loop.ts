@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import type { RunEvent } from "../contract/run-event.ts";
+import { newId } from "../lib/new-id.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { type Decision, decide } from "./decide.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
-import { newId, type RunToolsOptions, runTools } from "./run-tools.ts";
+import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
 
 /** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */

@@ -206,7 +206,6 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "todo.changed":
       state.todo = event.data.todo;
       return;
-    case "step.ended":
     case "model.streamed":
     case "tool.streamed":
       return;

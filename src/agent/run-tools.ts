@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { newId } from "../lib/new-id.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
@@ -227,13 +227,6 @@ function answered(call: ToolCallState, outcome: "error" | "blocked" | "denied", 
 
 function ended(call: ToolCallState, outcome: "error" | "blocked" | "denied", text: string): NewRunEvent {
   return { type: "tool.ended", data: { call: call.call, outcome, text, durationMs: 0 } };
-}
-
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
-
-/** A fresh id: prefix and 12 base-32 characters. */
-export function newId(prefix: string): string {
-  return `${prefix}_${[...randomBytes(12)].map((byte) => ALPHABET[byte & 31]).join("")}`;
 }
 
 const isObject = (value: unknown): value is Record<string, never> => typeof value === "object" && value !== null && !Array.isArray(value);

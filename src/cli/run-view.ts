@@ -167,7 +167,6 @@ export function createRunView(options: { style: Style; columns: () => number | n
         return [style.dim(`stop asked for by ${plainText(event.data.by)}`)];
       case "run.ended":
         return ended(event);
-      case "step.ended":
       case "todo.changed":
         return [];
     }

@@ -52,7 +52,6 @@ export const RunEnded = defineEvent("run.ended", 1, {
 });
 
 export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive() });
-export const StepEnded = defineEvent("step.ended", 1, { step: z.int().positive(), filesChanged: z.array(z.string()).max(1000) });
 
 export const ModelRequested = defineEvent("model.requested", 1, {
   call: CallId,
@@ -157,7 +156,6 @@ const all = [
   RunStopRequested,
   RunEnded,
   StepStarted,
-  StepEnded,
   ModelRequested,
   ModelStreamed,
   ModelEnded,

@@ -1,11 +1,24 @@
 import { execFile } from "node:child_process";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { root, useCaisson } from "./caisson-process.ts";
 
 const { base, home, sandboxes } = useCaisson();
+
+test("the example of an agent runs, and its project is as it was", async () => {
+  const node = join(root, "node_modules", "node", "bin", "node");
+  const file = join(root, "examples", "demo", "project", "price.js");
+  const before = await readFile(file, "utf8");
+  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "agent.ts")], {
+    cwd: base(),
+    env: { ...process.env, CAISSON_HOME: home() },
+  });
+  expect(stdout).toMatch(/^done: The discount was subtracted/m);
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect(sandboxes()).toEqual([]);
+});
 
 test("the library's example runs, and leaves the folder as it was", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");

@@ -51,6 +51,12 @@ const providers: Record<string, Provider> = {
   },
 };
 
+/** Every variable of the environment that says something about a provider. */
+export const providerVariables: readonly string[] = Object.values(providers).flatMap(({ keys, baseUrlVariable }) => [
+  ...keys,
+  baseUrlVariable,
+]);
+
 /**
  * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or `scripted:FILE`. Throws
  * `invalid` for a name of another form, `unauthenticated` naming the variable for a missing key.

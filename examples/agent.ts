@@ -1,0 +1,24 @@
+import { join } from "node:path";
+import { runAgent } from "caisson";
+
+/** Lets an agent mend a copy of a sample project, with a hook that has the last word. The model is a script; name a real one to use it. */
+const demo = join(import.meta.dirname, "demo");
+
+const result = await runAgent({
+  task: "Make the tests pass.",
+  model: process.argv[2] ?? `scripted:${join(demo, "script.yaml")}`,
+  folder: join(demo, "project"),
+  hooks: {
+    before: [
+      ({ tool, arguments: given }) =>
+        tool === "bash" && JSON.stringify(given).includes("git push")
+          ? { kind: "block", reason: "nothing is pushed from here" }
+          : { kind: "continue" },
+    ],
+  },
+  onRunEvent: (event) => {
+    if (event.type === "tool.ended") console.log(`${event.data.outcome} after ${Math.round(event.data.durationMs)} ms`);
+  },
+});
+console.log(`${result.reason}: ${result.text}`);
+console.log(`See what it changed: caisson diff ${result.run}`);

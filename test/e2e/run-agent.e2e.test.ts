@@ -1,0 +1,64 @@
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createScriptedModel } from "../../src/agent/model/scripted-model.ts";
+import { createCaisson, type RunEvent, runAgent } from "../../src/index.ts";
+
+const demo = join(import.meta.dirname, "../../examples/demo");
+
+describe("runAgent", () => {
+  let base = "";
+  beforeEach(async () => {
+    base = await mkdtemp(join(tmpdir(), "caisson-test-"));
+    await cp(join(demo, "project"), join(base, "project"), { recursive: true });
+  });
+  afterEach(async () => {
+    await using caisson = createCaisson({ stateDir: join(base, "home") });
+    expect(await caisson.list()).toEqual([]);
+    await rm(base, { recursive: true, force: true });
+  });
+
+  test("takes a task to its end in a sandbox, tells every event, and leaves the folder as it was", async () => {
+    const before = await readFile(join(base, "project/price.js"), "utf8");
+    const events: RunEvent[] = [];
+    const result = await runAgent({
+      task: "Make the tests pass.",
+      model: `scripted:${join(demo, "script.yaml")}`,
+      folder: join(base, "project"),
+      stateDir: join(base, "home"),
+      onRunEvent: (event) => events.push(event),
+    });
+    expect(result).toMatchObject({ reason: "done", steps: 4 });
+    expect(events[0]?.type).toBe("run.created");
+    expect(events.at(-1)?.type).toBe("run.ended");
+    expect(events.filter((event) => event.type === "file.changed").map((event) => event.data.path)).toEqual(["price.js"]);
+    expect(await readFile(join(base, "project/price.js"), "utf8")).toBe(before);
+  });
+
+  test("a hook of the program's own blocks a call, and the agent reads why", async () => {
+    const model = createScriptedModel({
+      turns: [
+        { calls: [{ tool: "bash", arguments: { command: "touch made" } }] },
+        { say: "All right.", expect: { news: ["not in this program"] } },
+      ],
+    });
+    const seen: string[] = [];
+    const result = await runAgent({
+      task: "Make a file.",
+      model,
+      folder: join(base, "project"),
+      stateDir: join(base, "home"),
+      hooks: {
+        before: [
+          (call) => {
+            seen.push(call.tool);
+            return { kind: "block", reason: "not in this program" };
+          },
+        ],
+      },
+    });
+    expect(result).toMatchObject({ reason: "done", text: "All right." });
+    expect(seen).toEqual(["bash"]);
+  });
+});
