@@ -69,7 +69,8 @@ async function plainExec(place: Place, runtime: "runc" | "crun"): Promise<Sample
     return await timeEach({ n: 20, once: () => runPeer(at(["exec", "held", "/bin/busybox", "true"])) });
   } finally {
     const gone = once(holder, "exit");
-    await runPeer(at(["delete", "--force", "held"]));
+    // Whoever holds it removes it when its program ends.
+    await runPeer(at(["kill", "held", "KILL"]));
     await gone;
   }
 }

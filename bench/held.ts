@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { run } from "../src/sandbox/run.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { runPeer } from "./peers.ts";
@@ -89,9 +90,16 @@ function traces(): Record<string, number> {
   return { guests, mounts: read("/proc/self/mounts").split("\n").length, cgroups };
 }
 
-/** System-wide, so that what the kernel and helpers need is counted, too. */
+/**
+ * What the whole machine has left, so that what the kernel and helpers need is counted, too; without caches, which come and go, and without what this program itself
+ * has grown meanwhile.
+ */
 function availableMib(): number {
-  return Number(/MemAvailable:\s+(\d+)/.exec(read("/proc/meminfo"))?.[1]) / 1024;
+  globalThis.gc?.();
+  execFileSync("sync");
+  writeFileSync("/proc/sys/vm/drop_caches", "3");
+  const freeKib = Number(/MemFree:\s+(\d+)/.exec(read("/proc/meminfo"))?.[1]);
+  return freeKib / 1024 + process.memoryUsage.rss() / 2 ** 20;
 }
 
 function read(path: string): string {

@@ -1,24 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { arch, cpus, release, totalmem } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { benchCommandLine } from "./command-line.ts";
-import { benchCommands } from "./commands.ts";
-import { benchHeld } from "./held.ts";
 import { runPeer } from "./peers.ts";
-import { openPlace, type Place } from "./place.ts";
-import { type BenchReport, held, printReport, type Row, type Target } from "./report.ts";
-import { benchRuns } from "./runs.ts";
-import { benchStarts } from "./starts.ts";
-import { benchStreams } from "./streams.ts";
+import { type BenchReport, held, printReport } from "./report.ts";
 
-const groups: Record<string, (place: Place) => Promise<{ rows: Row[]; targets: Target[] }>> = {
-  starts: benchStarts,
-  commands: benchCommands,
-  streams: benchStreams,
-  held: benchHeld,
-  "command-line": benchCommandLine,
-  runs: benchRuns,
-};
+const groups = ["starts", "commands", "streams", "held", "command-line", "runs"];
 
 const { values } = parseArgs({
   options: { json: { type: "string" }, markdown: { type: "string" }, only: { type: "string", multiple: true } },
@@ -40,15 +27,13 @@ const report: BenchReport = {
   rows: [],
   targets: [],
 };
-{
-  await using place = await openPlace();
-  for (const [name, bench] of Object.entries(groups)) {
-    if (values.only && !values.only.includes(name)) continue;
-    process.stderr.write(`${name} …\n`);
-    const { rows, targets } = await bench(place);
-    report.rows.push(...rows);
-    report.targets.push(...targets);
-  }
+for (const name of groups) {
+  if (values.only && !values.only.includes(name)) continue;
+  process.stderr.write(`${name} …\n`);
+  const output = await runPeer([process.execPath, "--expose-gc", join(import.meta.dirname, "group.ts"), name]);
+  const { rows, targets } = JSON.parse(output) as Pick<BenchReport, "rows" | "targets">;
+  report.rows.push(...rows);
+  report.targets.push(...targets);
 }
 const text = printReport(report);
 process.stdout.write(`${text}\n`);

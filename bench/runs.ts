@@ -109,8 +109,22 @@ async function benchSteps(dir: string): Promise<Figures> {
   const gaps = started.slice(1).map((at, index) => at - (started[index] ?? at));
   const early = summariseMean(gaps.slice(10, 210));
   const late = summariseMean(gaps.slice(-200));
+  const writing = await station.run({
+    turns: [
+      ...Array.from({ length: 220 }, (_, at) => ({ calls: [{ tool: "write", arguments: { path: "f", content: `${at}` } }] })),
+      { say: "Done." },
+    ],
+  });
+  const written = times(writing, "step.started");
+  const files = summariseMean(
+    written
+      .slice(1)
+      .map((at, index) => at - (written[index] ?? at))
+      .slice(10, 210),
+  );
   return {
     rows: [
+      { group: "a step", name: "steps 10 to 210, a file written", value: files.p50, unit: "ms", p95: files.p95, n: 200 },
       { group: "a step", name: "steps 10 to 210, a shell command that does nothing", value: early.p50, unit: "ms", p95: early.p95, n: 200 },
       { group: "a step", name: `steps ${steps - 200} to ${steps}`, value: late.p50, unit: "ms", p95: late.p95, n: 200 },
     ],
