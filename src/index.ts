@@ -57,6 +57,12 @@ export interface CaissonOptions {
   onEvent?: (event: SandboxEvent) => void;
 }
 
+/** How many sandboxes and network namespaces are kept ready, so that a create takes milliseconds; they go with `Symbol.asyncDispose`. Default none. */
+export interface PoolSize {
+  sandboxes?: number;
+  networkNamespaces?: number;
+}
+
 export interface CreateOptions extends CaissonOptions {
   /** `auto` (the default) takes the strongest runtime that works here and never the host; or a name; or a runtime of your own. */
   runtime?: string | Runtime;
@@ -85,7 +91,7 @@ export async function createSandbox(spec: SandboxSpecInput = {}, options: Create
   return caissonFor(where).create(spec, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
 }
 
-export function createCaisson(options: CaissonOptions = {}): Caisson {
+export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
   const stateDir = options.stateDir ?? defaultStateDir();
   const guestPath = join(import.meta.dirname, "../guest/build/caisson-guest");
   const home = process.env.HOME ?? homedir();
@@ -93,7 +99,12 @@ export function createCaisson(options: CaissonOptions = {}): Caisson {
   const runtimes = createRuntimeSet({
     context: { stateDir, guestPath, ...(options.onEvent && { onEvent: options.onEvent }) },
     factories: {
-      oci: async (context) => (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, { home, path }),
+      oci: async (context) =>
+        (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, {
+          home,
+          path,
+          ...(options.pool && { pool: options.pool }),
+        }),
       docker: async (context) => {
         const { DOCKER_HOST: host, XDG_RUNTIME_DIR: runtimeDir } = process.env;
         const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");

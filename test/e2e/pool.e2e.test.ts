@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createCaisson, run } from "../../src/index.ts";
+import type { OciRuntime } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import { createStore } from "../../src/sandbox/store.ts";
+
+test("a program keeps sandboxes ready, takes them, and leaves none behind", async () => {
+  const base = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  const store = createStore({ stateDir: base });
+  const ids = async () => (await store.list()).records.map(({ id }) => id);
+  try {
+    {
+      await using caisson = createCaisson({ stateDir: base, pool: { sandboxes: 2, networkNamespaces: 1 } });
+      const runtime = (await caisson.runtime("oci")) as OciRuntime;
+      await runtime.warm();
+      const ready = await ids();
+      expect(ready).toHaveLength(2);
+      expect(await caisson.list()).toEqual([]);
+      await using sandbox = await caisson.create({ workspace: { kind: "folder", path: base }, limits: { pids: 77 } }, { runtime });
+      expect(ready).toContain(sandbox.id);
+      expect(sandbox.info.limits.pids).toBe(77);
+      const { stdout } = await run(sandbox, { argv: ["ls", "/workspace"] });
+      expect(stdout.toString()).toContain("sandboxes");
+    }
+    expect(await ids()).toEqual([]);
+  } finally {
+    await rm(base, { recursive: true, force: true });
+  }
+});
