@@ -7,9 +7,7 @@
 
 void oom_open(struct guest *guest) {
   static const char *const usual[] = {
-      "/sys/fs/cgroup/work/memory.events",
       "/sys/fs/cgroup/memory.events",
-      "/sys/fs/cgroup/memory/work/memory.oom_control",
       "/sys/fs/cgroup/memory/memory.oom_control",
   };
   if (guest->oom_fd >= 0 || guest->not_init) return;

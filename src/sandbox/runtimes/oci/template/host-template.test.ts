@@ -112,7 +112,7 @@ const cases: Case[] = [
       ".pyenv/version": "3.12.1\n",
       ".pyenv/versions/3.12.1/bin/python3": "x",
       ".pyenv/versions/3.12.1/pip.conf": SECRET,
-      ".pyenv/versions/3.12.1/envs/work/pip.conf": SECRET,
+      ".pyenv/versions/3.12.1/envs/tools/pip.conf": SECRET,
       ".pyenv/.git/config": SECRET,
       ".pyenv/plugins/x/.git/config": SECRET,
     },
