@@ -1,9 +1,9 @@
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { EnvName } from "../contract/ids.ts";
 import {
   defaultLimits,
-  EnvName,
   type LimitsRequest,
   SandboxSpec,
   type Template,

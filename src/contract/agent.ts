@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { EnvName } from "./ids.ts";
+import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Permission } from "./run.ts";
-import { EnvName, LimitsRequest } from "./sandbox.ts";
+import { LimitsRequest } from "./sandbox.ts";
 
 /** What an agent is once its file, the config and the flags have been put together. Stored with each run. */
 
@@ -71,6 +73,9 @@ export const AgentDefinition = z.strictObject({
       limits: LimitsRequest.prefault({}),
       allowRoot: z.boolean().default(false),
       env: z.record(EnvName, z.string()).default({}),
+      network: NetworkPolicy.default({ mode: "none" }),
+      secrets: z.record(EnvName, SecretSpec).default({}),
+      gateway: GatewaySpec.optional(),
     })
     .prefault({}),
   workspace: z

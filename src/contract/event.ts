@@ -1,15 +1,8 @@
 import { z } from "zod";
+import { defineEvent } from "./define-event.ts";
 import { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { networkEvents } from "./network-event.ts";
 import { Ended } from "./outcome.ts";
-
-/** Declares an event once: its type, version and data. The schema, the TypeScript type and the stored form derive from it. */
-export function defineEvent<const Type extends string, const Version extends number, Shape extends z.ZodRawShape>(
-  type: Type,
-  version: Version,
-  shape: Shape,
-) {
-  return z.object({ type: z.literal(type), version: z.literal(version), at: z.iso.datetime(), data: z.object(shape) });
-}
 
 export const SandboxCreated = defineEvent("sandbox.created", 1, {
   sandbox: SandboxId,
@@ -49,5 +42,6 @@ export const SandboxEvent = z.discriminatedUnion("type", [
   CommandStarted,
   CommandOutput,
   CommandEnded,
+  ...networkEvents,
 ]);
 export type SandboxEvent = z.infer<typeof SandboxEvent>;

@@ -13,3 +13,6 @@ export type ProcessRef = z.infer<typeof ProcessRef>;
 
 export const RuntimeName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, "lower-case letters, digits and dashes");
 export type RuntimeName = z.infer<typeof RuntimeName>;
+
+/** A variable's name. */
+export const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a variable's name is letters, digits and _");

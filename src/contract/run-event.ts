@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineEvent } from "./event.ts";
+import { defineEvent } from "./define-event.ts";
 import { SandboxId } from "./ids.ts";
 import {
   AssistantPart,

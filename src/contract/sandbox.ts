@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { EnvName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 
 const MIB = 1024 * 1024;
 
@@ -64,16 +65,14 @@ export const defaultLimits = {
   tmpBytes: 512 * MIB,
 } as const;
 
-export const NetworkPolicy = z.discriminatedUnion("mode", [z.object({ mode: z.literal("none") })]);
-export type NetworkPolicy = z.infer<typeof NetworkPolicy>;
-
-export const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a variable's name is letters, digits and _");
-
 export const SandboxSpec = z.strictObject({
   template: Template.default({ kind: "host" }),
   workspace: WorkspaceMount.default({ kind: "empty" }),
   limits: LimitsRequest.default({}),
   network: NetworkPolicy.default({ mode: "none" }),
+  /** By the name of the variable that holds the placeholder inside. */
+  secrets: z.record(EnvName, SecretSpec).default({}),
+  gateway: GatewaySpec.optional(),
   /** Given to every command; a command's own variables win. */
   env: z
     .record(
@@ -150,7 +149,9 @@ export const Capabilities = z.object({
   /** Whether an overlaid workspace's changes can be kept in a folder of the host's. */
   workspaceLayer: z.boolean(),
   limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),
-  network: z.array(z.enum(["none"])),
+  network: z.array(z.enum(["none", "allow", "open"])),
+  /** Whether programs that know nothing of proxies can be carried. */
+  transparentNetwork: z.boolean(),
   rootUser: z.boolean(),
   pause: z.boolean(),
   snapshot: z.boolean(),

@@ -183,6 +183,9 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       checkPort(port);
       return connection.connect(port);
     },
+    async serve() {
+      throw new CaissonError("unsupported", "this guest cannot serve ports for the host");
+    },
     async listeners() {
       ready();
       return connection.listeners();

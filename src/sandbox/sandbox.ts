@@ -139,6 +139,14 @@ export interface Sandbox {
   tarOut(path: string, options?: AsUser & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;
 }
 
+/** A connection that something inside made to a port the host serves. */
+export interface InboundConnection {
+  /** `end()` is a half-close, `destroy()` resets. Slow readers on either side slow the other down. */
+  stream: Duplex;
+  /** Where it wanted to go, when it was carried transparently; null for a connection to the served port of loopback itself. */
+  destination: { address: string; port: number } | null;
+}
+
 /** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. */
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** As of the last change this handle made or saw. */
@@ -153,6 +161,12 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** A connection to a port on the sandbox's loopback. Throws `unavailable` when nothing listens there. */
   connect(port: number): Promise<Duplex>;
   listeners(): Promise<{ port: number; address: string }[]>;
+  /**
+   * Takes the connections that programs inside make to this port of the sandbox's loopback. Whoever asks last has it; when that one closes or dies, the one before has it
+   * again; while nobody has it, the guest answers that nobody serves the network. Throws `unsupported` where the runtime has no network of the sandbox's own,
+   * `conflict` when a program inside has the port.
+   */
+  serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(): Promise<void>;
   resume(): Promise<void>;

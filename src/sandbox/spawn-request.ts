@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { CaissonError } from "../contract/error.ts";
-import { ProcessRef } from "../contract/ids.ts";
-import { EnvName, type Limits, type SandboxSpec } from "../contract/sandbox.ts";
+import { EnvName, ProcessRef } from "../contract/ids.ts";
+import type { Limits, SandboxSpec } from "../contract/sandbox.ts";
 import { resolveSandboxPath, WORKSPACE } from "./path.ts";
 import type { SpawnOptions } from "./sandbox.ts";
 

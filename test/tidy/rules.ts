@@ -22,9 +22,10 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   log: ["contract", "lib"],
   workspace: ["contract", "lib", "sandbox", "log"],
   agent: ["contract", "lib", "sandbox"],
-  station: ["contract", "lib", "sandbox", "log", "workspace", "agent"],
+  network: ["contract", "lib", "sandbox"],
+  station: ["contract", "lib", "sandbox", "log", "workspace", "agent", "network"],
   // Its client is the local one for now: the sandboxes and runs of this machine.
-  cli: ["contract", "lib", "sandbox", "log", "workspace", "agent", "station"],
+  cli: ["contract", "lib", "sandbox", "log", "workspace", "agent", "network", "station"],
 };
 
 const TYPESCRIPT_LINES_MAX = 400;

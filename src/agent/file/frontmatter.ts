@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { HookCommand, McpServer, PermissionRules } from "../../contract/agent.ts";
-import { EnvName } from "../../contract/sandbox.ts";
+import { EnvName } from "../../contract/ids.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
 
 const Duration = z

@@ -10,6 +10,7 @@ const capabilities: Capabilities = {
   workspaceLayer: false,
   limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
   network: ["none"],
+  transparentNetwork: false,
   rootUser: true,
   pause: true,
   snapshot: true,

@@ -152,6 +152,7 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
     workspaceLayer: false,
     limits: facts.limits,
     network: ["none"],
+    transparentNetwork: false,
     rootUser: true,
     pause,
     snapshot: true,

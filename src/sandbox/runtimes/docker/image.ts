@@ -1,7 +1,8 @@
 import type { ImageInfo } from "dockerode";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
-import { EnvName, type Template } from "../../../contract/sandbox.ts";
+import { EnvName } from "../../../contract/ids.ts";
+import type { Template } from "../../../contract/sandbox.ts";
 import { labels } from "./container-config.ts";
 import { isWorkUid } from "./details.ts";
 import type { Engine } from "./engine.ts";

@@ -39,6 +39,7 @@ const capabilities: Capabilities = {
   workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: ["none"],
+  transparentNetwork: false,
   rootUser: true,
   pause: false,
   snapshot: true,

@@ -12,6 +12,7 @@ export const hostCapabilities: Capabilities = {
   workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: [],
+  transparentNetwork: false,
   rootUser: false,
   pause: false,
   snapshot: false,

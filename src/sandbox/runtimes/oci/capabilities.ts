@@ -21,6 +21,7 @@ export function ociCapabilities(house: House): Capabilities {
     workspaceLayer: true,
     limits: { cpus, memoryBytes, pids, diskBytes },
     network: ["none"],
+    transparentNetwork: false,
     rootUser: true,
     pause,
     snapshot: true,
