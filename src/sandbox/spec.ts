@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import { SandboxSpec, type SandboxSpecInput } from "../contract/sandbox.ts";
+import { type Capabilities, SandboxSpec, type SandboxSpecInput } from "../contract/sandbox.ts";
 
 /** What a caller asks for, checked and complete. Throws `invalid` with what is wrong where. */
 export function parseSpec(input: SandboxSpecInput): SandboxSpec {
@@ -15,4 +15,25 @@ export function refuseLayer(spec: SandboxSpec, runtime: string): void {
   throw new CaissonError("unsupported", `the ${runtime} runtime cannot keep a workspace's changes in a folder of the host's`, {
     hint: "Leave the layer out and take a snapshot instead.",
   });
+}
+
+/** Throws `unsupported` for a policy, a secret or a gateway that a runtime cannot enforce here. */
+export function refuseNetwork(
+  { network, secrets, gateway }: Pick<SandboxSpec, "network" | "secrets" | "gateway">,
+  capabilities: Pick<Capabilities, "network" | "transparentNetwork" | "reasons">,
+): void {
+  const carries = capabilities.network.includes("allow");
+  // `none` is not refused: a runtime that cannot enforce it says so in the sandbox's warnings.
+  const mode = network.mode === "none" || capabilities.network.includes(network.mode) ? null : network.mode;
+  const refused = mode ?? (Object.keys(secrets).length > 0 && !carries ? "secrets" : gateway !== undefined && !carries ? "gateway" : null);
+  if (refused !== null) {
+    throw new CaissonError("unsupported", `the network (${refused}) cannot be enforced by this runtime`, {
+      hint: capabilities.reasons.network ?? "Use the oci or the docker runtime.",
+    });
+  }
+  if (network.mode !== "none" && network.transparent && !capabilities.transparentNetwork) {
+    throw new CaissonError("unsupported", "this runtime cannot carry programs that know nothing of proxies", {
+      hint: capabilities.reasons.transparentNetwork ?? "Leave the transparent mode out, or use the oci runtime.",
+    });
+  }
 }

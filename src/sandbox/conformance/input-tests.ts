@@ -1,4 +1,4 @@
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { NetworkPolicy } from "../../contract/network.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { rejectsWith, start, within, writeText } from "./expectations.ts";
 
@@ -102,10 +102,12 @@ export const inputTests: ConformanceTest[] = [
   {
     name: "input: a network policy that cannot be enforced is refused",
     async run(context) {
-      const spec = { ...context.spec(), network: { mode: "open" } } as unknown as SandboxSpec;
-      await rejectsWith(context, ["unsupported", "invalid"], "an open network", async () =>
-        context.adopt(await context.runtime.create(spec)),
-      );
+      const capabilities = await context.runtime.capabilities();
+      const open = { mode: "open" as const, rules: [], registries: [], transparent: false };
+      const create = (network: NetworkPolicy) => async () => context.adopt(await context.runtime.create({ ...context.spec(), network }));
+      if (!capabilities.network.includes("open")) await rejectsWith(context, "unsupported", "an open network", create(open));
+      else if (!capabilities.transparentNetwork)
+        await rejectsWith(context, "unsupported", "a transparent network", create({ ...open, transparent: true }));
       return undefined;
     },
   },

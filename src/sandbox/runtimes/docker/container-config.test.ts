@@ -30,6 +30,7 @@ function configOf(spec: SandboxSpecInput = {}, changes: Partial<ContainerRequest
     ownUid: true,
     guestPath: "/opt/guest",
     socketFolder: "/state/sandboxes/sb_aaaaaaaaaaaa/socket",
+    insideFolder: "/state/sandboxes/sb_aaaaaaaaaaaa/inside",
     stateLabel: "abc",
     seccomp: "{}",
     workspaceBind: null,
@@ -93,19 +94,20 @@ describe("what is asked of the engine", () => {
     expect(configOf({}, { ownUid: false }).config.Cmd).not.toContain("--nproc");
   });
 
-  test("the guest is read-only, its socket's folder is not, and nothing else is bound", () => {
+  test("the guest and what is put inside are read-only, the socket's folder is not, and nothing else is bound", () => {
     const { config, host } = configOf();
     expect(config.Entrypoint).toEqual(["/.caisson/guest"]);
     expect(host.Mounts).toMatchObject([
       { Source: "/opt/guest", Target: "/.caisson/guest", ReadOnly: true },
       { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/socket", Target: "/.caisson/private/socket", ReadOnly: false },
+      { Source: "/state/sandboxes/sb_aaaaaaaaaaaa/inside", Target: "/run/caisson", ReadOnly: true },
     ]);
     expect(host).not.toHaveProperty("Binds");
   });
 
   test("a bound workspace is read-only when asked, without what is mounted below it", () => {
     const { host } = configOf({}, { workspaceBind: { source: "/home/a/project", readOnly: true } });
-    expect(host.Mounts?.[2]).toMatchObject({
+    expect(host.Mounts?.[3]).toMatchObject({
       Source: "/home/a/project",
       Target: "/workspace",
       ReadOnly: true,

@@ -2,6 +2,7 @@ import type { ContainerCreateOptions } from "dockerode";
 import type { SandboxId } from "../../../contract/ids.ts";
 import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
+import { insideTarget } from "../../inside-folder.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
 /** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
@@ -54,6 +55,8 @@ export interface ContainerRequest {
   ownUid: boolean;
   guestPath: string;
   socketFolder: string;
+  /** Seen at /run/caisson, read-only. */
+  insideFolder: string;
   stateLabel: string;
   /** The profile's text for Docker, a file with it for Podman. */
   seccomp: string;
@@ -165,7 +168,7 @@ function security(request: ContainerRequest): HostConfig {
 }
 
 function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
-  const { guestPath, socketFolder, workspaceBind } = request;
+  const { guestPath, socketFolder, insideFolder, workspaceBind } = request;
   const bind = (Source: string, Target: string, ReadOnly: boolean) => ({
     Type: "bind" as const,
     Source,
@@ -177,6 +180,7 @@ function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
   return [
     bind(guestPath, guestInside, true),
     bind(socketFolder, socketFolderInside, false),
+    bind(insideFolder, insideTarget, true),
     ...(workspaceBind === null ? [] : [bind(workspaceBind.source, workspaceInside, workspaceBind.readOnly)]),
   ];
 }

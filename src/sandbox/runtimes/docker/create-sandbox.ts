@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { dockerSeccompProfile } from "../../hardening/seccomp.ts";
+import { makeInsideFolder } from "../../inside-folder.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { refuseNetwork } from "../../spec.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { packFolder } from "../../tar/pack-folder.ts";
 import { accountEntries, guestFolders } from "./accounts.ts";
@@ -65,9 +67,9 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   const { spec, fork } = request;
   const engine = fork?.engine ?? (await scope.engine());
   const facts = await engine.facts();
-  const { reasons, paths } = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
-  const network: string = spec.network.mode;
-  if (network !== "none") throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced here`);
+  const capabilities = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const { reasons, paths } = capabilities;
+  refuseNetwork(spec, capabilities);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
@@ -162,6 +164,7 @@ async function containerRequest(scope: Scope, plan: Plan, folder: string): Promi
     ownUid: plan.ownUid,
     guestPath: guestFor(scope.context.guestPath, facts),
     socketFolder: socketFolderIn(folder),
+    insideFolder: makeInsideFolder(folder),
     stateLabel: scope.stateLabel,
     seccomp: await seccompFor(facts, folder),
     workspaceBind: workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly } : null,

@@ -151,7 +151,7 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
     workspaceAccess: mapped ? ["overlay", "ro"] : ["overlay", "rw", "ro"],
     workspaceLayer: false,
     limits: facts.limits,
-    network: ["none"],
+    network: ["none", "allow", "open"],
     transparentNetwork: false,
     rootUser: true,
     pause,

@@ -10,7 +10,7 @@ import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
 import { WORKSPACE } from "../../path.ts";
 import type { Runtime, SnapshotInfo } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
-import { parseSpec } from "../../spec.ts";
+import { parseSpec, refuseNetwork } from "../../spec.ts";
 import { packFolder } from "../../tar/pack-folder.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FakeMachine } from "./machine.ts";
@@ -182,6 +182,7 @@ function refuse(spec: SandboxSpec): void {
   };
   const { reasons } = capabilities;
   if (spec.template.kind === "image") no("start from an image", reasons.image);
+  refuseNetwork(spec, capabilities);
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
     if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
   if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);

@@ -1,5 +1,6 @@
 import { CaissonError } from "../../../contract/error.ts";
 import { type Capabilities, defaultLimits, type Limits, type SandboxSpec } from "../../../contract/sandbox.ts";
+import { refuseNetwork } from "../../spec.ts";
 
 const strongerHint = "Use the oci or docker runtime, which can.";
 const noLimit = "the host runtime starts plain processes; nothing accounts for them together";
@@ -26,7 +27,7 @@ export const hostCapabilities: Capabilities = {
     memoryBytes: noLimit,
     pids: noLimit,
     diskBytes: noLimit,
-    network: "commands use the machine's own network",
+    network: "Commands use the machine's own network there; the oci and docker runtimes give one of its own.",
     rootUser: "commands keep the user's own id",
     pause: "processes are not in a group of their own that could be frozen",
     snapshot: "files are the machine's own",
@@ -59,6 +60,7 @@ export function refuseUnenforceable(spec: SandboxSpec): void {
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const) {
     if (spec.limits[name] !== undefined) refuse(`limit ${name}`, reasons[name]);
   }
+  refuseNetwork(spec, hostCapabilities);
   if (spec.allowRoot) refuse("give root", reasons.rootUser);
   if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) refuse("protect paths", reasons.paths);
 }

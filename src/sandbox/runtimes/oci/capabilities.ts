@@ -20,7 +20,7 @@ export function ociCapabilities(house: House): Capabilities {
     workspaceAccess: ["overlay", "rw", "ro"],
     workspaceLayer: true,
     limits: { cpus, memoryBytes, pids, diskBytes },
-    network: ["none"],
+    network: ["none", "allow", "open"],
     transparentNetwork: false,
     rootUser: true,
     pause,

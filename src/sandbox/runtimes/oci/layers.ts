@@ -2,6 +2,7 @@ import { lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { WorkspaceMount } from "../../../contract/sandbox.ts";
+import { insideTarget } from "../../inside-folder.ts";
 import { type Identity, mapRecords } from "./identity.ts";
 import type { PlanRecord } from "./launcher.ts";
 import { workspaceMap } from "./sub-ids.ts";
@@ -32,7 +33,7 @@ export interface RootPlan {
 const LAYERS_MAX = 64;
 
 /** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
-export function rootRecords(root: RootPlan, options: { guestPath: string; disk: boolean }): PlanRecord[] {
+export function rootRecords(root: RootPlan, options: { guestPath: string; insideFolder: string; disk: boolean }): PlanRecord[] {
   if (root.layers.length > LAYERS_MAX) {
     throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
       hint: "Make a fresh sandbox and copy the files into it.",
@@ -61,6 +62,7 @@ export function rootRecords(root: RootPlan, options: { guestPath: string; disk: 
       .filter(({ writable }) => !writable)
       .map(({ source, target, kind }): PlanRecord => ["bind", source, target, kind === "file" ? "ro,file" : "ro,rec", "sandbox"]),
     ["bind", options.guestPath, "/.caisson/guest", "ro,file", "-"],
+    ["bind", options.insideFolder, insideTarget, "ro", "-"],
   ];
 }
 

@@ -7,6 +7,7 @@ import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { createGuestSandbox } from "../../guest-sandbox.ts";
 import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { refuseNetwork } from "../../spec.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
@@ -44,7 +45,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
-    refuseNetwork(spec);
+    refuseNetwork(spec, ociCapabilities(house));
     const { record, details, connection } = await pool.take({ spec, ...asked });
     emitCreated(context, record);
     return wrap(record, details, connection);
@@ -99,15 +100,6 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),
   };
-}
-
-/** Callers without types may ask for what the contract does not have yet. */
-function refuseNetwork(spec: SandboxSpec): void {
-  const mode: string = spec.network.mode;
-  if (mode !== "none")
-    throw new CaissonError("unsupported", `the network policy ${JSON.stringify(mode)} cannot be enforced`, {
-      hint: "Sandboxes have no network.",
-    });
 }
 
 async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promise<SandboxRecord> {

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
+import { makeInsideFolder } from "../../inside-folder.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
@@ -184,7 +185,11 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
     ...diskRecords(details, limits.diskBytes),
-    ...rootRecords(details.basis.root, { guestPath: house.context.guestPath, disk }),
+    ...rootRecords(details.basis.root, {
+      guestPath: house.context.guestPath,
+      insideFolder: makeInsideFolder(house.store.dir(record.id)),
+      disk,
+    }),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
