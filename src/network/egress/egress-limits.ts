@@ -1,0 +1,46 @@
+/** Every wait and every table of the egress proxy of one sandbox. */
+export interface EgressLimits {
+  /** Connections from inside at once; the next is told `too_many`. */
+  connectionsMax: number;
+  /** How long a client may take to say what it wants: its first request, its SOCKS greeting, its ClientHello. */
+  firstBytesMs: number;
+  /** How long a transparent connection without a known name may stay silent before it is decided by its address. */
+  silentMs: number;
+  /** A ClientHello in all its records. */
+  helloBytesMax: number;
+  resolveMs: number;
+  /** Lookups that have not answered yet, those given up included. */
+  resolvesMax: number;
+  /** Addresses of one name that are tried, in the order of the answer. */
+  addressesMax: number;
+  connectMs: number;
+  handshakeMs: number;
+  /** Without a byte in either direction. */
+  idleMs: number;
+  /** Denials for the same host, port and reason within this are one event. */
+  denialWindowMs: number;
+  /** Different denials within a window; what is past it is one event for all. */
+  denialsMax: number;
+  /** Names that have an invented address in transparent mode. */
+  namesMax: number;
+  redirectsMax: number;
+  fetchMs: number;
+}
+
+export const egressLimits: Readonly<EgressLimits> = {
+  connectionsMax: 1024,
+  firstBytesMs: 10_000,
+  silentMs: 300,
+  helloBytesMax: 65_536,
+  resolveMs: 5000,
+  resolvesMax: 128,
+  addressesMax: 4,
+  connectMs: 10_000,
+  handshakeMs: 10_000,
+  idleMs: 300_000,
+  denialWindowMs: 5000,
+  denialsMax: 200,
+  namesMax: 8192,
+  redirectsMax: 5,
+  fetchMs: 60_000,
+};

@@ -1,0 +1,74 @@
+import type { SecureContext } from "node:tls";
+import type { SandboxId } from "../../contract/ids.ts";
+import type { NetworkPolicy } from "../../contract/network.ts";
+import type { DenialReason } from "../../contract/network-event.ts";
+import type { InboundConnection } from "../../sandbox/sandbox.ts";
+import type { EgressLimits } from "./egress-limits.ts";
+import type { EgressSecrets } from "./egress-secrets.ts";
+import type { Emit } from "./emit.ts";
+
+export interface EgressOptions {
+  sandbox: SandboxId;
+  /** Read at each decision. The same object must come back while nothing changed: what is derived from it is kept by its identity. */
+  policy: () => NetworkPolicy;
+  secrets: EgressSecrets;
+  /** Certificates for hosts that are inspected, from the sandbox's own authority. */
+  authority: { contextFor(host: string): SecureContext };
+  emit: Emit;
+  /** A sentence for a denial: how a person or an agent gets this allowed. */
+  howToAsk: (host: string, port: number) => string;
+  /** All addresses of a name; throws when there are none. Default: the host's own resolver. */
+  resolve?: (name: string) => Promise<string[]>;
+  /** Addresses of the host itself. Default: those of its interfaces. */
+  ownAddresses?: () => string[];
+  /** Certificates (PEM) trusted upstream besides Node's and the system's. */
+  upstreamCa?: readonly string[];
+  /** Takes plain HTTP requests for hosts of package registries, whatever the rules say. They come as they were sent, in absolute form. */
+  mirror?: { plain(host: string): boolean; handle(connection: InboundConnection): void };
+  limits?: Partial<EgressLimits>;
+}
+
+export interface EgressFetchRequest {
+  url: string;
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array;
+  /** Of the body as it is after decompression; the rest is cut off. */
+  bytesMax: number;
+  signal?: AbortSignal;
+}
+export interface EgressFetched {
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer;
+  truncated: boolean;
+  /** Where it came from, after redirects. */
+  url: string;
+}
+export interface EgressFetchDenied {
+  denied: { reason: DenialReason; text: string };
+}
+
+export interface EgressStats {
+  connections: number;
+  sentBytes: number;
+  receivedBytes: number;
+}
+
+/** The way out of one sandbox. */
+export interface Egress {
+  /** Takes a connection of the proxy port (HTTP, CONNECT or SOCKS5, by its first byte), or one that was carried transparently (with a destination). */
+  handle(connection: InboundConnection): void;
+  /** Answers a DNS question of a sandbox in transparent mode, without sending a packet. Null for what is no question. */
+  answerName(question: Buffer): Buffer | null;
+  /**
+   * A request made by the host on an agent's behalf, under the same decisions; each redirect is decided anew.
+   * Throws `invalid` for a malformed request, `unavailable` when the server cannot be reached, `timeout`, `cancelled`.
+   */
+  fetch(request: EgressFetchRequest): Promise<EgressFetched | EgressFetchDenied>;
+  /** Ends the connections that the policy of now does not allow, and those that used a secret revoked since. To be called after every change. */
+  enforce(): void;
+  /** Ends every connection. Resolves when none is left. */
+  close(): Promise<void>;
+  stats(): EgressStats;
+}
