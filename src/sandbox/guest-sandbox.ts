@@ -86,6 +86,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     get info() {
       return { ...options.info, state };
     },
+    network: null,
     closed: closed.promise,
 
     async spawn(asked) {

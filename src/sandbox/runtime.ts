@@ -35,6 +35,11 @@ export interface SnapshotInfo {
   bytes: number;
 }
 
+export interface OpenOptions {
+  /** Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or to a keeper. */
+  serveNetwork?: boolean;
+}
+
 /** One kind of place where sandboxes live. A runtime is a folder under `runtimes/`; see docs/adding-a-runtime.md. */
 export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
@@ -48,7 +53,7 @@ export interface Runtime extends AsyncDisposable {
    */
   create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
   /** Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, `lost` when only its remains are there. */
-  open(id: SandboxId): Promise<OwnedSandbox>;
+  open(id: SandboxId, options?: OpenOptions): Promise<OwnedSandbox>;
   list(): Promise<SandboxInfo[]>;
   /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
   sweep(): Promise<SandboxId[]>;

@@ -1,6 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { ProcessRef, SandboxId, SnapshotId } from "../contract/ids.ts";
 import type { Ended } from "../contract/outcome.ts";
+import type { NetworkPolicy } from "../contract/network.ts";
+import type { DenialReason, NetworkEvent } from "../contract/network-event.ts";
 import type { SandboxInfo, SandboxStats } from "../contract/sandbox.ts";
 
 /** Bytes as a caller may give them: at once, or as they come. */
@@ -147,10 +149,39 @@ export interface InboundConnection {
   destination: { address: string; port: number } | null;
 }
 
+export interface FetchRequest {
+  url: string;
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array;
+  bytesMax: number;
+  signal?: AbortSignal;
+}
+export type FetchResult =
+  | { status: number; headers: Record<string, string>; body: Buffer; truncated: boolean; url: string }
+  | { denied: { reason: DenialReason; text: string } };
+
+/** The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections that are open. */
+export interface SandboxNetwork {
+  policy(): NetworkPolicy;
+  /** Throws `unsupported` for a policy the runtime cannot enforce. */
+  change(policy: NetworkPolicy, options: { by: string }): Promise<void>;
+  /** From now on the secret's value is put in nowhere. Throws `not_found`. */
+  revoke(secret: string, options: { by: string }): Promise<void>;
+  /** A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be reached, `cancelled`. */
+  fetch(request: FetchRequest): Promise<FetchResult>;
+  /** What happens in the network while this process serves it. */
+  subscribe(listener: (event: NetworkEvent) => void): () => void;
+  /** Known values of secrets, and common encodings of them, become their names. */
+  redact(text: string): string;
+}
+
 /** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. */
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** As of the last change this handle made or saw. */
   readonly info: SandboxInfo;
+  /** Null for a runtime that was not given one; see `networked` in src/network. */
+  readonly network: SandboxNetwork | null;
   /** Resolves when the sandbox is gone, however it came. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
   /** Round trip to the guest. Throws `timeout`, `lost`. */

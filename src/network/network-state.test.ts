@@ -1,0 +1,54 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type NetworkState, networkStateFile } from "./network-state.ts";
+
+const initial: NetworkState = { policy: { mode: "none" }, secrets: {}, gateway: null, revoked: [], placeholders: {}, authority: null };
+
+describe("the state of a sandbox's network", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "caisson-network-state-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  test("there is none before it is written, and one file after any number of changes", async () => {
+    const file = networkStateFile(folder);
+    expect(await file.read()).toBeNull();
+    await file.update(() => initial);
+    await file.update((state) => ({ ...initial, ...state, revoked: ["A"] }));
+    expect((await file.read())?.revoked).toEqual(["A"]);
+    expect(await readdir(folder)).toHaveLength(1);
+  });
+
+  test("changes made at once by several all hold", async () => {
+    await networkStateFile(folder).update(() => initial);
+    const names = Array.from({ length: 12 }, (_, index) => `S${index}`);
+    await Promise.all(
+      names.map((name) => networkStateFile(folder).update((state) => ({ ...initial, revoked: [...(state?.revoked ?? []), name] }))),
+    );
+    expect((await networkStateFile(folder).read())?.revoked.toSorted()).toEqual(names.toSorted());
+  });
+
+  test("who watches is told of what is there and of each change, made by whomever", async () => {
+    const file = networkStateFile(folder);
+    await file.update(() => initial);
+    const seen: string[][] = [];
+    const changed = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const watching = file.watch((state) => {
+      seen.push(state.revoked);
+      changed[seen.length - 1]?.resolve();
+    });
+    await changed[0]?.promise;
+    await networkStateFile(folder).update(() => ({ ...initial, revoked: ["A"] }));
+    await changed[1]?.promise;
+    watching.close();
+    expect(seen).toEqual([[], ["A"]]);
+  });
+
+  test("a folder that is gone is told of", async () => {
+    await rm(folder, { recursive: true });
+    await expect(networkStateFile(folder).read()).rejects.toMatchObject({ code: "lost" });
+  });
+});
