@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect } from "vitest";
+import { until } from "../../e2e/caisson-process.ts";
+import { type Internet, startInternet } from "./internet.ts";
+
+export interface Finished {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Started {
+  child: ChildProcess;
+  finished: Promise<Finished>;
+  /** Resolves with all that was written so far once it matches; rejects when the program ends before. */
+  says(what: RegExp): Promise<string>;
+}
+
+export interface RunOptions {
+  input?: string;
+  cwd?: string;
+  env?: Record<string, string>;
+}
+
+/** A user's Caisson on the rig's machine: a home of its own, and a folder to stand in. */
+export interface MachineCaisson {
+  readonly internet: Internet;
+  /** The state folder. */
+  readonly home: string;
+  /** Where commands are started. */
+  readonly folder: string;
+  /** `caisson …` */
+  run(argv: readonly string[], options?: RunOptions): Promise<Finished>;
+  start(argv: readonly string[], options?: RunOptions): Started;
+  /** Any other program on the machine. */
+  program(argv: readonly string[], options?: RunOptions): Promise<Finished>;
+  startProgram(argv: readonly string[], options?: RunOptions): Started;
+  sandboxes(): string[];
+  removeAll(): Promise<void>;
+}
+
+const root = join(import.meta.dirname, "../../..");
+
+/** A rig for the calling file; at its end all sandboxes go, and with them every process on the machine. */
+export function useMachine(options: { env?: Record<string, string> } = {}): MachineCaisson {
+  let internet: Internet | undefined;
+  let machine: MachineCaisson | undefined;
+  beforeAll(async () => {
+    internet = await startInternet();
+    machine = caissonOn(internet, options);
+  });
+  afterAll(async () => {
+    try {
+      await machine?.removeAll();
+    } finally {
+      await internet?.[Symbol.asyncDispose]();
+    }
+  });
+  return new Proxy({} as MachineCaisson, { get: (_, name) => machine?.[name as keyof MachineCaisson] });
+}
+
+export function caissonOn(
+  internet: Internet,
+  options: { env?: Record<string, string>; as?: { uid: number; gid: number } } = {},
+): MachineCaisson {
+  const folder = mkdtempSync(join(internet.folder, "user-"));
+  const home = join(folder, "home");
+  if (options.as) chownSync(folder, options.as.uid, options.as.gid);
+  const variables = options.as ? { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: folder, LANG: "C.UTF-8" } : process.env;
+
+  function startProgram(argv: readonly string[], { input = "", cwd = folder, env = {} }: RunOptions = {}): Started {
+    const [program = "", ...rest] = internet.onMachine(argv, options.as);
+    const child = spawn(program, rest, {
+      cwd,
+      env: { ...variables, ...internet.env, CAISSON_HOME: home, ...options.env, ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    return started(child, input);
+  }
+  const start: MachineCaisson["start"] = (argv, runOptions) => startProgram([join(root, "caisson"), ...argv], runOptions);
+  const machine: MachineCaisson = {
+    internet,
+    home,
+    folder,
+    start,
+    run: (argv, runOptions) => start(argv, runOptions).finished,
+    startProgram,
+    program: (argv, runOptions) => startProgram(argv, runOptions).finished,
+    sandboxes: () => (existsSync(join(home, "sandboxes")) ? readdirSync(join(home, "sandboxes")) : []),
+    async removeAll() {
+      await machine.run(["sandbox", "rm", "--all"]);
+      expect(machine.sandboxes(), "folders of sandboxes").toEqual([]);
+      await until("no process on the machine", () => internet.processes().length === 0);
+    },
+  };
+  return machine;
+}
+
+function started(child: ChildProcess, input: string): Started {
+  const written = { stdout: "", stderr: "" };
+  const listeners = new Set<() => void>();
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]?.setEncoding("utf8").on("data", (text: string) => {
+      written[name] += text;
+      for (const listener of listeners) listener();
+    });
+  }
+  // A command that ends without reading its input is no failure of ours.
+  child.stdin?.on("error", () => {});
+  child.stdin?.end(input);
+  const finished = once(child, "close").then(
+    ([code, signal]) => ({ code, signal, ...written, stderr: withoutSetup(written.stderr) }) as Finished,
+  );
+  return {
+    child,
+    finished,
+    says: (what) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const all = written.stdout + written.stderr;
+          if (!what.test(all)) return;
+          listeners.delete(look);
+          resolve(all);
+        };
+        listeners.add(look);
+        look();
+        finished.then(
+          ({ code, stdout, stderr }) => reject(new Error(`ended with ${code} and never said ${what}:\n${stdout}${stderr}`)),
+          reject,
+        );
+      }),
+  };
+}
+
+/** The launcher sets up again when sources changed, which is no matter of these tests. */
+function withoutSetup(text: string): string {
+  return text.replaceAll(/^setup: .*\n/gm, "");
+}
