@@ -1,0 +1,29 @@
+export interface RelayLimits {
+  /** From the first byte of a head to its end; past it a request is answered with 408. */
+  headMs: number;
+  /** Without a byte in either direction while a request is under way. */
+  idleMs: number;
+  /** Between two requests of a client, and before its first. */
+  keepAliveMs: number;
+  /** For `connect`; past it the request is answered with 504. */
+  connectMs: number;
+  /** How long an answer is waited for after the client has ended its side: most have gone away, few have only ended sending. */
+  halfOpenMs: number;
+  /** How long the client has to read the last answer and close after us. */
+  lingerMs: number;
+  /** How much of a body nobody wants is read before the connection is given up. */
+  drainBytesMax: number;
+  /** A request that must not be sent twice takes an idle connection only if it was used this recently: the other side may be about to close it. */
+  freshMs: number;
+}
+
+export const relayLimits: RelayLimits = {
+  headMs: 30_000,
+  idleMs: 600_000,
+  keepAliveMs: 120_000,
+  connectMs: 30_000,
+  halfOpenMs: 5_000,
+  lingerMs: 2_000,
+  drainBytesMax: 262_144,
+  freshMs: 2_000,
+};
