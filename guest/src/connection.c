@@ -7,7 +7,7 @@
 
 #include "guest.h"
 
-enum { IN_FIRST = 4096, IN_KEEP = 65536, OUT_KEEP = 65536, FRAMES_PER_TURN_BYTES = 1048576 };
+enum { SEND_PARTS_MAX = 3, IN_FIRST = 4096, IN_KEEP = 65536, OUT_KEEP = 65536, FRAMES_PER_TURN_BYTES = 1048576 };
 
 static void connection_ready(struct source *source, uint32_t events);
 
@@ -36,11 +36,14 @@ struct stream *stream_find(struct connection *connection, uint32_t id) {
 }
 
 struct stream *stream_open(struct connection *connection, uint32_t id, enum stream_kind kind) {
+  struct stream *stream = stream_add(connection, id, kind);
+  if (stream == NULL) reply_error(connection, id, ERR_BUSY, ENOMEM, "out of memory");
+  return stream;
+}
+
+struct stream *stream_add(struct connection *connection, uint32_t id, enum stream_kind kind) {
   struct stream *stream = calloc(1, sizeof *stream);
-  if (stream == NULL) {
-    reply_error(connection, id, ERR_BUSY, ENOMEM, "out of memory");
-    return NULL;
-  }
+  if (stream == NULL) return NULL;
   struct stream **bucket = &connection->streams[(id >> 1) % STREAM_BUCKETS];
   *stream = (struct stream){.id = id, .kind = kind, .connection = connection, .next = *bucket};
   *bucket = stream;
@@ -100,6 +103,8 @@ void connection_close(struct connection *connection) {
         relay_cancel(stream);
       else if (stream->kind == STREAM_PORT)
         port_cancel(stream);
+      else if (stream->kind == STREAM_CLAIM)
+        claim_cancel(stream);
       else
         stream_remove(stream);
     }
@@ -148,22 +153,30 @@ static size_t write_some(struct connection *connection, const struct iovec *part
   }
 }
 
-static void flush_queue(struct connection *connection) {
+/* The socket took `put` bytes; gives how many of them were of the queue. */
+static size_t queue_sent(struct connection *connection, size_t put) {
   struct frame_writer *out = &connection->out;
-  if (connection_queued(connection) == 0) return;
-  struct iovec part = {out->data + connection->out_sent, connection_queued(connection)};
-  connection->out_sent += write_some(connection, &part, 1);
-  if (connection->dead) return;
-  if (connection->out_sent < out->length) {
-    if (connection->out_sent < OUT_KEEP) return;
+  size_t queued = connection_queued(connection);
+  size_t sent = put < queued ? put : queued;
+  connection->out_sent += sent;
+  if (connection->out_sent == out->length) {
+    connection->out_sent = out->length = 0;
+    if (out->capacity > OUT_KEEP) frame_writer_free(out);
+  } else if (connection->out_sent >= OUT_KEEP) {
     /* Without this, a queue that is never quite empty would grow for ever. */
     memmove(out->data, out->data + connection->out_sent, connection_queued(connection));
     out->length -= connection->out_sent;
     connection->out_sent = 0;
-    return;
   }
-  connection->out_sent = out->length = 0;
-  if (out->capacity > OUT_KEEP) frame_writer_free(out);
+  return sent;
+}
+
+static void flush_queue(struct connection *connection) {
+  struct frame_writer *out = &connection->out;
+  if (connection_queued(connection) == 0) return;
+  struct iovec part = {out->data + connection->out_sent, connection_queued(connection)};
+  size_t put = write_some(connection, &part, 1);
+  if (!connection->dead) queue_sent(connection, put);
 }
 
 static void append(struct connection *connection, const uint8_t *bytes, size_t length) {
@@ -185,9 +198,13 @@ static void append(struct connection *connection, const uint8_t *bytes, size_t l
 
 void connection_send(struct connection *connection, const struct iovec *parts, int count) {
   if (connection->dead) return;
-  flush_queue(connection);
-  size_t put = 0;
-  if (!connection->dead && connection_queued(connection) == 0) put = write_some(connection, parts, count);
+  /* What is queued goes first, in the same call. */
+  struct iovec all[1 + SEND_PARTS_MAX] = {{connection->out.data + connection->out_sent, connection_queued(connection)}};
+  memcpy(all + 1, parts, (size_t)count * sizeof *parts);
+  bool queued = all[0].iov_len > 0;
+  size_t put = write_some(connection, queued ? all : all + 1, queued ? count + 1 : count);
+  if (connection->dead) return;
+  put -= queue_sent(connection, put);
   for (int i = 0; i < count && !connection->dead; i++) {
     if (put >= parts[i].iov_len) {
       put -= parts[i].iov_len;
@@ -226,7 +243,10 @@ static void connection_flush(struct connection *connection) {
   }
   connection->dirty = false;
   set_interest(connection);
-  if (was_busy && !connection_busy(connection)) relay_resume(connection);
+  if (was_busy && !connection_busy(connection)) {
+    relay_resume(connection);
+    serve_resume(connection->guest);
+  }
 }
 
 void connection_flush_all(struct guest *guest) {

@@ -52,6 +52,8 @@ static bool continued(struct connection *connection, const struct frame_header *
       return relay_frame(stream, header, payload);
     case STREAM_PORT:
       return port_frame(stream, header, payload);
+    case STREAM_CLAIM:
+      return claim_frame(stream, header);
     case STREAM_WAITS:
       if (header->type == FRAME_CANCEL) stream_remove(stream);
       return true;
@@ -94,6 +96,8 @@ static bool request(struct connection *connection, const struct frame_header *he
       return request_connect(connection, header, payload);
     case FRAME_LISTENERS:
       return request_listeners(connection, header);
+    case FRAME_LISTEN:
+      return request_listen(connection, header, payload);
     case FRAME_SHUTDOWN: {
       uint64_t grace_ms;
       if (!field_find_u64(payload, header->length, 1, 0, &grace_ms)) return false;

@@ -45,6 +45,8 @@ static const uint8_t senders[0x40] = {
     [FRAME_ENTRY] = FROM_GUEST,
     [FRAME_CONNECT] = FROM_HOST,
     [FRAME_LISTENERS] = FROM_HOST,
+    [FRAME_LISTEN] = FROM_HOST,
+    [FRAME_ACCEPTED] = FROM_GUEST,
 };
 
 uint32_t get_u32(const uint8_t *bytes) {

@@ -61,6 +61,8 @@ enum frame_type {
   FRAME_ENTRY = 0x2B,
   FRAME_CONNECT = 0x30,
   FRAME_LISTENERS = 0x31,
+  FRAME_LISTEN = 0x32,
+  FRAME_ACCEPTED = 0x33,
 };
 
 enum error_code {

@@ -22,7 +22,11 @@ enum {
   /* How long descendants that keep a leader's pipes open and silent may hold ENDED back. */
   LINGER_MS = 250,
   REF_BUCKETS = 256,
-  STREAM_BUCKETS = 64,
+  STREAM_BUCKETS = 512,
+  /* Connections from inside that are carried to the host, or told that nobody serves them, at once. Further ones wait in the backlog. */
+  ACCEPTED_MAX = 2048,
+  LISTENERS_SERVED_MAX = 256,
+  CLAIMS_MAX = 1024,
 };
 
 struct guest;
@@ -31,6 +35,8 @@ struct process;
 struct relay;
 struct file_worker;
 struct port;
+struct claim;
+struct listener;
 struct sudo_session;
 
 enum stream_kind {
@@ -38,6 +44,7 @@ enum stream_kind {
   STREAM_WAITS,   /* a KILL or SHUTDOWN that is answered later */
   STREAM_FILE,
   STREAM_PORT,
+  STREAM_CLAIM, /* a LISTEN that was granted */
 };
 
 struct stream {
@@ -51,6 +58,7 @@ struct stream {
   struct process *process;
   struct relay *relay;
   struct port *port;
+  struct claim *claim;
 };
 
 struct connection {
@@ -67,6 +75,7 @@ struct connection {
   size_t out_sent;
   struct stream *streams[STREAM_BUCKETS];
   size_t stream_count;
+  uint32_t last_accepted; /* the guest's own ids are even */
   /* Attached processes with bytes to send, served in turn. */
   struct process *send_first, *send_last;
 };
@@ -188,6 +197,11 @@ struct guest {
   struct process *waiting_first, *waiting_last; /* starting, without a supervisor yet */
   struct relays *relays;
 
+  struct listener *listeners; /* served for the host; they stay once they are open */
+  size_t listener_count, claim_count;
+  size_t accepted_count;  /* connections from inside, carried or refused */
+  bool accepting_paused;  /* some listener waits for room */
+
   struct stream *shutdown_stream;
   struct timer shutdown_timer;
   bool shutting_down, shutdown_done;
@@ -208,6 +222,8 @@ static inline bool connection_busy(const struct connection *connection) {
 }
 /* NULL (and the connection is closed or ERROR busy sent) when the id cannot be opened. */
 struct stream *stream_open(struct connection *connection, uint32_t id, enum stream_kind kind);
+/* The same for an id of the guest's own: nobody is told. */
+struct stream *stream_add(struct connection *connection, uint32_t id, enum stream_kind kind);
 struct stream *stream_find(struct connection *connection, uint32_t id);
 void stream_remove(struct stream *stream);
 void reply_ok(struct connection *connection, uint32_t stream);
@@ -298,6 +314,18 @@ bool request_listeners(struct connection *connection, const struct frame_header 
 bool port_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload);
 void port_cancel(struct stream *stream);
 void port_resume(struct stream *stream);
+/* Carries a connection that something inside made. The descriptor is taken over; false when memory is out. */
+bool port_adopt(struct stream *stream, int fd, uint16_t number);
+
+/* serve.c: ports on the sandbox's loopback that the host serves. */
+bool request_listen(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
+bool claim_frame(struct stream *stream, const struct frame_header *header);
+void claim_cancel(struct stream *stream);
+/* A connection from inside ended. */
+void serve_slot_freed(struct guest *guest);
+/* There may be room for connections again. */
+void serve_resume(struct guest *guest);
+bool serve_owns(const struct guest *guest, unsigned number);
 
 /* list.c */
 bool request_list(struct connection *connection, const struct frame_header *header);

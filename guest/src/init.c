@@ -65,6 +65,7 @@ static void on_heartbeat(struct timer *timer) {
   output_trim_idle(guest);
   spawner_trim_idle(guest);
   relay_trim_idle(guest);
+  serve_resume(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
 

@@ -8,13 +8,20 @@
 
 #include "guest.h"
 
-enum { PORT_CHUNK = 65536, PORT_READ_BUDGET = 524288, CREDIT_STEP = 262144, LISTENERS_MAX = 4096 };
+enum {
+  PORT_CHUNK = 65536,
+  PORT_READ_BUDGET = 524288,
+  CREDIT_STEP = 262144,
+  LISTENERS_MAX = 4096,
+  /* Less is copied behind what is queued, so that many small ones leave in one call at the end of the turn. */
+  COPIED_CHUNK = 16384,
+};
 
 struct port {
   struct stream *stream;
   struct source source;
   uint16_t number;
-  bool over_ipv6, connected;
+  bool over_ipv6, connected, accepted;
   bool host_ended, peer_ended, shut;
   struct ring to; /* from the host, not yet written */
   uint64_t credited;
@@ -30,8 +37,10 @@ static void port_free(struct port *port) {
   source_close(loop, &port->source);
   ring_free(&port->to);
   port->stream->port = NULL;
+  struct guest *guest = port->stream->connection->guest;
   stream_remove(port->stream);
   loop_free_later(loop, port);
+  if (port->accepted) serve_slot_freed(guest);
 }
 
 static void port_fail(struct port *port, enum error_code code, int error) {
@@ -100,6 +109,19 @@ bool request_connect(struct connection *connection, const struct frame_header *h
   return true;
 }
 
+bool port_adopt(struct stream *stream, int fd, uint16_t number) {
+  struct port *port = calloc(1, sizeof *port);
+  if (port == NULL) {
+    close(fd);
+    return false;
+  }
+  *port = (struct port){.stream = stream, .number = number, .window = STREAM_WINDOW, .connected = true, .accepted = true};
+  stream->port = port;
+  source_open(&port->source, fd, port_ready);
+  set_interest(port);
+  return true;
+}
+
 /* Both sides have said all they had to say. */
 static bool port_done(struct port *port) {
   if (!port->peer_ended || !port->shut) return false;
@@ -118,6 +140,15 @@ static void send_credit(struct port *port) {
   frame_raw(&connection->out, credit, sizeof credit);
   frame_end(&connection->out);
   connection_touch(connection);
+}
+
+/* Straight from the frame while nothing waits before it; gives how many bytes went. */
+static size_t write_through(struct port *port, const uint8_t *bytes, size_t length) {
+  if (!port->connected || port->to.start != port->to.end) return 0;
+  ssize_t put = send(port->source.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (put <= 0) return 0; /* what is wrong shows again when the rest is tried */
+  ring_pass(&port->to, (size_t)put);
+  return (size_t)put;
 }
 
 /* False when the port is gone. */
@@ -147,6 +178,24 @@ static bool port_write(struct port *port) {
   return true;
 }
 
+/* `chunk` has room for the header before the bytes. False when the port is gone. */
+static bool send_data(struct port *port, uint8_t *chunk, size_t count) {
+  struct stream *stream = port->stream;
+  struct connection *connection = stream->connection;
+  if (count > COPIED_CHUNK) {
+    frame_header_encode(chunk, FRAME_DATA, stream->id, (uint32_t)count);
+    struct iovec part = {chunk, FRAME_HEADER_BYTES + count};
+    connection_send(connection, &part, 1);
+    return !connection->dead;
+  }
+  frame_begin(&connection->out, FRAME_DATA, stream->id);
+  frame_raw(&connection->out, chunk + FRAME_HEADER_BYTES, count);
+  connection_touch(connection);
+  if (frame_end(&connection->out)) return true;
+  port_fail(port, ERR_IO, ENOMEM);
+  return false;
+}
+
 static void port_read(struct port *port) {
   struct connection *connection = port->stream->connection;
   uint8_t chunk[FRAME_HEADER_BYTES + PORT_CHUNK];
@@ -167,13 +216,10 @@ static void port_read(struct port *port) {
       connection_touch(connection);
       break;
     }
-    frame_header_encode(chunk, FRAME_DATA, port->stream->id, (uint32_t)got);
-    struct iovec part = {chunk, FRAME_HEADER_BYTES + (size_t)got};
-    struct stream *stream = port->stream;
-    connection_send(connection, &part, 1);
-    if (connection->dead || stream->port != port) return;
+    if (!send_data(port, chunk, (size_t)got)) return;
     port->window -= (uint64_t)got;
     budget -= (size_t)got < budget ? (size_t)got : budget;
+    if ((size_t)got < most) break; /* there was no more; looking again would only cost a call */
   }
   if (!port_done(port)) set_interest(port);
 }
@@ -200,10 +246,13 @@ static void port_ready(struct source *source, uint32_t events) {
 bool port_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
   struct port *port = stream->port;
   switch (header->type) {
-    case FRAME_DATA:
-      if (port->host_ended || !ring_add(&port->to, STREAM_WINDOW, payload, header->length)) return false;
+    case FRAME_DATA: {
+      if (port->host_ended) return false;
+      size_t put = write_through(port, payload, header->length);
+      if (!ring_add(&port->to, STREAM_WINDOW, payload + put, header->length - put)) return false;
       port_write(port);
       return true;
+    }
     case FRAME_END:
       port->host_ended = true;
       port_write(port);
@@ -221,7 +270,13 @@ bool port_frame(struct stream *stream, const struct frame_header *header, const 
   }
 }
 
-void port_cancel(struct stream *stream) { port_free(stream->port); }
+void port_cancel(struct stream *stream) {
+  struct port *port = stream->port;
+  /* Who connected must be able to tell an answer that broke off from one that ended. */
+  struct linger reset = {.l_onoff = 1};
+  if (port->accepted) setsockopt(port->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  port_free(port);
+}
 
 void port_resume(struct stream *stream) {
   if (stream->port) set_interest(stream->port);
@@ -257,6 +312,7 @@ static void entries(struct connection *connection, uint32_t stream, const char *
     unsigned long uid;
     if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*32[0-9A-Fa-f]:%*x %x %*s %*s %*s %lu", hex, &number, &state, &uid) != 4) continue;
     if (state != 0x0A || strlen(hex) != (family == AF_INET ? 8 : 32)) continue;
+    if (serve_owns(connection->guest, number)) continue; /* ours, not a program's */
     entry(connection, stream, hex, number, uid, family);
     (*sent)++;
   }

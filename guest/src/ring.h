@@ -30,6 +30,11 @@ int ring_space(struct ring *ring, size_t bound, size_t most, struct iovec out[2]
 void ring_added(struct ring *ring, size_t count);
 /* Up to two segments that hold the bytes from `offset` on, together at most `most`. */
 int ring_view(const struct ring *ring, uint64_t offset, size_t most, struct iovec out[2]);
+/* `count` bytes passed by without being kept; only while the ring is empty. */
+static inline void ring_pass(struct ring *ring, size_t count) {
+  ring->end += count;
+  ring->start = ring->end;
+}
 bool ring_add(struct ring *ring, size_t bound, const void *bytes, size_t count);
 void ring_drop(struct ring *ring, uint64_t before);
 void ring_free(struct ring *ring);

@@ -21,6 +21,8 @@ export interface GuestSandboxOptions {
   onEvent?: ((event: SandboxEvent) => void) | undefined;
   /** The template's own variables; they win over the built-in ones and lose to the spec's. */
   defaultEnv?: Readonly<Record<string, string>>;
+  /** For a runtime whose sandboxes have no network of their own: why, as a sentence. */
+  sharedNetwork?: string;
   /** For a runtime in which a path of the contract lies elsewhere. Both get and give absolute paths. */
   paths?: { toGuest(path: string): string; fromGuest(path: string): string };
 }
@@ -184,8 +186,11 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       checkPort(port);
       return connection.connect(port);
     },
-    async serve() {
-      throw new CaissonError("unsupported", "this guest cannot serve ports for the host");
+    async serve(port, onConnection) {
+      ready();
+      checkPort(port);
+      if (options.sharedNetwork !== undefined) throw new CaissonError("unsupported", `no port can be served: ${options.sharedNetwork}`);
+      return connection.serve(port, onConnection);
     },
     async listeners() {
       ready();

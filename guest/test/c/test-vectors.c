@@ -126,6 +126,12 @@ static void encodes(void) {
   frame_begin(&writer, FRAME_ENDED, 15);
   for (uint8_t i = 0; i < 7; i++) frame_field_u64(&writer, (uint8_t)(i + 1), ended[i]);
   same(&writer, "ENDED");
+
+  frame_begin(&writer, FRAME_ACCEPTED, 4);
+  frame_field_u64(&writer, 1, 443);
+  frame_field_text(&writer, 2, "2001:db8::1");
+  frame_field_u64(&writer, 3, 443);
+  same(&writer, "ACCEPTED.transparent");
 }
 
 static void decodes(void) {
@@ -162,7 +168,7 @@ static void refuses(void) {
     frame_header_encode(bad, (uint8_t)type, 1, 0);
     known += frame_header_parse(bad, FROM_HOST, &header) || frame_header_parse(bad, FROM_GUEST, &header);
   }
-  assert(known == 40);
+  assert(known == 42);
   /* A field whose length is larger than what is left, by one and by nearly everything. */
   uint8_t field[FIELD_HEADER_BYTES + 3] = {1, 4, 0, 0, 0};
   assert(!fields_valid(field, sizeof field));

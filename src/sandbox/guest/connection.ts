@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
-import type { ProcessInfo } from "../sandbox.ts";
+import type { InboundConnection, ProcessInfo } from "../sandbox.ts";
 import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
 import { type GuestFiles, guestFiles } from "./files.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -14,6 +14,7 @@ import { createLink, type Link } from "./link.ts";
 import { connectPort } from "./port.ts";
 import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
 import { askForEntries, tell } from "./request.ts";
+import { createServing } from "./serve.ts";
 import { SlabReader } from "./slab-reader.ts";
 
 const PROTOCOL_VERSION = 1;
@@ -51,6 +52,8 @@ export interface GuestConnection {
   processes(): Promise<ProcessInfo[]>;
   connect(port: number): Promise<Duplex>;
   listeners(): Promise<{ port: number; address: string }[]>;
+  /** Throws `conflict` when a program inside has the port, `denied` for one that only root may have. */
+  serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
 }
 
 export interface ConnectOptions {
@@ -159,6 +162,7 @@ function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonErro
 }
 
 function connectionOver(link: Link, welcome: Welcome): GuestConnection {
+  const serving = createServing(link);
   return {
     welcome,
     files: guestFiles(link),
@@ -178,6 +182,7 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
       return (await askForEntries(link, { ...request, what: "listing processes", read: processInfo })).items;
     },
     connect: (port) => connectPort(link, port),
+    serve: serving.serve,
     listeners: async () => {
       const request = { type: "LISTENERS", values: {}, entry: entries.listener, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
       return (await askForEntries(link, { ...request, what: "listing ports", read: listenerInfo })).items;

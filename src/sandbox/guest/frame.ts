@@ -48,6 +48,8 @@ export const frameTypes = {
   ENTRY: { code: 0x2b, direction: "toHost" },
   CONNECT: { code: 0x30, direction: "toGuest" },
   LISTENERS: { code: 0x31, direction: "toGuest" },
+  LISTEN: { code: 0x32, direction: "toGuest" },
+  ACCEPTED: { code: 0x33, direction: "toHost" },
 } as const satisfies Record<string, { code: number; direction: Direction }>;
 
 export type FrameName = keyof typeof frameTypes;

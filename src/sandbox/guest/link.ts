@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
-import { createFrameParser, frameCode, frameName, protocolError } from "./frame.ts";
+import { createFrameParser, encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import type { SlabReader } from "./slab-reader.ts";
 
 /** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
@@ -20,6 +20,12 @@ export interface Link {
   open(handler: StreamHandler): number;
   /** Takes what comes on stream 0 until it says that the greeting is over. */
   greet(handler: StreamHandler): void;
+  /** Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a `protocol` error. */
+  onAccepted: ((stream: number, payload: Buffer) => void) | null;
+  /** Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open ones. */
+  adopt(stream: number, handler: StreamHandler): void;
+  /** Gives up a stream that the guest opened, without having taken it. */
+  refuse(stream: number): void;
   /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
   send(frame: Buffer): void;
   /** Sends a frame whose body is not copied; it must not change until the guest answered. */
@@ -51,6 +57,11 @@ export interface LazySource {
 const CANCELLED_MAX = 4_096;
 /** Past this, bulk senders wait for the socket. */
 const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
+/** Streams that the guest opened and that are open at once: as many as it may accept. */
+export const INBOUND_MAX = 2_048;
+/** A guest that has this many bytes in this many frames not read, acknowledgements and the like among them, will not read them at all. */
+const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
+const UNREAD_FRAMES_MAX = 65_536;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
@@ -62,6 +73,8 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
   const lazy = new Set<LazySource>();
   const closedOnce = Promise.withResolvers<CaissonError | null>();
   let nextId = 1;
+  let inbound = 0;
+  let unreadFrames = 0;
   let closed = false;
   let failure: CaissonError | null = null;
   let lazyTimer: NodeJS.Timeout | undefined;
@@ -87,8 +100,9 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     if (closed) return;
     const handler = streams.get(stream);
     if (handler !== undefined) {
-      if (handler.onFrame(type, payload)) streams.delete(stream);
-    } else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
+      if (handler.onFrame(type, payload)) forget(stream);
+    } else if (type === frameCode.ACCEPTED && link.onAccepted !== null) link.onAccepted(stream, payload);
+    else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
     else refuseUnlessCancelled(type, stream);
   };
   const onBulk = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => {
@@ -122,8 +136,20 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
   socket.on("error", (error) => shutDown(lostError(error)));
   socket.on("close", () => shutDown(lostError()));
 
+  const isInbound = (stream: number) => stream !== 0 && (stream & 1) === 0;
+  const forget = (stream: number): boolean => {
+    if (!streams.delete(stream)) return false;
+    if (isInbound(stream)) inbound--;
+    return true;
+  };
+  const checkInbound = (stream: number) => {
+    if (!isInbound(stream) || streams.has(stream) || cancelled.has(stream)) throw protocolError(`ACCEPTED on stream ${stream}`);
+    if (inbound >= INBOUND_MAX) throw protocolError(`more than ${INBOUND_MAX} accepted connections`);
+  };
   const retire = (stream: number) => {
-    if (!streams.delete(stream)) return;
+    if (forget(stream)) passOver(stream);
+  };
+  const passOver = (stream: number) => {
     cancelled.add(stream);
     if (cancelled.size > CANCELLED_MAX) for (const oldest of cancelled) if (cancelled.delete(oldest)) break;
   };
@@ -137,8 +163,16 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     for (const source of sources) source.takeFrames((frame) => socket.write(frame));
     socket.uncork();
   };
+  /** Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our memory. */
+  const checkRead = () => {
+    if (socket.writableLength === 0) unreadFrames = 0;
+    else if (++unreadFrames > UNREAD_FRAMES_MAX && socket.writableLength > UNREAD_BYTES_MAX) {
+      shutDown(protocolError("it does not read what it is sent"));
+    }
+  };
   const write = (head: Buffer, body?: Uint8Array) => {
     if (closed) return;
+    checkRead();
     if (lazy.size === 0 && body === undefined) {
       socket.write(head);
       return;
@@ -150,7 +184,18 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     socket.uncork();
   };
 
-  return {
+  const link: Link = {
+    onAccepted: null,
+    adopt(stream, handler) {
+      checkInbound(stream);
+      inbound++;
+      streams.set(stream, handler);
+    },
+    refuse(stream) {
+      checkInbound(stream);
+      passOver(stream);
+      write(encodeFrame("CANCEL", stream));
+    },
     open(handler) {
       if (closed) throw new CaissonError("lost", "the sandbox's guest is not reachable any more", { cause: failure ?? undefined });
       while (streams.has(nextId) || cancelled.has(nextId)) nextId = nextId >= STREAM_ID_MAX ? 1 : nextId + 2;
@@ -198,6 +243,7 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     closed: closedOnce.promise,
     lastHeardMs: () => heardMs,
   };
+  return link;
 }
 
 function lostError(cause?: Error): CaissonError {

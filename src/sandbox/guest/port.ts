@@ -11,11 +11,28 @@ import { ownIfSmall } from "./slab-reader.ts";
 
 const CREDIT_BATCH_BYTES = 65_536;
 
+/** Who waits for the answer to a CONNECT. */
+interface Opening {
+  resolve: (stream: Duplex) => void;
+  reject: (error: CaissonError) => void;
+}
+
 /** A connection to a port on the sandbox's loopback. */
 export function connectPort(link: Link, port: number): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    new PortStream(link, port, { resolve, reject });
+    const connecting = new PortStream(link, { port, opening: { resolve, reject } });
+    connecting.begin(openWith(link, connecting, "CONNECT", { port }));
   });
+}
+
+/** A connection that something inside made and the guest opened a stream for. Throws `protocol` for a stream that cannot be. */
+export function acceptPort(link: Link, { port, stream }: { port: number; stream: number }): Duplex {
+  const accepted = new PortStream(link, { port, opening: null });
+  accepted.begin(stream);
+  link.adopt(stream, accepted);
+  // Whoever is inside may break it at any time; that nobody listens for it must not be this process's end.
+  accepted.on("error", () => {});
+  return accepted;
 }
 
 /** `end()` is a half-close, as with a socket; `destroy()` gives the connection up. */
@@ -23,21 +40,25 @@ class PortStream extends Duplex implements StreamHandler {
   readonly #link: Link;
   readonly #port: number;
   readonly #sink: ByteSink;
-  readonly #stream: number;
-  #opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void } | null;
+  #stream = 0;
+  /** Null once bytes may flow. */
+  #opening: Opening | null;
   #allowance = STREAM_WINDOW;
   #consumed = 0;
   #sentEnd = false;
   #gotEnd = false;
 
-  constructor(link: Link, port: number, opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void }) {
+  constructor(link: Link, options: { port: number; opening: Opening | null }) {
     super({ allowHalfOpen: true });
     this.#link = link;
-    this.#port = port;
-    this.#opening = opening;
+    this.#port = options.port;
+    this.#opening = options.opening;
     this.#sink = new ByteSink(link);
-    this.#stream = openWith(link, this, "CONNECT", { port });
-    this.#sink.stream = this.#stream;
+  }
+
+  begin(stream: number): void {
+    this.#stream = stream;
+    this.#sink.stream = stream;
   }
 
   onFrame(code: number, payload: Buffer): boolean {
@@ -108,11 +129,7 @@ class PortStream extends Duplex implements StreamHandler {
     done(error);
   }
 
-  #onFirstFrame(
-    opening: { resolve: (stream: Duplex) => void; reject: (error: CaissonError) => void },
-    code: number,
-    payload: Buffer,
-  ): boolean {
+  #onFirstFrame(opening: Opening, code: number, payload: Buffer): boolean {
     if (code === frameCode.ERROR) {
       const error = errorFromGuest(`connecting to port ${this.#port}`, payload);
       this.#opening = null;

@@ -153,6 +153,9 @@ const vectors: Vector[] = [
   fields("ENTRY.listener", "ENTRY", 51, entries.listener, { port: 8080, uid: 1000, address: "127.0.0.1" }),
   message("CONNECT", 49, { port: 8080 }),
   message("LISTENERS", 51, {}),
+  message("LISTEN", 53, { port: 19_080 }),
+  message("ACCEPTED", 2, { port: 19_080 }),
+  message("ACCEPTED", 4, { port: 443, address: "2001:db8::1", addressPort: 443 }, ".transparent"),
 ];
 
 /** `UPDATE_VECTORS=1 vitest run vectors` writes the file anew after a deliberate change of the protocol. */

@@ -47,6 +47,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       wall: wallOf(id, connection),
       onEvent: context.onEvent,
       defaultEnv: { USER: username, HOME: homedir, [SANDBOX_MARK]: id },
+      sharedNetwork: "the host runtime uses the machine's own network.",
       paths: workspacePaths(workspaceFolder(record, store.dir(id))),
     });
   };
