@@ -1,8 +1,7 @@
 import type { SecureContext } from "node:tls";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { DenialReason } from "../../contract/network-event.ts";
-import type { InboundConnection } from "../../sandbox/sandbox.ts";
+import type { FetchRequest, FetchResult, InboundConnection } from "../../sandbox/sandbox.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
@@ -28,27 +27,6 @@ export interface EgressOptions {
   limits?: Partial<EgressLimits>;
 }
 
-export interface EgressFetchRequest {
-  url: string;
-  method?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: Uint8Array;
-  /** Of the body as it is after decompression; the rest is cut off. */
-  bytesMax: number;
-  signal?: AbortSignal;
-}
-export interface EgressFetched {
-  status: number;
-  headers: Record<string, string>;
-  body: Buffer;
-  truncated: boolean;
-  /** Where it came from, after redirects. */
-  url: string;
-}
-export interface EgressFetchDenied {
-  denied: { reason: DenialReason; text: string };
-}
-
 export interface EgressStats {
   connections: number;
   sentBytes: number;
@@ -65,7 +43,7 @@ export interface Egress {
    * A request made by the host on an agent's behalf, under the same decisions; each redirect is decided anew.
    * Throws `invalid` for a malformed request, `unavailable` when the server cannot be reached, `timeout`, `cancelled`.
    */
-  fetch(request: EgressFetchRequest): Promise<EgressFetched | EgressFetchDenied>;
+  fetch(request: FetchRequest): Promise<FetchResult>;
   /** Ends the connections that the policy of now does not allow, and those that used a secret revoked since. To be called after every change. */
   enforce(): void;
   /** Ends every connection. Resolves when none is left. */

@@ -1,0 +1,79 @@
+import type { NetworkPolicy } from "../../contract/network.ts";
+import type { DenialReason } from "../../contract/network-event.ts";
+import type { AddressReach } from "./addresses.ts";
+import { type IndexedRule, indexOf, rulesFor } from "./policy-index.ts";
+import { hasPathPrefix, unambiguousPath } from "./request-path.ts";
+import { parseTargetHost, type TargetHost } from "./target-host.ts";
+
+/** What lets something through: the rules that fit, and whether the policy is open, which is a rule for every public address. */
+export interface Grant {
+  host: TargetHost;
+  port: number;
+  rules: readonly IndexedRule[];
+  open: boolean;
+}
+
+export type Decision = { allowed: true; grant: Grant } | { allowed: false; reason: DenialReason };
+
+interface Target {
+  host: TargetHost | string;
+  port: number;
+}
+
+/**
+ * Whether a connection to a host may be made at all. What it resolves to is not known yet: `reaching` narrows the grant to what may lead to such an address,
+ * and `mustInspect` then says whether the requests have to be seen.
+ */
+export function decideHost(policy: NetworkPolicy, { host, port }: Target): Decision {
+  if (policy.mode === "none") return { allowed: false, reason: "no_network" };
+  const parsed = typeof host === "string" ? parseTargetHost(host) : host;
+  if (parsed === null) return { allowed: false, reason: "bad_request" };
+  const open = policy.mode === "open";
+  const ofHost = rulesFor(indexOf(policy), parsed);
+  const rules = ofHost.filter((rule) => rule.ports.has(port));
+  if (rules.length > 0 || open) return { allowed: true, grant: { host: parsed, port, rules, open } };
+  return { allowed: false, reason: ofHost.length > 0 ? "port_not_allowed" : "host_not_allowed" };
+}
+
+/** Whether a request that we see may be made. `path` is a target in origin form, with or without a query. */
+export function decideRequest(policy: NetworkPolicy, request: Target & { method: string; path: string }): Decision {
+  const decision = decideHost(policy, request);
+  return decision.allowed ? narrowToRequest(decision.grant, request) : decision;
+}
+
+/** Only the rules that are for this method and path. */
+export function narrowToRequest(grant: Grant, { method, path }: { method: string; path: string }): Decision {
+  const ofMethod = grant.rules.filter((rule) => rule.methods === null || rule.methods.has(method));
+  let plain: string | null | undefined;
+  const rules = ofMethod.filter((rule) => {
+    if (rule.paths === null) return true;
+    if (plain === undefined) plain = unambiguousPath(path);
+    return plain !== null && rule.paths.some((prefix) => hasPathPrefix(plain as string, prefix));
+  });
+  if (rules.length > 0 || grant.open) return { allowed: true, grant: { ...grant, rules } };
+  return { allowed: false, reason: ofMethod.length > 0 ? "path_not_allowed" : "method_not_allowed" };
+}
+
+/** Only what may lead to such an address; null when nothing may. An open policy is open to public addresses alone. */
+export function reaching(grant: Grant, reach: AddressReach): Grant | null {
+  if (reach === "public") return grant;
+  if (reach === "never") return null;
+  const rules = grant.rules.filter((rule) => rule.private);
+  return rules.length === 0 ? null : { ...grant, rules, open: false };
+}
+
+/** Whether each request must be seen: no rule lets the host through whatever is asked of it. */
+export function mustInspect(grant: Grant): boolean {
+  return !grant.open && grant.rules.every((rule) => rule.methods !== null || rule.paths !== null);
+}
+
+/** Whether a name that does not agree with the host that was asked for matters: the grant is for that host only. */
+export function isForHostOnly(grant: Grant): boolean {
+  return !grant.open;
+}
+
+/** For events: the rule that let it through. The widest is named when several did. */
+export function ruleOf(grant: Grant): string | null {
+  const widest = grant.rules.find((rule) => rule.methods === null && rule.paths === null) ?? grant.rules[0];
+  return widest?.text ?? (grant.open ? "open" : null);
+}

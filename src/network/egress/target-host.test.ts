@@ -1,0 +1,100 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { authorityText, parseAuthority, parseTargetHost } from "./target-host.ts";
+
+const name = (text: string) => ({ kind: "name", text });
+const address = (text: string) => ({ kind: "address", text });
+
+describe("a host has one writing", () => {
+  test.each([
+    ["example.com", name("example.com")],
+    ["EXAMPLE.com.", name("example.com")],
+    ["a_b.example.com", name("a_b.example.com")],
+    ["localhost", name("localhost")],
+    ["Bücher.de", name("xn--bcher-kva.de")],
+    ["xn--bcher-kva.de", name("xn--bcher-kva.de")],
+    ["a。b", name("a.b")],
+    ["127.0.0.1.nip.io", name("127.0.0.1.nip.io")],
+    ["2130706433", address("127.0.0.1")],
+    ["0x7f000001", address("127.0.0.1")],
+    ["0177.0.0.1", address("127.0.0.1")],
+    ["0x7f.1", address("127.0.0.1")],
+    ["127.1", address("127.0.0.1")],
+    ["127.0.0.1.", address("127.0.0.1")],
+    ["１２７.0.0.1", address("127.0.0.1")],
+    ["0", address("0.0.0.0")],
+    ["::1", address("::1")],
+    ["[0:0:0:0:0:0:0:1]", address("::1")],
+    ["[::ffff:127.0.0.1]", address("127.0.0.1")],
+    ["::ffff:7f00:1", address("127.0.0.1")],
+    ["2001:DB8::1", address("2001:db8::1")],
+  ])("%s", (text, expected) => expect(parseTargetHost(text)).toEqual(expected));
+
+  test.each([
+    "",
+    ".",
+    "a..b",
+    "-a.com",
+    "a-.com",
+    "256.1.1.1",
+    "1.2.3.4.5",
+    "08.1.1.1",
+    "foo.0x1",
+    "fe80::1%eth0",
+    "fe80::1%25eth0",
+    "[1.2.3.4]",
+    "[v1.x]",
+    "[::1",
+    "ex%61mple.com",
+    "a/b",
+    "a\\b",
+    "a@b",
+    "a b",
+    "a\0b",
+    "a\r\nb",
+    "a:80",
+    "*.example.com",
+    `${"a".repeat(64)}.com`,
+    `${"a.".repeat(127)}com`,
+  ])("%j is none", (text) => expect(parseTargetHost(text)).toBeNull());
+
+  test("whatever comes, the result is stable, and never an address that is called a name", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.webAuthority(), fc.ipV4Extended(), fc.ipV6(), fc.domain()), (text) => {
+        const host = parseTargetHost(text);
+        if (host === null) return;
+        expect(parseTargetHost(host.text)).toEqual(host);
+        if (host.kind === "name") expect(host.text).not.toMatch(/(^|\.)(\d+|0x[0-9a-f]*)$/);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("an authority", () => {
+  test.each([
+    ["example.com:8080", name("example.com"), 8080],
+    ["example.com", name("example.com"), 80],
+    ["[::1]:443", address("::1"), 443],
+    ["[::1]", address("::1"), 80],
+  ])("%s", (text, host, port) => expect(parseAuthority(text, 80)).toEqual({ host, port }));
+
+  test.each([
+    "example.com:0",
+    "example.com:65536",
+    "example.com:",
+    "example.com:+80",
+    "example.com:80:80",
+    "::1:80",
+    "user@example.com:80",
+    ":80",
+    "example.com: 80",
+  ])("%j is none", (text) => expect(parseAuthority(text, 80)).toBeNull());
+
+  test("a port can be needed", () => expect(parseAuthority("example.com", null)).toBeNull());
+
+  test("is written as in a URL", () => {
+    expect(authorityText({ kind: "address", text: "::1" }, 8080, 80)).toBe("[::1]:8080");
+    expect(authorityText({ kind: "name", text: "example.com" }, 80, 80)).toBe("example.com");
+  });
+});
