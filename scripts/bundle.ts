@@ -26,3 +26,5 @@ await bundle.close();
 // Files that the code reads from beside itself.
 const agents = join(root, "src", "agent", "file");
 for (const name of await readdir(agents)) if (name.endsWith(".prompt")) await copyFile(join(agents, name), join(target, name));
+const preload = "node-proxy.cjs";
+await copyFile(join(root, "src", "network", "inside", preload), join(target, preload));

@@ -1,0 +1,74 @@
+import type { GatewaySpec, GatewayWire, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
+import { caBundleName, caName, INSIDE_FOLDER, javaOptionsName, nodeProxyName } from "./inside-files.ts";
+import { GATEWAY_PORT, PROXY_PORT } from "./ports.ts";
+
+/** Looks like a key to SDKs that want one; the gateway holds the real one. */
+const GATEWAY_KEY = "caisson-gateway";
+const NOT_BY_PROXY = "localhost,127.0.0.1,::1";
+
+export interface InsideEnvOptions {
+  policy: NetworkPolicy;
+  placeholders: Readonly<Record<string, string>>;
+  secrets: Readonly<Record<string, SecretSpec>>;
+  gateway: GatewaySpec | undefined;
+  mirrorEnv: Readonly<Record<string, string>>;
+}
+
+/**
+ * Variables for every command of a sandbox with this policy. With `none` there is no proxy to name: what is left are the placeholders of secrets,
+ * which programs may look for, and the gateway, which needs no network.
+ */
+export function insideEnv(options: InsideEnvOptions): Record<string, string> {
+  const { policy, placeholders, gateway, mirrorEnv } = options;
+  return {
+    ...(policy.mode === "none" ? {} : { ...proxyEnv(), ...trustEnv(), ...mirrorEnv }),
+    ...placeholders,
+    ...Object.assign({}, ...(gateway?.wires ?? []).map((wire) => gatewayEnv[wire])),
+  };
+}
+
+function proxyEnv(): Record<string, string> {
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  return {
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    // Not socks5h://, though the port speaks it: Python's httpx, and with it the SDKs of OpenAI and Anthropic, then fail at once for want of a package.
+    ALL_PROXY: proxy,
+    NO_PROXY: NOT_BY_PROXY,
+    http_proxy: proxy,
+    https_proxy: proxy,
+    all_proxy: proxy,
+    no_proxy: NOT_BY_PROXY,
+    // Instead of NODE_USE_ENV_PROXY, which only new Nodes know: there it doubles the start of every program, and does nothing for agents that programs make.
+    // --require and not --import, which Node before 18.18 refuses to start with.
+    NODE_OPTIONS: `--require=${inside(nodeProxyName)}`,
+    // Of Java's two variables the one that `java` alone reads, so that javac and others do not print that they picked it up.
+    JDK_JAVA_OPTIONS: `@${inside(javaOptionsName)}`,
+  };
+}
+
+function trustEnv(): Record<string, string> {
+  const bundle = inside(caBundleName);
+  const readers = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "AWS_CA_BUNDLE",
+    "NIX_SSL_CERT_FILE",
+    "DENO_CERT",
+  ];
+  return { ...Object.fromEntries(readers.map((name) => [name, bundle])), NODE_EXTRA_CA_CERTS: inside(caName) };
+}
+
+const gatewayEnv: Record<GatewayWire, Record<string, string>> = {
+  // The key alone: with ANTHROPIC_AUTH_TOKEN besides it, clients complain that there are two ways to log in.
+  anthropic: { ANTHROPIC_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/anthropic`, ANTHROPIC_API_KEY: GATEWAY_KEY },
+  openai: { OPENAI_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`, OPENAI_API_KEY: GATEWAY_KEY },
+};
+
+function inside(name: string): string {
+  return `${INSIDE_FOLDER}/${name}`;
+}

@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { JAVA_KEY_STORE_PASSWORD, javaKeyStore } from "../authority/java-key-store.ts";
+import { PROXY_PORT } from "./ports.ts";
+
+/** Where the host's files for programs inside are, for them. */
+export const INSIDE_FOLDER = "/run/caisson";
+export const caName = "ca.pem";
+export const caBundleName = "ca-bundle.pem";
+export const nodeProxyName = "node-proxy.cjs";
+export const javaOptionsName = "java.options";
+const trustStoreName = "truststore.jks";
+const READABLE = 0o644;
+
+export interface InsideFile {
+  name: string;
+  data: Buffer;
+  mode: number;
+}
+
+/** Files of /run/caisson, by name: what makes programs inside trust the sandbox's own authority beside those of the system, and find the proxy. */
+export function insideFiles(options: { certificatePem: string; systemBundlePem: string }): InsideFile[] {
+  const { certificatePem, systemBundlePem } = options;
+  const file = (name: string, data: string | Buffer): InsideFile => ({ name, data: Buffer.from(data), mode: READABLE });
+  return [
+    file(caName, certificatePem),
+    file(caBundleName, `${systemBundlePem.trimEnd()}\n${certificatePem}`),
+    file(trustStoreName, javaKeyStore([systemBundlePem, certificatePem])),
+    file(javaOptionsName, javaOptions()),
+    file(nodeProxyName, nodeProxy()),
+  ];
+}
+
+function javaOptions(): string {
+  const properties = {
+    "javax.net.ssl.trustStore": `${INSIDE_FOLDER}/${trustStoreName}`,
+    "javax.net.ssl.trustStoreType": "JKS",
+    "javax.net.ssl.trustStorePassword": JAVA_KEY_STORE_PASSWORD,
+    "http.proxyHost": "127.0.0.1",
+    "http.proxyPort": String(PROXY_PORT),
+    "https.proxyHost": "127.0.0.1",
+    "https.proxyPort": String(PROXY_PORT),
+    "http.nonProxyHosts": "localhost|127.*|[::1]",
+  };
+  return Object.entries(properties)
+    .map(([name, value]) => `-D${name}=${value}\n`)
+    .join("");
+}
+
+let source: Buffer | undefined;
+/** Beside this file, or beside the bundle that was made of it. */
+function nodeProxy(): Buffer {
+  source ??= readFileSync(join(import.meta.dirname, nodeProxyName));
+  return source;
+}
