@@ -60,6 +60,28 @@ const scripts = {
     'until grep -q ":$(printf %04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done; echo $port; wait',
     "else exit 3; fi",
   ].join("\n"),
+  /** Connects to a loopback port, sends its stdin, closes that half, and writes what comes back. Exit 3: no means. */
+  dial: [
+    "if command -v python3 >/dev/null; then exec python3 -c '",
+    "import socket,sys,threading",
+    's=socket.create_connection(("127.0.0.1",int(sys.argv[1])))',
+    "def up():",
+    " try:",
+    '  for d in iter(lambda: sys.stdin.buffer.read1(65536), b""): s.sendall(d)',
+    "  s.shutdown(1)",
+    " except OSError: pass",
+    "threading.Thread(target=up,daemon=True).start()",
+    'for d in iter(lambda: s.recv(65536), b""): sys.stdout.buffer.write(d)',
+    'sys.stdout.buffer.flush()\' "$1";',
+    "elif command -v node >/dev/null; then exec node -e '",
+    'const c=require("net").connect({port:+process.argv[1],host:"127.0.0.1",allowHalfOpen:true});',
+    'process.stdin.pipe(c);c.pipe(process.stdout);c.on("error",()=>process.exit(4))\' "$1";',
+    "elif command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '",
+    '$c=IO::Socket::INET->new(PeerAddr=>"127.0.0.1",PeerPort=>$ARGV[0]) or exit 4; local $/; print $c <STDIN>;',
+    '$c->shutdown(1); print <$c>\' "$1";',
+    'elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"',
+    "else exit 3; fi",
+  ].join("\n"),
   /** Takes memory until something stops it. */
   hog: "exec tail /dev/zero",
   /** Tries to start that many sleepers; prints how many live. */

@@ -9,6 +9,7 @@ import { lifecycleTests } from "./lifecycle-tests.ts";
 import { limitTests } from "./limit-tests.ts";
 import { portTests } from "./port-tests.ts";
 import { processTests } from "./process-tests.ts";
+import { serveTests } from "./serve-tests.ts";
 import { stdinTests } from "./stdin-tests.ts";
 import { tarTests } from "./tar-tests.ts";
 import { watchTests } from "./watch-tests.ts";
@@ -25,6 +26,7 @@ export const conformanceTests: readonly ConformanceTest[] = [
   ...watchTests,
   ...tarTests,
   ...portTests,
+  ...serveTests,
   ...inputTests,
   ...lifecycleTests,
   ...workspaceTests,

@@ -10,6 +10,10 @@ async function copy(io: ProgramIo): Promise<number> {
   for (let data = await io.read(); data !== null; data = await io.read()) await io.stdout(data);
   return 0;
 }
+async function copyTo(io: ProgramIo, connection: Duplex): Promise<void> {
+  for (let data = await io.read(); data !== null; data = await io.read()) connection.write(Buffer.from(data));
+  connection.end();
+}
 async function zeros(io: ProgramIo, bytes: number): Promise<void> {
   const block = Buffer.alloc(65_536);
   for (let left = bytes; left > 0; left -= block.length) await io.stdout(left < block.length ? block.subarray(0, left) : block);
@@ -137,6 +141,16 @@ export const conformancePrograms: Readonly<Record<string, Program>> = Object.fro
     serve: async (io) => {
       await io.stdout(`${io.listen(echoAtTheEnd)}\n`);
       await io.sleep(forEver);
+      return 0;
+    },
+    dial: async (io) => {
+      const connection = io.connect(Number(argument(io, 0)));
+      if (connection === null) return 4;
+      const sending = copyTo(io, connection);
+      // It may be ended while it still sends.
+      sending.catch(() => {});
+      for await (const piece of connection) await io.stdout(piece as Buffer);
+      await sending;
       return 0;
     },
     burn: async (io) => {

@@ -1,8 +1,6 @@
-import type { Duplex } from "node:stream";
 import { answers, decodeFields, type Encodable, entries, type Shape, shapes } from "../../guest/fields.ts";
 import { type FrameName, protocolError } from "../../guest/frame.ts";
 import type { FileKind, WatchKind } from "../../sandbox.ts";
-import { failure } from "./failure.ts";
 import type { FakeMachine } from "./machine.ts";
 import type { MemoryFileInfo } from "./memory-files.ts";
 import { packFromMemory, unpackIntoMemory } from "./memory-tar.ts";
@@ -22,6 +20,9 @@ export interface Wire {
   ok<S extends Shape>(stream: number, shape: S, values: Encodable<S>): void;
   entry<S extends Shape>(stream: number, shape: S, values: Encodable<S>): void;
   event(stream: number, values: Encodable<typeof shapes.WATCH_EVENT>): void;
+  /** An even id of the guest's own. */
+  nextAccepted(): number;
+  accepted(stream: number, values: Encodable<typeof shapes.ACCEPTED>): void;
   fail(stream: number, error: unknown): void;
 }
 
@@ -36,7 +37,7 @@ const hows = ["replace", "append", "create"] as const;
 const STREAM_WINDOW = 1_048_576;
 const DATA_BYTES = 65_536;
 
-/** Files, archives, watches and ports of a machine in memory. */
+/** Files, archives and watches of a machine in memory. */
 export function fileRequests(wire: Wire): FileRequests {
   const { machine } = wire;
   const { files } = machine;
@@ -112,12 +113,6 @@ export function fileRequests(wire: Wire): FileRequests {
       wire.open(stream, { onFrame: (type) => type === "CANCEL" && stop(), onCancel: stop });
       done(stream);
     },
-    CONNECT(stream, payload) {
-      const connection = machine.connect(decodeFields("CONNECT", shapes.CONNECT, payload).port);
-      if (connection === null) throw failure("refused", "nothing listens there");
-      done(stream);
-      carry(wire, stream, connection);
-    },
   };
   return {
     handle(type, stream, payload) {
@@ -174,44 +169,9 @@ function sendAll(wire: Wire, stream: number, pieces: Iterable<Buffer>): void {
   pump();
 }
 
-function* cut(pieces: Iterable<Buffer>): Generator<Buffer, undefined, void> {
+export function* cut(pieces: Iterable<Buffer>): Generator<Buffer, undefined, void> {
   for (const piece of pieces) for (let at = 0; at < piece.length; at += DATA_BYTES) yield piece.subarray(at, at + DATA_BYTES);
   return undefined;
-}
-
-/** A connection to a program in memory; the host's credit is asked for by hand, the program's by the stream. */
-function carry(wire: Wire, stream: number, connection: Duplex): void {
-  let credit = STREAM_WINDOW;
-  let paused: Buffer[] = [];
-  const flush = () => {
-    while (paused[0] !== undefined && credit >= paused[0].length) {
-      const data = paused.shift() as Buffer;
-      credit -= data.length;
-      wire.send("DATA", stream, data);
-    }
-    if (paused.length === 0) connection.resume();
-  };
-  connection.on("data", (data: Buffer) => {
-    paused.push(...cut([data]));
-    connection.pause();
-    flush();
-  });
-  connection.on("end", () => wire.send("END", stream));
-  connection.on("error", () => {});
-  wire.open(stream, {
-    onFrame(type, payload) {
-      if (type === "DATA") connection.write(Buffer.from(payload), () => wire.send("CREDIT", stream, u32(payload.length)));
-      else if (type === "END") connection.end();
-      else if (type === "CREDIT") {
-        credit += payload.readUInt32LE(0);
-        flush();
-      } else if (type === "CANCEL") connection.destroy();
-    },
-    onCancel() {
-      paused = [];
-      connection.destroy();
-    },
-  });
 }
 
 /** Whether a field was sent at all: a mode of 0 is not an absent one. */
@@ -220,7 +180,7 @@ export function hasField(payload: Buffer, tag: number): boolean {
   return false;
 }
 
-function u32(value: number): Buffer {
+export function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return bytes;

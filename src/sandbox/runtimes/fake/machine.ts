@@ -32,6 +32,8 @@ export class FakeMachine {
   readonly listeners = new Map<number, { owner: FakeProcess; onConnection: (connection: Duplex) => void }>();
   readonly #programs: ReadonlyMap<string, Program>;
   readonly #processes = new Set<FakeProcess>();
+  /** Newest last. A port that was claimed once stays the guest's. */
+  readonly #claims = new Map<number, ((connection: Duplex) => void)[]>();
   #nextPid = 2;
 
   constructor(options: { files: MemoryFiles; clock: Clock; programs: ReadonlyMap<string, Program> }) {
@@ -66,12 +68,29 @@ export class FakeMachine {
     for (const process of this.live()) process.killTree({ kind: "cancelled" });
   }
 
+  /** What a program inside or the host gets who connects to a port; null when nothing listens there. */
   connect(port: number): Duplex | null {
     const listener = this.listeners.get(port);
-    if (listener === undefined || listener.owner.end !== null) return null;
-    const [inside, outside] = duplexPair();
-    listener.onConnection(inside);
-    return outside;
+    const claims = this.#claims.get(port);
+    if (claims === undefined && (listener === undefined || listener.owner.end !== null)) return null;
+    const [theirs, ours] = connectedPair();
+    const claim = claims?.at(-1);
+    if (claims === undefined) listener?.onConnection(theirs);
+    else if (claim === undefined) theirs.resume().end(nobodyServes);
+    else claim(theirs);
+    return ours;
+  }
+
+  /** The host's claim to a port; the way to give it up, or null when a program has it. */
+  claim(port: number, onConnection: (connection: Duplex) => void): (() => void) | null {
+    if (this.listeners.has(port)) return null;
+    const claims = this.#claims.get(port) ?? [];
+    this.#claims.set(port, claims);
+    claims.push(onConnection);
+    return () => {
+      const at = claims.indexOf(onConnection);
+      if (at >= 0) claims.splice(at, 1);
+    };
   }
 
   /** A registered name, alone or in a usual folder; a script of the tree; or `sh -c` with a script this machine understands. */
@@ -123,6 +142,22 @@ export class FakeMachine {
         machine.listeners.set(port, { owner: process, onConnection });
         return port;
       },
+      connect: (port) => machine.connect(port),
     };
   }
+}
+
+const nobodyText = "No process on the host serves this sandbox's network now.\n";
+const nobodyServes = `HTTP/1.1 503 Service Unavailable\r\ncontent-length: ${nobodyText.length}\r\nconnection: close\r\n\r\n${nobodyText}`;
+
+/** Two ends of a connection, of which one notices when the other breaks off. */
+function connectedPair(): [Duplex, Duplex] {
+  const [first, second] = duplexPair({ allowHalfOpen: true });
+  const tie = (one: Duplex, other: Duplex) =>
+    one.once("close", () => {
+      if (!(one.readableEnded && one.writableFinished)) other.destroy(new Error("the connection was reset"));
+    });
+  tie(first, second);
+  tie(second, first);
+  return [first, second];
 }

@@ -29,6 +29,8 @@ export interface ProgramIo {
   run(argv: readonly string[], io: ProgramIo): number | undefined | Promise<number | undefined>;
   /** Listens on a port, which it returns. */
   listen(onConnection: (connection: Duplex) => void): number;
+  /** Connects to a port of the machine, a program's or one the host serves; null when nothing listens there. */
+  connect(port: number): Duplex | null;
 }
 
 /** Returns the exit code; nothing means 0. What it throws is printed to stderr, and the exit code is 1. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { lstatSync } from "node:fs";
-import { duplexPair } from "node:stream";
+import { type Duplex, duplexPair } from "node:stream";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxEvent } from "../../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../../contract/ids.ts";
@@ -24,6 +24,11 @@ export interface FakeRuntimeOptions {
   /** Programs by name, next to the basic ones; `sh -c script name …` runs the one of that name, too. */
   programs?: Readonly<Record<string, Program>>;
   onEvent?: (event: SandboxEvent) => void;
+}
+
+export interface FakeRuntime extends Runtime {
+  /** What a program inside gets who connects to that port; null when nothing listens there. Throws `not_found`. */
+  connectInside(id: SandboxId, port: number): Duplex | null;
 }
 
 const NAME = "fake";
@@ -70,7 +75,7 @@ interface Room {
  * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the test's choice. Files,
  * processes and the guest's protocol behave as in the real ones; the same client and the same conformance suite are used.
  */
-export function createFakeRuntime(options: FakeRuntimeOptions = {}): Runtime {
+export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   const clock = options.clock ?? systemClock;
   const programs = new Map(Object.entries({ ...basicPrograms, ...options.programs }));
   const rooms = new Map<SandboxId, Room>();
@@ -141,7 +146,12 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): Runtime {
     return files;
   };
 
-  const runtime: Runtime = {
+  const roomOf = (id: SandboxId): Room => {
+    const room = rooms.get(id);
+    if (room === undefined) throw new CaissonError("not_found", `there is no sandbox ${id}`);
+    return room;
+  };
+  const runtime: FakeRuntime = {
     name: NAME,
     capabilities: async () => capabilities,
     probe: async () => ({
@@ -160,11 +170,8 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): Runtime {
       checkCancelled();
       return enter(build(spec, files));
     },
-    async open(id) {
-      const room = rooms.get(id);
-      if (room === undefined) throw new CaissonError("not_found", `there is no sandbox ${id}`);
-      return enter(room);
-    },
+    open: async (id) => enter(roomOf(id)),
+    connectInside: (id, port) => roomOf(id).machine.connect(port),
     list: async () => [...rooms.values()].map(({ info }) => info),
     sweep: async () => [],
     snapshots: async () => [...snapshots.values()].map(({ info }) => info),

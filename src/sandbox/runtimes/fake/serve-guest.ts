@@ -4,8 +4,9 @@ import { answers, decodeFields, type Encodable, encodeFields, entries, type Shap
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../guest/frame.ts";
 import { failure, failureNumber } from "./failure.ts";
 import type { FakeEnd, FakeProcess, OutputSink } from "./fake-process.ts";
-import { type FileRequests, fileRequests, type GuestStream, hasField } from "./file-requests.ts";
+import { type FileRequests, fileRequests, type GuestStream, hasField, type Wire } from "./file-requests.ts";
 import type { FakeMachine } from "./machine.ts";
+import { portRequests } from "./port-requests.ts";
 
 /** Plays the guest's part of the protocol for a machine in memory, on one connection. */
 export function serveGuest(machine: FakeMachine, socket: Duplex, options: { uid: number; rootAllowed: boolean }): void {
@@ -32,12 +33,14 @@ class GuestSession {
   readonly #options: { uid: number; rootAllowed: boolean };
   readonly #streams = new Map<number, GuestStream>();
   readonly #files: FileRequests;
+  readonly #ports: ReturnType<typeof portRequests>;
+  #lastAccepted = 0;
 
   constructor(machine: FakeMachine, socket: Duplex, options: { uid: number; rootAllowed: boolean }) {
     this.#machine = machine;
     this.#socket = socket;
     this.#options = options;
-    this.#files = fileRequests({
+    const wire: Wire = {
       machine,
       uidOf: (user) => this.#uidOf(user),
       open: (stream, handler) => this.#streams.set(stream, handler),
@@ -46,8 +49,15 @@ class GuestSession {
       ok: (stream, shape, values) => this.#ok(stream, shape, values),
       entry: (stream, shape, values) => this.#write(encodeFields("ENTRY", stream, shape, values)),
       event: (stream, values) => this.#write(encodeFields("WATCH_EVENT", stream, shapes.WATCH_EVENT, values)),
+      nextAccepted: () => {
+        this.#lastAccepted += 2;
+        return this.#lastAccepted;
+      },
+      accepted: (stream, values) => this.#write(encodeFields("ACCEPTED", stream, shapes.ACCEPTED, values)),
       fail: (stream, error) => this.#fail(stream, error),
-    });
+    };
+    this.#files = fileRequests(wire);
+    this.#ports = portRequests(wire);
   }
 
   onFrame(type: FrameName, stream: number, payload: Buffer): void {
@@ -65,7 +75,7 @@ class GuestSession {
   }
 
   #dispatch(type: FrameName, stream: number, payload: Buffer): void {
-    const handler = this.#handlers[type];
+    const handler = this.#handlers[type] ?? this.#ports[type];
     if (handler !== undefined) handler(stream, payload);
     else if (followers.has(type)) {
       // A frame for a stream that just closed crossed its end.

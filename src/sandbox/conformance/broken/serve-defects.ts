@@ -1,0 +1,63 @@
+import { type Defect, forgiving, notWhatItIs } from "./broken-runtime.ts";
+
+/** What can be wrong with ports that the host serves. */
+export const serveDefects: Readonly<Record<string, Defect>> = {
+  "serve: connections from inside carry bytes both ways, with half-close": {
+    what: "the end of one half is the end of both",
+    sandbox: (good) => ({
+      serve: (port, onConnection) =>
+        good.serve(port, (connection) => {
+          connection.stream.on("end", () => connection.stream.destroy());
+          onConnection(connection);
+        }),
+    }),
+  },
+  "serve: whoever asked last has the port, and the one before when it leaves": {
+    what: "whoever asked first keeps the port",
+    sandbox: (good) => {
+      const taken = new Set<number>();
+      return {
+        async serve(port, onConnection) {
+          if (taken.has(port)) return { close() {} };
+          taken.add(port);
+          return good.serve(port, onConnection);
+        },
+      };
+    },
+  },
+  "serve: while nobody serves a port that was served, whoever connects is told so": {
+    what: "a claim is never given up",
+    sandbox: (good) => ({
+      async serve(port, onConnection) {
+        await good.serve(port, onConnection);
+        return { close() {} };
+      },
+    }),
+  },
+  "serve: a port that a program inside has is a conflict": {
+    what: "a port is served that a program has",
+    sandbox: (good) => ({
+      serve: (port, onConnection) =>
+        forgiving(
+          "conflict",
+          () => good.serve(port, onConnection),
+          () => ({ close() {} }),
+        ),
+    }),
+  },
+  "serve: a number that is none is invalid": {
+    what: "a bad port is some error",
+    sandbox: (good) => ({ serve: (port, onConnection) => forgiving("invalid", () => good.serve(port, onConnection), notWhatItIs) }),
+  },
+  "serve: what serves a sandbox that is paused serves it when it goes on": {
+    what: "a paused sandbox is served at once",
+    sandbox: (good) => ({
+      serve: (port, onConnection) =>
+        forgiving(
+          "conflict",
+          () => good.serve(port, onConnection),
+          () => ({ close() {} }),
+        ),
+    }),
+  },
+};
