@@ -1,5 +1,5 @@
 import type { GatewaySpec, GatewayWire, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
-import { caBundleName, caName, INSIDE_FOLDER, javaOptionsName, nodeProxyName } from "./inside-files.ts";
+import { insidePath } from "./inside-paths.ts";
 import { GATEWAY_PORT, PROXY_PORT } from "./ports.ts";
 
 /** Looks like a key to SDKs that want one; the gateway holds the real one. */
@@ -41,14 +41,14 @@ function proxyEnv(): Record<string, string> {
     no_proxy: NOT_BY_PROXY,
     // Instead of NODE_USE_ENV_PROXY, which only new Nodes know: there it doubles the start of every program, and does nothing for agents that programs make.
     // --require and not --import, which Node before 18.18 refuses to start with.
-    NODE_OPTIONS: `--require=${inside(nodeProxyName)}`,
+    NODE_OPTIONS: `--require=${insidePath("nodeProxy")}`,
     // Of Java's two variables the one that `java` alone reads, so that javac and others do not print that they picked it up.
-    JDK_JAVA_OPTIONS: `@${inside(javaOptionsName)}`,
+    JDK_JAVA_OPTIONS: `@${insidePath("javaOptions")}`,
   };
 }
 
 function trustEnv(): Record<string, string> {
-  const bundle = inside(caBundleName);
+  const bundle = insidePath("caBundle");
   const readers = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -60,7 +60,7 @@ function trustEnv(): Record<string, string> {
     "NIX_SSL_CERT_FILE",
     "DENO_CERT",
   ];
-  return { ...Object.fromEntries(readers.map((name) => [name, bundle])), NODE_EXTRA_CA_CERTS: inside(caName) };
+  return { ...Object.fromEntries(readers.map((name) => [name, bundle])), NODE_EXTRA_CA_CERTS: insidePath("ca") };
 }
 
 const gatewayEnv: Record<GatewayWire, Record<string, string>> = {
@@ -68,7 +68,3 @@ const gatewayEnv: Record<GatewayWire, Record<string, string>> = {
   anthropic: { ANTHROPIC_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/anthropic`, ANTHROPIC_API_KEY: GATEWAY_KEY },
   openai: { OPENAI_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`, OPENAI_API_KEY: GATEWAY_KEY },
 };
-
-function inside(name: string): string {
-  return `${INSIDE_FOLDER}/${name}`;
-}

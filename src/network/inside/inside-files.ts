@@ -1,15 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { JAVA_KEY_STORE_PASSWORD, javaKeyStore } from "../authority/java-key-store.ts";
+import { insideNames, insidePath } from "./inside-paths.ts";
 import { PROXY_PORT } from "./ports.ts";
 
-/** Where the host's files for programs inside are, for them. */
-export const INSIDE_FOLDER = "/run/caisson";
-export const caName = "ca.pem";
-export const caBundleName = "ca-bundle.pem";
-export const nodeProxyName = "node-proxy.cjs";
-export const javaOptionsName = "java.options";
-const trustStoreName = "truststore.jks";
 const READABLE = 0o644;
 
 export interface InsideFile {
@@ -21,19 +15,23 @@ export interface InsideFile {
 /** Files of /run/caisson, by name: what makes programs inside trust the sandbox's own authority beside those of the system, and find the proxy. */
 export function insideFiles(options: { certificatePem: string; systemBundlePem: string }): InsideFile[] {
   const { certificatePem, systemBundlePem } = options;
-  const file = (name: string, data: string | Buffer): InsideFile => ({ name, data: Buffer.from(data), mode: READABLE });
+  const file = (name: keyof typeof insideNames, data: string | Buffer): InsideFile => ({
+    name: insideNames[name],
+    data: Buffer.from(data),
+    mode: READABLE,
+  });
   return [
-    file(caName, certificatePem),
-    file(caBundleName, `${systemBundlePem.trimEnd()}\n${certificatePem}`),
-    file(trustStoreName, javaKeyStore([systemBundlePem, certificatePem])),
-    file(javaOptionsName, javaOptions()),
-    file(nodeProxyName, nodeProxy()),
+    file("ca", certificatePem),
+    file("caBundle", `${systemBundlePem.trimEnd()}\n${certificatePem}`),
+    file("trustStore", javaKeyStore([systemBundlePem, certificatePem])),
+    file("javaOptions", javaOptions()),
+    file("nodeProxy", nodeProxy()),
   ];
 }
 
 function javaOptions(): string {
   const properties = {
-    "javax.net.ssl.trustStore": `${INSIDE_FOLDER}/${trustStoreName}`,
+    "javax.net.ssl.trustStore": insidePath("trustStore"),
     "javax.net.ssl.trustStoreType": "JKS",
     "javax.net.ssl.trustStorePassword": JAVA_KEY_STORE_PASSWORD,
     "http.proxyHost": "127.0.0.1",
@@ -50,6 +48,6 @@ function javaOptions(): string {
 let source: Buffer | undefined;
 /** Beside this file, or beside the bundle that was made of it. */
 function nodeProxy(): Buffer {
-  source ??= readFileSync(join(import.meta.dirname, nodeProxyName));
+  source ??= readFileSync(join(import.meta.dirname, insideNames.nodeProxy));
   return source;
 }
