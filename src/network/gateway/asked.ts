@@ -1,0 +1,114 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { GatewayWire } from "../../contract/network.ts";
+import { countIn, type JsonObject, objectsIn, textIn } from "./json-value.ts";
+import { matchesPattern } from "./model-pattern.ts";
+import type { Route } from "./routes.ts";
+
+const MODEL_LENGTH_MAX = 200;
+/** More than an event keeps, so that what is taken out before it is cut does not leave half a secret at its end. */
+export const TEXT_KEPT_MAX = 65_536;
+const CHARACTERS_PER_TOKEN = 4;
+/** A long text without a blank is an image or a file; its letters are not tokens. */
+const ATTACHMENT_LENGTH_MIN = 4096;
+const ATTACHMENT_TOKENS = 1600;
+
+/** The model a request names. Throws `invalid` without one, `denied` for one that no pattern fits. Fallbacks, which some upstreams take, must fit too. */
+export function askedModel(route: Route, body: JsonObject, patterns: readonly string[] | undefined): string {
+  const model = body.model;
+  if (typeof model !== "string" || model === "" || model.length > MODEL_LENGTH_MAX) {
+    throw new CaissonError("invalid", "The body names no model.", { hint: 'Say which in "model".' });
+  }
+  const others = [body.models, body.fallbacks].flatMap((list) => (Array.isArray(list) ? list : [])) as unknown[];
+  const names = [model, ...others.map((other) => (typeof other === "string" ? other : textIn((other as JsonObject | null)?.model)))];
+  for (const name of names) checkModel(route.wire, name, patterns);
+  return model;
+}
+
+/** A pattern may be written with the wire before it, as models are elsewhere: `anthropic/claude-*`. */
+export function allowsModel(wire: GatewayWire, model: string, patterns: readonly string[] | undefined): boolean {
+  return (
+    patterns === undefined || patterns.some((pattern) => matchesPattern(pattern, model) || matchesPattern(pattern, `${wire}/${model}`))
+  );
+}
+
+export function checkModel(wire: GatewayWire, model: string, patterns: readonly string[] | undefined): void {
+  if (allowsModel(wire, model, patterns)) return;
+  throw new CaissonError("denied", `The model ${JSON.stringify(model)} is not allowed here; these are: ${patterns?.join(", ")}.`, {
+    details: { openaiCode: "model_not_found" },
+  });
+}
+
+/** The most tokens a call may answer by its own words, or null. */
+export function outputBound(body: JsonObject): number | null {
+  const bound = countIn(body.max_tokens) ?? countIn(body.max_completion_tokens) ?? countIn(body.max_output_tokens);
+  return bound === null ? null : bound * Math.max(1, countIn(body.n) ?? 1);
+}
+
+/** A guess at a request's tokens, from its texts; walks without recursion. */
+export function estimatedInputTokens(body: JsonObject): number {
+  let tokens = 0;
+  const left: unknown[] = [body];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === "string") tokens += estimatedTokens(value);
+    else if (typeof value === "number") tokens += 1;
+    else if (Array.isArray(value)) for (const item of value) left.push(item);
+    else if (typeof value === "object" && value !== null) for (const item of Object.values(value)) left.push(item);
+  }
+  return Math.ceil(tokens);
+}
+
+function estimatedTokens(text: string): number {
+  const isAttachment = text.length >= ATTACHMENT_LENGTH_MIN && !/\s/.test(text.slice(0, ATTACHMENT_LENGTH_MIN));
+  return isAttachment ? ATTACHMENT_TOKENS : text.length / CHARACTERS_PER_TOKEN;
+}
+
+/** What was said since the model last spoke: the user's words and results of tools. */
+export function askedText(body: JsonObject): string {
+  const said = body.messages ?? body.input;
+  if (typeof said === "string") return said.slice(0, TEXT_KEPT_MAX);
+  if (!Array.isArray(said)) return "";
+  if (typeof said[0] === "string")
+    return said
+      .filter((item) => typeof item === "string")
+      .join("\n")
+      .slice(0, TEXT_KEPT_MAX);
+  const items = objectsIn(said);
+  const last = items.findLastIndex(isModels);
+  const texts = items.slice(last + 1).map(itemText);
+  return texts
+    .filter((text) => text !== "")
+    .join("\n")
+    .slice(0, TEXT_KEPT_MAX);
+}
+
+function isModels(item: JsonObject): boolean {
+  const type = textIn(item.type);
+  return item.role === "assistant" || /(^|_)(call|reasoning)$/.test(type);
+}
+
+function itemText(item: JsonObject): string {
+  const role = textIn(item.role);
+  if (role === "system" || role === "developer") return "";
+  const text = contentText(item.content ?? item.output);
+  return role === "tool" || textIn(item.type).endsWith("_output") ? `[result] ${text}` : text;
+}
+
+function contentText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return objectsIn(content)
+    .map((part) => {
+      if (typeof part.text === "string") return part.text;
+      if (part.type === "tool_result") return `[result] ${flatText(part.content)}`;
+      return part.type === undefined ? "" : `[${textIn(part.type)}]`;
+    })
+    .join("\n");
+}
+
+function flatText(content: unknown): string {
+  return typeof content === "string"
+    ? content
+    : objectsIn(content)
+        .map((part) => textIn(part.text))
+        .join("\n");
+}

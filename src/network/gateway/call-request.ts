@@ -1,0 +1,90 @@
+import type { IncomingMessage } from "node:http";
+import { CaissonError } from "../../contract/error.ts";
+import { askedModel, askedText, checkModel, estimatedInputTokens, outputBound } from "./asked.ts";
+import type { GatewayOptions } from "./gateway-options.ts";
+import { hostedUse } from "./hosted-tools.ts";
+import { isObject, type JsonObject } from "./json-value.ts";
+import type { Patience } from "./patience.ts";
+import type { BodyReader } from "./request-body.ts";
+import type { Route } from "./routes.ts";
+
+/** A request as it goes upstream, and what the gateway needs to know of it. */
+export interface CallRequest extends Disposable {
+  model: string;
+  asked: string;
+  /** Until it is disposed of, which lets go of the memory. */
+  body: Buffer | null;
+  inputEstimate: number;
+  /** The most it may answer, by its own words. */
+  outputMax: number | null;
+  withoutUsageChunk: boolean;
+}
+
+/** A request without a body: a list of models, or one of them. Throws `denied`. */
+export function callWithoutBody(route: Route, patterns: readonly string[] | undefined): CallRequest {
+  const model = /^\/models\/(.+)$/.exec(route.path)?.[1] ?? "";
+  if (model !== "") checkModel(route.wire, model, patterns);
+  return { model, asked: "", body: null, inputEstimate: 0, outputMax: null, withoutUsageChunk: false, [Symbol.dispose]() {} };
+}
+
+/** Reads and checks a request. Throws `invalid`, `denied`, `unsupported`, `too_large`, `busy`, `cancelled`. */
+export async function readCall(options: {
+  request: IncomingMessage;
+  route: Route;
+  bodies: BodyReader;
+  patience: Patience;
+  gateway: Pick<GatewayOptions, "spec" | "hostedTools">;
+  heard: (call: { model: string; asked: string }) => void;
+}): Promise<CallRequest> {
+  const { request, route, patience, gateway } = options;
+  const stop = () => void request.destroy();
+  patience.signal.addEventListener("abort", stop, { once: true });
+  try {
+    using held = new DisposableStack();
+    const { body } = held.use(await options.bodies.read(request));
+    const model = askedModel(route, body, undefined);
+    const asked = route.kind === "free" ? "" : askedText(body);
+    options.heard({ model, asked });
+    askedModel(route, body, gateway.spec.models);
+    if (!gateway.hostedTools?.()) refuseHosted(route, body);
+    if (body.background === true) {
+      throw new CaissonError("invalid", "Answers that are fetched later cannot be metered.", { hint: 'Leave "background" out.' });
+    }
+    const withoutUsageChunk = route.kind === "chat" && askForUsage(body);
+    const kept = held.move();
+    const call: CallRequest = {
+      model,
+      asked,
+      body: Buffer.from(JSON.stringify(body)),
+      inputEstimate: route.kind === "free" ? 0 : estimatedInputTokens(body),
+      outputMax: outputBound(body),
+      withoutUsageChunk,
+      [Symbol.dispose]() {
+        call.body = null;
+        kept.dispose();
+      },
+    };
+    return call;
+  } finally {
+    patience.signal.removeEventListener("abort", stop);
+    // What was not read is thrown away, so that the answer gets through and the connection can go on.
+    request.resume();
+  }
+}
+
+function refuseHosted(route: Route, body: JsonObject): void {
+  const hosted = hostedUse(route.wire, body);
+  if (hosted === null) return;
+  throw new CaissonError("denied", `This sandbox may not have the provider reach out for it or run things for it: ${hosted}.`, {
+    hint: "The network policy of the sandbox would not hold there. Leave it out, or give the content itself instead of a URL.",
+  });
+}
+
+/** A stream of chat has its usage only when it is asked for. Says whether that was done here, for the gateway alone. */
+function askForUsage(body: JsonObject): boolean {
+  if (body.stream !== true) return false;
+  const options = isObject(body.stream_options) ? body.stream_options : {};
+  if (options.include_usage === true) return false;
+  body.stream_options = { ...options, include_usage: true };
+  return true;
+}

@@ -1,0 +1,192 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { CaissonError } from "../../contract/error.ts";
+import { type AnswerMeter, createAnswerMeter } from "./answer-reader.ts";
+import { type CallRequest, callWithoutBody, readCall } from "./call-request.ts";
+import type { CallSlots } from "./call-slots.ts";
+import type { GatewayLimits, GatewayOptions, GatewayUpstream } from "./gateway-options.ts";
+import { createKeyScrubber, type KeyScrubber } from "./key-scrubber.ts";
+import type { Amount, Ledger, Reservation } from "./ledger.ts";
+import { isStreamed, passAnswer, passModels, passRefusal } from "./pass-answer.ts";
+import { upstreamHeaders } from "./passed-headers.ts";
+import { createPatience, orGivenUp, type Patience } from "./patience.ts";
+import { recordCall } from "./record-call.ts";
+import type { Recorder } from "./recorder.ts";
+import type { BodyReader } from "./request-body.ts";
+import type { Route } from "./routes.ts";
+import { type UpstreamClient, upstreamUrl } from "./upstream.ts";
+import { wireError } from "./wire-error.ts";
+
+/** What the calls of one gateway share. */
+export interface CallSetting {
+  options: GatewayOptions;
+  limits: GatewayLimits;
+  slots: CallSlots;
+  bodies: BodyReader;
+  ledger: Ledger;
+  recorder: Recorder;
+  client: UpstreamClient;
+}
+
+/** One call, filled as it goes on. */
+export interface Call {
+  setting: CallSetting;
+  request: IncomingMessage;
+  response: ServerResponse;
+  route: Route;
+  query: string;
+  patience: Patience;
+  startedMs: number;
+  model: string;
+  asked: string;
+  scrubber: KeyScrubber;
+  reservation: Reservation | null;
+  /** Once the whole request is on its way, somebody pays for it. */
+  sent: { atMs: number; asked: CallRequest } | null;
+  /** The upstream said no, or could not be reached: nothing was used. */
+  refused: boolean;
+  meter: AnswerMeter | null;
+  error: string | null;
+}
+
+/** Carries out one call of a program inside, answers it, and records it. Never rejects. */
+export async function carryOut(options: {
+  setting: CallSetting;
+  request: IncomingMessage;
+  response: ServerResponse;
+  route: Route;
+  query: string;
+  closing: AbortSignal;
+}): Promise<void> {
+  const { closing, ...given } = options;
+  using patience = createPatience({ inAllMs: given.setting.limits.callMs });
+  const gone = () => patience.giveUp(new CaissonError("cancelled", "The program inside hung up before the answer's end."));
+  const stop = () => patience.giveUp(new CaissonError("cancelled", "The gateway was closed."));
+  given.response.once("close", () => {
+    if (!given.response.writableFinished) gone();
+  });
+  closing.addEventListener("abort", stop, { once: true });
+  const empty = { model: "", asked: "", reservation: null, sent: null, refused: false, meter: null, error: null };
+  const call: Call = { ...given, ...empty, scrubber: createKeyScrubber(""), patience, startedMs: Date.now() };
+  try {
+    await perform(call);
+  } catch (error) {
+    call.error = whatFailed(error);
+    answerError(call, error);
+  } finally {
+    closing.removeEventListener("abort", stop);
+    recordCall(call);
+  }
+}
+
+async function perform(call: Call): Promise<void> {
+  const { setting, route, patience } = call;
+  const { options, limits } = setting;
+  const upstream = upstreamFor(call);
+  setting.recorder.check();
+  if (route.kind !== "free") setting.ledger.check();
+  using _slot = await setting.slots.take(patience.signal);
+  patience.wait(limits.requestMs, "The request took too long to come.");
+  const heard = (words: { model: string; asked: string }) => void Object.assign(call, words);
+  const { bodies } = setting;
+  using asked =
+    route.method === "GET"
+      ? callWithoutBody(route, options.spec.models)
+      : await readCall({ request: call.request, route, bodies, patience, gateway: options, heard });
+  patience.rest();
+  if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, asked), patience.signal);
+  patience.wait(limits.answerMs, `The model's server did not begin to answer within ${limits.answerMs / 1000} s.`);
+  const answer = await ask(call, asked, upstream);
+  asked[Symbol.dispose]();
+  patience.wait(limits.stallMs, `Nothing moved for ${limits.stallMs / 1000} s.`);
+  await pass(call, asked, answer);
+}
+
+/** Throws `not_found` for a wire that is not spoken here, `denied` for one the host has no key for. */
+function upstreamFor({ setting, route }: Call): GatewayUpstream {
+  const { spec, upstreams } = setting.options;
+  if (!spec.wires.includes(route.wire)) {
+    throw new CaissonError("not_found", `This sandbox's gateway does not speak ${route.wire}; it speaks ${spec.wires.join(", ")}.`);
+  }
+  const upstream = upstreams[route.wire];
+  if (upstream) return upstream;
+  throw new CaissonError("denied", `The host has no key for ${route.wire}, so there is nothing behind this address.`, {
+    hint: "A person sets one outside the sandbox.",
+  });
+}
+
+/** The most a call may use, as far as one can tell before. Throws `denied` for a model whose cost is bounded but not known. */
+function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
+  const outputTokens = route.kind === "embeddings" ? 0 : (asked.outputMax ?? setting.limits.outputTokensAssumed);
+  const usage = { inputTokens: asked.inputEstimate, outputTokens, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
+  const costUsd = setting.options.prices(route.wire, asked.model, usage);
+  if (costUsd === null && setting.ledger.costIsBounded()) {
+    throw new CaissonError("denied", `The price of ${asked.model} is not known, so the bound on its cost cannot be kept.`, {
+      hint: "A person adds the price to the host's configuration, or bounds the tokens instead.",
+      details: { openaiCode: "insufficient_quota" },
+    });
+  }
+  return { costUsd: costUsd ?? 0, tokens: asked.inputEstimate + outputTokens };
+}
+
+async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
+  const { route, patience, setting } = call;
+  const key = await orGivenUp(upstream.key(), patience.signal).catch((error: unknown) => {
+    if (patience.signal.aborted) throw patience.signal.reason;
+    throw new CaissonError("unavailable", `The host could not get its key for ${route.wire}.`, { cause: error });
+  });
+  call.scrubber = createKeyScrubber(key.trim());
+  const bodyBytes = asked.body?.length ?? null;
+  const headers = upstreamHeaders({ wire: route.wire, asked: call.request.headers, added: upstream.headers, key: key.trim(), bodyBytes });
+  const url = upstreamUrl({ wire: route.wire, baseUrl: upstream.baseUrl, path: route.path, query: call.query });
+  const sent = () => {
+    call.sent = { atMs: Date.now(), asked };
+  };
+  try {
+    return await setting.client.send({ url, method: route.method, headers, body: asked.body, signal: patience.signal, sent });
+  } catch (error) {
+    call.refused = !patience.signal.aborted;
+    throw error;
+  }
+}
+
+async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Promise<void> {
+  const { setting, route, response, scrubber, patience } = call;
+  const { options, limits } = setting;
+  const passing = { wire: route.wire, answer, response, scrubber, signal: patience.signal };
+  const status = answer.statusCode ?? 0;
+  if (status >= 400) {
+    call.refused = true;
+    const text = await passRefusal({ ...passing, redact: options.redact, bytesMax: limits.refusalBytesMax });
+    call.error = `The model's server answered ${status}: ${text}`;
+    return;
+  }
+  const coding = answer.headers["content-encoding"] ?? "identity";
+  if (status < 200 || status >= 300 || coding !== "identity") {
+    answer.destroy();
+    throw new CaissonError(
+      "protocol",
+      `The model's server answered in a way that cannot be passed on: status ${status}, coding ${coding}.`,
+    );
+  }
+  if (route.path === "/models" && options.spec.models) {
+    return await passModels({ ...passing, patterns: options.spec.models, bytesMax: limits.answerBytesMax });
+  }
+  const streamed = isStreamed(answer);
+  const withoutUsageChunk = asked.withoutUsageChunk && streamed;
+  call.meter = createAnswerMeter({ kind: route.kind, streamed, withoutUsageChunk, limits });
+  await passAnswer({ ...passing, meter: call.meter, withoutUsageChunk, moved: patience.again });
+}
+
+function answerError(call: Call, error: unknown): void {
+  const { response, route } = call;
+  if (response.headersSent || response.destroyed) return;
+  const { status, headers, body } = wireError(route.wire, error);
+  response.writeHead(status, headers).end(call.setting.options.redact(call.scrubber.text(body)));
+}
+
+/** With the cause, for those outside. */
+function whatFailed(error: unknown): string {
+  const parts: string[] = [];
+  for (let at: unknown = error; at instanceof Error && parts.length < 3; at = at.cause) parts.push(at.message);
+  return parts.join(": ") || String(error);
+}

@@ -1,0 +1,111 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { GatewaySpec } from "../../contract/network.ts";
+import { waitTurn } from "./call-slots.ts";
+import type { GatewayOptions } from "./gateway-options.ts";
+
+export interface Amount {
+  costUsd: number;
+  tokens: number;
+}
+
+export interface Reservation extends Disposable {
+  /** What the call really cost takes the place of what was reserved. */
+  settle(real: Amount): void;
+}
+
+export interface Ledger {
+  /** Throws `denied` when a bound is reached. */
+  check(): void;
+  /** Whether a cost is bounded, so that a model whose price is unknown must be refused. */
+  costIsBounded(): boolean;
+  /**
+   * Sets an amount aside for a call. While only the reservations of running calls stand in the way, it waits for them; so calls at once pass a bound by no more than
+   * the last of them alone would have. Throws `denied` when a bound is reached, `busy` after the wait, `cancelled`.
+   */
+  reserve(amount: Amount, signal: AbortSignal): Promise<Reservation>;
+}
+
+interface Bound {
+  left: number;
+  reserved: number;
+  why: string;
+}
+
+/** What was spent and what is about to be. */
+export function createLedger(
+  options: Pick<GatewayOptions, "spent" | "budget" | "howToRaise"> & { spec: GatewaySpec; waitingMs: number },
+): Ledger {
+  const before = options.spent();
+  const own: Amount = { costUsd: 0, tokens: 0 };
+  const reserved: Amount = { costUsd: 0, tokens: 0 };
+  const waiting = new Set<() => void>();
+
+  /** The log may be behind this gateway's own calls, or ahead by what others did. */
+  const spent = (): Amount => {
+    const logged = options.spent();
+    return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
+  };
+  const bounds = (): Bound[] => {
+    const { costUsdMax, tokensMax } = options.spec;
+    const now = spent();
+    const left = options.budget?.() ?? { costUsdLeft: null, tokensLeft: null };
+    const list: Bound[] = [];
+    const cost = (value: number, why: string) => list.push({ left: value, reserved: reserved.costUsd, why });
+    const tokens = (value: number, why: string) => list.push({ left: value, reserved: reserved.tokens, why });
+    if (costUsdMax !== undefined) {
+      cost(costUsdMax - now.costUsd, `This sandbox's calls cost $${now.costUsd.toFixed(4)}; the gateway's bound is $${costUsdMax}.`);
+    }
+    if (tokensMax !== undefined)
+      tokens(tokensMax - now.tokens, `This sandbox used ${now.tokens} tokens; the gateway's bound is ${tokensMax}.`);
+    const ran = `It spent $${now.costUsd.toFixed(4)} and ${now.tokens} tokens through the gateway.`;
+    if (left.costUsdLeft !== null) cost(left.costUsdLeft, `The run's budget of cost is used up. ${ran}`);
+    if (left.tokensLeft !== null) tokens(left.tokensLeft, `The run's budget of tokens is used up. ${ran}`);
+    return list;
+  };
+  const check = () => {
+    const reached = bounds().find(({ left }) => left <= 0);
+    if (reached) throw spentError(reached.why, options.howToRaise);
+  };
+  const setAside = (amount: Amount): Reservation => {
+    add(reserved, amount, 1);
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      add(reserved, amount, -1);
+      // Each asks for itself whether there is room again, in order.
+      for (const tryNow of [...waiting]) tryNow();
+    };
+    return {
+      settle(real) {
+        add(own, real, 1);
+        release();
+      },
+      [Symbol.dispose]: release,
+    };
+  };
+  const ready = (amount: Amount) => () => {
+    check();
+    return bounds().every((bound) => bound.left - bound.reserved > 0) ? setAside(amount) : null;
+  };
+  return {
+    check,
+    costIsBounded: () => options.spec.costUsdMax !== undefined || (options.budget?.().costUsdLeft ?? null) !== null,
+    async reserve(amount, signal) {
+      const now = waiting.size === 0 ? ready(amount)() : null;
+      return now ?? (await waitTurn({ waiting, signal, timeoutMs: options.waitingMs, ready: ready(amount) }));
+    },
+  };
+}
+
+function add(to: Amount, amount: Amount, sign: 1 | -1): void {
+  to.costUsd += sign * amount.costUsd;
+  to.tokens += sign * amount.tokens;
+}
+
+function spentError(why: string, howToRaise: string | undefined): CaissonError {
+  return new CaissonError("denied", why, {
+    hint: howToRaise ?? "A person raises it from outside the sandbox; asking again changes nothing.",
+    details: { openaiCode: "insufficient_quota" },
+  });
+}

@@ -1,0 +1,40 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { GatewayWire } from "../../contract/network.ts";
+
+/** All else that a program inside sends stays here: its keys, its cookies, what it says about where it is. */
+const askedHeaders = /^(content-type|accept|anthropic-version|anthropic-beta|openai-beta|user-agent|idempotency-key|x-stainless-[a-z-]+)$/;
+/** Not: cookies, and whose account it is. */
+const answeredHeaders =
+  /^(content-type|content-length|retry-after|retry-after-ms|x-should-retry|request-id|x-request-id|openai-processing-ms|openai-version|(anthropic|x)-ratelimit-[a-z-]+)$/;
+
+export function upstreamHeaders(options: {
+  wire: GatewayWire;
+  asked: IncomingHttpHeaders;
+  added: Readonly<Record<string, string>> | undefined;
+  key: string;
+  bodyBytes: number | null;
+}): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = { ...picked(options.asked, askedHeaders) };
+  if (options.wire === "anthropic") headers["anthropic-version"] ??= "2023-06-01";
+  for (const [name, value] of Object.entries(options.added ?? {})) headers[name.toLowerCase()] = value;
+  // Only what is not coded can be read on its way.
+  headers["accept-encoding"] = "identity";
+  if (options.bodyBytes !== null) {
+    headers["content-type"] = "application/json";
+    headers["content-length"] = options.bodyBytes;
+  }
+  if (options.key !== "" && options.wire === "anthropic") headers["x-api-key"] = options.key;
+  if (options.key !== "" && options.wire === "openai") headers.authorization = `Bearer ${options.key}`;
+  return headers;
+}
+
+export function answerHeaders(answered: IncomingHttpHeaders, scrub: (text: string) => string): Record<string, string> {
+  const headers = picked(answered, answeredHeaders);
+  for (const [name, value] of Object.entries(headers)) headers[name] = scrub(value);
+  return headers;
+}
+
+function picked(headers: IncomingHttpHeaders, names: RegExp): Record<string, string> {
+  const list = Object.entries(headers).filter(([name, value]) => names.test(name) && value !== undefined);
+  return Object.fromEntries(list.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value as string)]));
+}

@@ -1,0 +1,54 @@
+import { meteredUsage } from "./answer-reader.ts";
+import type { Call } from "./call.ts";
+import type { GatewayUsage } from "./gateway-options.ts";
+
+const TEXT_MAX = 16_384;
+const ERROR_MAX = 2000;
+const MODEL_MAX = 200;
+
+const nothing: GatewayUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
+
+/** Counts what a call used and gives its event to the recorder, with every secret taken out. */
+export function recordCall(call: Call): void {
+  const { setting, route, response } = call;
+  const { usage, estimated } = usageOf(call);
+  const isFree = call.sent === null || call.refused || route.kind === "free";
+  const costUsd = isFree ? 0 : setting.options.prices(route.wire, call.model, usage);
+  call.reservation?.settle({ costUsd: costUsd ?? 0, tokens: usage.inputTokens + usage.outputTokens });
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
+  const clean = (text: string, max: number) => setting.options.redact(call.scrubber.text(text)).slice(0, max).toWellFormed();
+  const error = errorOf(call, estimated);
+  setting.recorder.record(
+    {
+      type: "gateway.called",
+      data: {
+        wire: route.wire,
+        model: clean(call.model, MODEL_MAX),
+        path: `/${route.wire}/v1${route.path}`,
+        // As proxies write it down when the client was gone before there was an answer.
+        status: response.headersSent ? response.statusCode : 499,
+        usage: { inputTokens, outputTokens, cachedInputTokens, reasoningTokens },
+        costUsd,
+        durationMs: Date.now() - call.startedMs,
+        asked: clean(call.asked, TEXT_MAX),
+        answered: clean(call.meter?.reading.text ?? "", TEXT_MAX),
+        error: error === null ? null : clean(error, ERROR_MAX),
+      },
+    },
+    { free: isFree },
+  );
+}
+
+function usageOf(call: Call): { usage: GatewayUsage; estimated: boolean } {
+  const { sent, refused, meter, route } = call;
+  if (sent === null || refused) return { usage: nothing, estimated: false };
+  const { inputEstimate, outputMax } = sent.asked;
+  const workedMs = Date.now() - sent.atMs;
+  return meteredUsage({ kind: route.kind, reading: meter?.reading ?? null, inputEstimate, outputMax, workedMs });
+}
+
+function errorOf(call: Call, estimated: boolean): string | null {
+  const said = call.error ?? call.meter?.reading.error ?? null;
+  if (!estimated) return said;
+  return `${said ?? "The answer did not say what it used."} Its tokens are estimated.`;
+}
