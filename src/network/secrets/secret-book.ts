@@ -1,11 +1,19 @@
 import type { Transform } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
-import type { Redactor } from "./redactor.ts";
+import { createPlaceholders } from "./placeholder.ts";
+import { createPutIn } from "./put-in.ts";
+import { readSecretFile } from "./read-secret-file.ts";
+import { createRedactor, type Redactor } from "./redactor.ts";
+import { createSecretScope } from "./secret-scope.ts";
+import { secretUnavailable } from "./secret-unavailable.ts";
+import { createSecretValues, type SecretValues } from "./secret-values.ts";
+import { createTakeOut } from "./take-out.ts";
 
-/** A file's text and its permission bits. Throws an `Error` whose `code` may be shown; its text never is. */
+/** A file's text and its permission bits. Throws a `CaissonError`, whose message is shown inside, or another error, of which nothing but its `code` is. */
 export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Promise<{ text: string; mode: number }>;
-/** The standard output of a program of the host. Throws when it fails; nothing of the error but its `code` is ever shown. */
+/** The standard output of a program of the host. Throws when it fails, likewise. */
 export type RunSecretCommand = (argv: readonly string[], limits: { timeoutMs: number; bytesMax: number }) => Promise<string>;
 
 export interface SecretBookOptions {
@@ -46,7 +54,10 @@ export interface TakeOut {
  * body (it goes as it is), and values that a server sends back compressed, split over requests, encrypted or otherwise changed.
  */
 export interface SecretBook {
-  /** Inside: variable → placeholder. To be stored with the sandbox. */
+  /**
+   * Inside: variable → placeholder. To be stored with the sandbox. Those that were not stored are made when this is first read, in the shape of the value if that is
+   * known by then: after `check`, or of a variable.
+   */
   readonly placeholders: Readonly<Record<string, string>>;
   /** Whether TLS to this host and port must be opened because of a secret. True for a revoked one, too: its placeholder must not go out. */
   concerns(host: string, port: number): boolean;
@@ -65,6 +76,81 @@ export interface SecretBook {
   onRevoked(listener: (name: string) => void): () => void;
   /** Has every value that can be had, so that the redactor knows it. Never throws. */
   load(): Promise<void>;
+  /** Has every value that was not revoked. Throws `invalid` for the first that cannot be had. */
+  check(): Promise<void>;
   /** For events, logs and output. Sees values that become known later, too. */
   redactor(): Redactor;
+}
+
+const TAKE_OUTS_MAX = 64;
+
+/** Throws `invalid` for stored placeholders that are none. */
+export function createSecretBook(options: SecretBookOptions): SecretBook {
+  const { specs, env, runCommand, readFile = readSecretFile, warn = () => {}, now = Date.now } = options;
+  const names = Object.keys(specs);
+  const values = createSecretValues({ specs, env, readFile, runCommand, warn, now });
+  const placeholders = createPlaceholders({ names, stored: options.placeholders ?? {}, peek: values.peek });
+  const scopes = new Map(Object.entries(specs).map(([name, spec]) => [name, createSecretScope(spec)]));
+  const revoked = new Set(options.revoked);
+  const listeners = new Set<(name: string) => void>();
+  const usableValue = async (name: string): Promise<string> => {
+    if (revoked.has(name)) throw secretUnavailable(name, "it was revoked");
+    const value = await values.get(name);
+    // It may have been revoked while its source was asked.
+    if (revoked.has(name)) throw secretUnavailable(name, "it was revoked");
+    if (placeholders.all()[name]?.includes(value)) throw secretUnavailable(name, "its value is part of what stands for it inside");
+    return value;
+  };
+  return {
+    get placeholders() {
+      return placeholders.all();
+    },
+    concerns: (host, port) => scopes.values().some((scope) => scope.fits(host, port)),
+    putIn: createPutIn({ placeholders: placeholders.all, scopes, usableValue }),
+    takeOut: takeOuts(values, placeholders.all),
+    revoke(name) {
+      if (!Object.hasOwn(specs, name) || revoked.has(name)) return;
+      revoked.add(name);
+      for (const listener of listeners) listener(name);
+    },
+    isRevoked: (name) => revoked.has(name),
+    onRevoked(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async load() {
+      await Promise.allSettled(names.map((name) => values.get(name)));
+    },
+    async check() {
+      try {
+        await Promise.all(names.filter((name) => !revoked.has(name)).map((name) => values.get(name)));
+      } catch (error) {
+        if (!(error instanceof CaissonError)) throw error;
+        throw new CaissonError("invalid", error.message, { details: error.details ?? {} });
+      }
+    },
+    redactor: () =>
+      createRedactor({
+        version: values.version,
+        values: () => names.flatMap((name) => values.known(name).map((value) => ({ name, value }))),
+      }),
+  };
+}
+
+/** What was made for the same secrets is used again until there is a new value. */
+function takeOuts(values: SecretValues, placeholders: () => Readonly<Record<string, string>>): SecretBook["takeOut"] {
+  const made = new Map<string, TakeOut | null>();
+  let madeFor = -1;
+  return (used) => {
+    if (used.length === 0) return null;
+    if (madeFor !== values.version() || made.size >= TAKE_OUTS_MAX) made.clear();
+    madeFor = values.version();
+    const key = [...used].sort().join(" ");
+    const known = made.get(key);
+    if (known !== undefined) return known;
+    const returning = used.flatMap((name) => values.known(name).map((value) => ({ value, placeholder: placeholders()[name] ?? "" })));
+    const takeOut = createTakeOut(returning);
+    made.set(key, takeOut);
+    return takeOut;
+  };
 }

@@ -1,0 +1,89 @@
+/** Looks for many patterns at once (Wu and Manber's way): it jumps over bytes that cannot be part of any, so that big bodies cost little. */
+export interface PatternMatcher {
+  readonly longest: number;
+  readonly shortest: number;
+  /** The first complete match that begins at `from` or later and before `until`; of those that begin at one place, the longest. */
+  find(bytes: Buffer, from: number, until: number): PatternMatch | null;
+  /** Where the earliest beginning of a pattern is that the end of the bytes cuts off, not before `from`; the end when there is none. */
+  unfinished(bytes: Buffer, from: number): number;
+}
+
+export interface PatternMatch {
+  at: number;
+  length: number;
+  /** Of the pattern, in the order given. */
+  index: number;
+}
+
+/** Only so many bytes of each pattern decide on a jump: more would fill the table and shorten the jumps. */
+const WINDOW_BYTES_MAX = 64;
+const PAIRS = 65_536;
+
+/** Null when there is nothing to look for. Each pattern has at least two bytes. */
+export function createPatternMatcher(patterns: readonly Buffer[]): PatternMatcher | null {
+  if (patterns.length === 0) return null;
+  const lengths = patterns.map((pattern) => pattern.length);
+  const shortest = Math.min(...lengths);
+  const longest = Math.max(...lengths);
+  if (shortest < 2) throw new RangeError("a pattern has at least two bytes");
+  const window = Math.min(shortest, WINDOW_BYTES_MAX);
+  const longestFirst = patterns.map((bytes, index) => ({ bytes, index })).sort((left, right) => right.bytes.length - left.bytes.length);
+  const { jumps, byLastPair } = tables(longestFirst, window);
+  const byFirstByte = Map.groupBy(longestFirst, ({ bytes }) => bytes[0] as number);
+
+  return {
+    longest,
+    shortest,
+    find(bytes, from, until) {
+      const lastEnd = Math.min(bytes.length, until + window - 1);
+      for (let end = from + window; end <= lastEnd; ) {
+        const pair = ((bytes[end - 2] as number) << 8) | (bytes[end - 1] as number);
+        const jump = jumps[pair] as number;
+        if (jump > 0) {
+          end += jump;
+          continue;
+        }
+        const at = end - window;
+        for (const pattern of byLastPair.get(pair) ?? []) {
+          if (startsWith(bytes, at, pattern.bytes)) return { at, length: pattern.bytes.length, index: pattern.index };
+        }
+        end += 1;
+      }
+      return null;
+    },
+    unfinished(bytes, from) {
+      for (let at = Math.max(from, bytes.length - longest + 1); at < bytes.length; at++) {
+        const there = bytes.length - at;
+        for (const pattern of byFirstByte.get(bytes[at] as number) ?? []) {
+          if (pattern.bytes.length <= there) break;
+          if (bytes.compare(pattern.bytes, 0, there, at, bytes.length) === 0) return at;
+        }
+      }
+      return bytes.length;
+    },
+  };
+}
+
+interface Pattern {
+  bytes: Buffer;
+  index: number;
+}
+
+/** For each pair of bytes how far the window can move when it ends in that pair; and the patterns whose window ends in it. */
+function tables(patterns: readonly Pattern[], window: number): { jumps: Uint8Array; byLastPair: Map<number, Pattern[]> } {
+  const jumps = new Uint8Array(PAIRS).fill(window - 1);
+  const byLastPair = new Map<number, Pattern[]>();
+  for (const pattern of patterns) {
+    for (let end = 2; end <= window; end++) {
+      const pair = pattern.bytes.readUInt16BE(end - 2);
+      jumps[pair] = Math.min(jumps[pair] as number, window - end);
+    }
+    const last = pattern.bytes.readUInt16BE(window - 2);
+    byLastPair.set(last, [...(byLastPair.get(last) ?? []), pattern]);
+  }
+  return { jumps, byLastPair };
+}
+
+function startsWith(bytes: Buffer, at: number, pattern: Buffer): boolean {
+  return bytes.length - at >= pattern.length && bytes.compare(pattern, 0, pattern.length, at, at + pattern.length) === 0;
+}

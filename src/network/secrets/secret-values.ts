@@ -1,0 +1,175 @@
+import { isAbsolute } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { SecretSpec } from "../../contract/network.ts";
+import type { ReadSecretFile, RunSecretCommand } from "./secret-book.ts";
+import { secretUnavailable } from "./secret-unavailable.ts";
+
+interface SecretValuesOptions {
+  specs: Readonly<Record<string, SecretSpec>>;
+  env: Readonly<Record<string, string | undefined>>;
+  readFile: ReadSecretFile;
+  runCommand: RunSecretCommand;
+  warn: (text: string) => void;
+  now: () => number;
+}
+
+/** The values of secrets: had when first needed, in memory alone. */
+export interface SecretValues {
+  /** Throws `denied` with the reason `secret_unavailable`. */
+  get(name: string): Promise<string>;
+  /** The newest value had so far, or what can be had without waiting; null if there is none. */
+  peek(name: string): string | null;
+  /** The values had so far, the newest first: one that was changed since may still come back. */
+  known(name: string): readonly string[];
+  /** Changes with each new value. */
+  version(): number;
+}
+
+const VALUE_CHARS_MIN = 8;
+const VALUE_CHARS_MAX = 8192;
+const SOURCE_BYTES_MAX = 65_536;
+const COMMAND_TIMEOUT_MS = 30_000;
+/** Files and commands are asked again after this, so that a value that was changed is used. */
+const VALUE_KEPT_MS = 60_000;
+/** A source that fails is not asked for every request. */
+const FAILURE_KEPT_MS = 5_000;
+const KNOWN_MAX = 4;
+
+interface Fetched {
+  outcome: Promise<string>;
+  /** Until when it is used; null while it is under way. */
+  until: number | null;
+}
+
+export function createSecretValues(options: SecretValuesOptions): SecretValues {
+  const { specs, now } = options;
+  const fetched = new Map<string, Fetched>();
+  const known = new Map<string, string[]>();
+  let version = 0;
+  const warned = new Set<string>();
+  const warnOnce = (text: string) => {
+    if (!warned.has(text)) options.warn(text);
+    warned.add(text);
+  };
+  const learn = (name: string, value: string) => {
+    const before = known.get(name) ?? [];
+    if (before[0] === value) return;
+    known.set(name, [value, ...before.filter((other) => other !== value)].slice(0, KNOWN_MAX));
+    version += 1;
+  };
+  const start = (name: string, spec: SecretSpec): Fetched => {
+    const entry: Fetched = { until: null, outcome: fetchValue(name, spec, { ...options, warn: warnOnce }) };
+    entry.outcome = entry.outcome.then(
+      (value) => {
+        entry.until = variableOf(name, spec) !== null ? Number.POSITIVE_INFINITY : now() + VALUE_KEPT_MS;
+        learn(name, value);
+        return value;
+      },
+      (error: unknown) => {
+        entry.until = now() + FAILURE_KEPT_MS;
+        throw error;
+      },
+    );
+    return entry;
+  };
+  return {
+    get(name) {
+      const spec = Object.hasOwn(specs, name) ? specs[name] : undefined;
+      if (spec === undefined) return Promise.reject(secretUnavailable(name, "there is no such secret"));
+      let entry = fetched.get(name);
+      if (entry === undefined || (entry.until !== null && entry.until <= now())) {
+        entry = start(name, spec);
+        fetched.set(name, entry);
+      }
+      return entry.outcome;
+    },
+    peek(name) {
+      const spec = Object.hasOwn(specs, name) ? specs[name] : undefined;
+      const variable = spec === undefined ? null : variableOf(name, spec);
+      const value =
+        known.get(name)?.[0] ?? (variable === null || !Object.hasOwn(options.env, variable) ? null : options.env[variable]) ?? null;
+      return value === null || faultOf(value) !== null ? null : value;
+    },
+    known: (name) => known.get(name) ?? [],
+    version: () => version,
+  };
+}
+
+function variableOf(name: string, { from }: SecretSpec): string | null {
+  if (from === "env") return name;
+  return "env" in from ? from.env : null;
+}
+
+async function fetchValue(name: string, spec: SecretSpec, options: SecretValuesOptions): Promise<string> {
+  const variable = variableOf(name, spec);
+  const { from } = spec;
+  let value: string;
+  if (variable !== null) value = fromEnv(name, variable, options);
+  else if (typeof from === "object" && "file" in from) value = withoutLineEnd(await fromFile(name, from.file, options));
+  else if (typeof from === "object" && "command" in from) value = withoutLineEnd(await fromCommand(name, from.command, options));
+  else throw secretUnavailable(name, "its source is unknown");
+  const fault = faultOf(value);
+  if (fault !== null) throw secretUnavailable(name, fault);
+  return value;
+}
+
+function fromEnv(name: string, variable: string, { env, warn }: SecretValuesOptions): string {
+  const value = Object.hasOwn(env, variable) ? env[variable] : undefined;
+  if (value !== undefined) return value;
+  warn(`secret ${name}: the variable ${variable} is not set`);
+  throw secretUnavailable(name, "its variable is not set on the host");
+}
+
+async function fromFile(name: string, path: string, { readFile, warn }: SecretValuesOptions): Promise<string> {
+  try {
+    // A process that serves the sandbox later has another current folder.
+    if (!isAbsolute(path)) throw new CaissonError("invalid", "its path is not absolute");
+    const { text, mode } = await readFile(path, { bytesMax: SOURCE_BYTES_MAX });
+    if ((mode & 0o077) !== 0) warn(`secret ${name}: others than its owner can read the file ${path}; chmod 600 keeps it to you`);
+    return text;
+  } catch (error) {
+    const why = sayable(error);
+    warn(`secret ${name}: the file ${path} cannot be read: ${why}`);
+    throw secretUnavailable(name, `its file on the host cannot be read: ${why}`);
+  }
+}
+
+async function fromCommand(name: string, argv: readonly string[], { runCommand, warn }: SecretValuesOptions): Promise<string> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new CaissonError("timeout", "it took too long")), COMMAND_TIMEOUT_MS);
+  try {
+    const output = await Promise.race([runCommand(argv, { timeoutMs: COMMAND_TIMEOUT_MS, bytesMax: SOURCE_BYTES_MAX }), tooLate]);
+    if (output.length > SOURCE_BYTES_MAX) throw new CaissonError("too_large", `it wrote more than ${SOURCE_BYTES_MAX} bytes`);
+    return output;
+  } catch (error) {
+    const why = sayable(error);
+    warn(`secret ${name}: the command ${argv[0] ?? ""} failed: ${why}`);
+    throw secretUnavailable(name, `its command on the host failed: ${why}`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Our own words, or the code of a foreign error: its text could quote a command's output. */
+function sayable(error: unknown): string {
+  if (error instanceof CaissonError) return error.message;
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (typeof code === "number") return `exit ${code}`;
+  return typeof code === "string" && /^[A-Z_]{1,40}$/.test(code) ? code : "no reason was given";
+}
+
+function withoutLineEnd(text: string): string {
+  return text.replace(/\r?\n$/, "");
+}
+
+/** Why a text cannot be a header's secret; null if it can. */
+function faultOf(value: string): string | null {
+  if (value === "") return "its value is empty";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+  if (/[\u0000-\u001f\u007f]/.test(value)) return "its value has line breaks or control characters";
+  if (!/^[\u0020-\u007e]*$/.test(value)) return "its value has characters other than ASCII";
+  if (value.length < VALUE_CHARS_MIN) return `its value has fewer than ${VALUE_CHARS_MIN} characters`;
+  if (value.length > VALUE_CHARS_MAX) return `its value has more than ${VALUE_CHARS_MAX} characters`;
+  if (value !== value.trim()) return "its value begins or ends with a space";
+  return null;
+}

@@ -1,0 +1,127 @@
+import { Transform } from "node:stream";
+import type { Header, ResponseHead } from "../http/head.ts";
+import { encodedForms } from "./encodings.ts";
+import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
+import type { TakeOut } from "./secret-book.ts";
+
+/** A value that may come back, and what stands for it inside. */
+export interface ReturningValue {
+  value: string;
+  placeholder: string;
+}
+
+/**
+ * Turns values into their placeholders in whatever comes back, form by form, byte for byte: no length ever changes. A value whose length is not the placeholder's (it
+ * was changed since, or was not known when the placeholder was made) becomes as many masking characters. Null when there is nothing to look for.
+ */
+export function createTakeOut(values: readonly ReturningValue[]): TakeOut | null {
+  const replacing = compile(values);
+  if (replacing === null) return null;
+  const text = (before: string): string => {
+    if (before.length < replacing.matcher.shortest) return before;
+    const bytes = Buffer.from(before, "latin1");
+    const swept = sweep(bytes, { replacing, fixed: 0, last: true }).bytes;
+    return swept === bytes ? before : swept.toString("latin1");
+  };
+  return {
+    head: (head) => withoutValues(head, text),
+    body: () => bodyTransform(replacing),
+  };
+}
+
+interface Replacing {
+  matcher: PatternMatcher;
+  /** By the pattern's index; of the pattern's length. */
+  stands: readonly Buffer[];
+  mask: number;
+}
+
+function compile(values: readonly ReturningValue[]): Replacing | null {
+  const known = new Set<string>();
+  const forms = values.flatMap(({ value, placeholder }) => {
+    const stand = placeholder.length === value.length ? placeholder : "*".repeat(value.length);
+    return encodedForms(value, stand).filter(({ pattern }) => !known.has(pattern) && known.add(pattern));
+  });
+  const mask = maskFor([...known].join(""));
+  const matcher = createPatternMatcher(forms.map(({ pattern }) => Buffer.from(pattern, "latin1")));
+  if (matcher === null) return null;
+  const stands = forms.map(({ pattern, stand }) =>
+    stand.length === pattern.length && stand !== pattern ? Buffer.from(stand, "latin1") : Buffer.alloc(pattern.length, mask),
+  );
+  return { matcher, stands, mask };
+}
+
+/** A character that no pattern has, so that masked bytes are part of no match ever. */
+function maskFor(patterns: string): number {
+  const all = Array.from({ length: 0x7f - 0x21 }, (_, index) => String.fromCharCode(0x21 + index));
+  const usable = ["*", "x", ...all].find((letter) => letter !== '"' && letter !== "\\" && !patterns.includes(letter));
+  return (usable ?? "*").charCodeAt(0);
+}
+
+interface SweepOptions {
+  replacing: Replacing;
+  /** How many bytes at the beginning went out already. They are looked at, not changed. */
+  fixed: number;
+  /** Whether nothing follows. */
+  last: boolean;
+}
+
+/**
+ * Replaces every match that is complete. Up to `until` nothing can become a match any more. The bytes are copied before the first change: they may be somebody's.
+ * A placeholder together with its neighbours can be a value by chance; a match that overlaps what was put in is masked, so at the end there is none at all.
+ */
+function sweep(given: Buffer, { replacing, fixed, last }: SweepOptions): { bytes: Buffer; until: number } {
+  const { matcher, stands, mask } = replacing;
+  let bytes = given;
+  let replacedUntil = fixed;
+  let from = 0;
+  for (;;) {
+    const until = last ? bytes.length : matcher.unfinished(bytes, fixed);
+    const match = matcher.find(bytes, from, until);
+    if (match === null) return { bytes, until };
+    if (bytes === given) bytes = Buffer.from(given);
+    const end = match.at + match.length;
+    if (match.at >= replacedUntil) {
+      (stands[match.index] as Buffer).copy(bytes, match.at);
+      from = Math.max(0, match.at - matcher.longest + 1);
+    } else {
+      bytes.fill(mask, Math.max(match.at, fixed), end);
+      from = match.at + 1;
+    }
+    replacedUntil = Math.max(replacedUntil, end);
+  }
+}
+
+function bodyTransform(replacing: Replacing): Transform {
+  const { longest } = replacing.matcher;
+  const nothing = Buffer.alloc(0);
+  let held: Buffer = nothing;
+  /** What went out before the held bytes: a match that a replacement makes can begin there. */
+  let before: Buffer = nothing;
+  const push = (chunk: Buffer, last: boolean): Buffer => {
+    const joined = held.length === 0 ? chunk : Buffer.concat([before, held, chunk]);
+    const fixed = held.length === 0 ? 0 : before.length;
+    const { bytes, until } = sweep(joined, { replacing, fixed, last });
+    held = bytes.subarray(until);
+    before = held.length === 0 ? nothing : bytes.subarray(Math.max(0, until - longest + 1), until);
+    return bytes.subarray(fixed, until);
+  };
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const out = push(chunk, false);
+      done(null, out.length === 0 ? undefined : out);
+    },
+    flush(done) {
+      const out = push(nothing, true);
+      done(null, out.length === 0 ? undefined : out);
+    },
+  });
+}
+
+function withoutValues(head: ResponseHead, text: (before: string) => string): ResponseHead {
+  const headers: Header[] = head.headers.map((header) => {
+    const value = text(header.value);
+    return value === header.value ? header : { ...header, value };
+  });
+  return { ...head, reason: text(head.reason), headers };
+}
