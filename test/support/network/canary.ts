@@ -1,0 +1,72 @@
+import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** A value as it is and as it commonly travels. Enough of each that chance makes none of them. */
+export function formsOf(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const base64 = [0, 1, 2].map((shift) => {
+    // What stands before shifts the letters; the first and last of them depend on the neighbours, too.
+    const text = Buffer.concat([Buffer.alloc(shift), bytes])
+      .toString("base64")
+      .replace(/=+$/, "");
+    return text.slice(shift === 0 ? 0 : shift + 1, -2);
+  });
+  const hex = bytes.toString("hex");
+  return [
+    value,
+    ...base64,
+    ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
+    hex,
+    hex.toUpperCase(),
+    [...value].reverse().join(""),
+  ];
+}
+
+/** Files below a folder that hold the value in any form. */
+export function filesWith(folder: string, value: string): string[] {
+  const forms = formsOf(value).map((form) => Buffer.from(form));
+  const found: string[] = [];
+  const visit = (path: string) => {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat?.isDirectory()) for (const name of readdirSync(path)) visit(join(path, name));
+    if (!stat?.isFile()) return;
+    const content = readFileSync(path);
+    if (forms.some((form) => content.includes(form))) found.push(path);
+  };
+  visit(folder);
+  return found;
+}
+
+export function textWith(text: string, value: string): string[] {
+  return formsOf(value).filter((form) => text.includes(form));
+}
+
+/**
+ * For a shell inside: looks through the variables and arguments of every process and every file that can be read, but for the machine's own programs. Prints where the
+ * value is. Its forms come by standard input, so that the search does not find itself.
+ */
+export const searchInside = `
+import os, sys
+forms = [line.encode() for line in sys.stdin.read().split()]
+looked = 0
+def look(path):
+    global looked
+    try:
+        with open(path, "rb") as file: content = file.read(64 << 20)
+    except OSError: return
+    looked += 1
+    if any(form in content for form in forms): print("FOUND", path)
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if int(pid) == os.getpid(): continue
+    for name in ("environ", "cmdline", "comm"): look(f"/proc/{pid}/{name}")
+look("/proc/self/environ")
+for top in os.listdir("/"):
+    if top in ("proc", "sys", "usr", "lib", "lib64", "bin", "sbin", "dev"): continue
+    for folder, _, names in os.walk(f"/{top}"):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path): look(path)
+for folder, _, names in os.walk("/dev/shm"):
+    for name in names: look(os.path.join(folder, name))
+print("looked", looked)
+`;

@@ -1,0 +1,96 @@
+import { expect } from "vitest";
+import type { Finished, MachineCaisson, RunOptions } from "./run-in.ts";
+
+/** A kept sandbox on the rig's machine, as its user drives it. */
+export interface Inside {
+  readonly id: string;
+  run(argv: readonly string[], options?: RunOptions & { user?: string }): Promise<Finished>;
+  sh(script: string, options?: RunOptions): Promise<Finished>;
+  /** Its output; fails the test when the script fails. */
+  ok(script: string): Promise<string>;
+  /** Sends bytes to a port of the sandbox's loopback and tells what came back, for each item in turn. */
+  exchange(items: readonly Exchange[]): Promise<Exchanged[]>;
+  remove(): Promise<void>;
+}
+
+export interface Exchange {
+  /** Default: the proxy's. */
+  port?: number;
+  send: string | Buffer;
+  /** Ends its own side after sending. */
+  shut?: boolean;
+  /** Looks no further once this came. */
+  until?: string;
+  waitMs?: number;
+}
+
+export interface Exchanged {
+  text: string;
+  /** Whether the other side ended it, reset it, said enough, or was still silent when the time was over. */
+  end: "closed" | "reset" | "enough" | "silent";
+}
+
+export const PROXY = 19_080;
+
+/** Both sides in one: it is a raw socket that is asked for, with nobody's idea of HTTP between. */
+const client = `
+import base64, json, socket, sys
+told = []
+for item in json.load(sys.stdin):
+    got, end = b"", "silent"
+    try:
+        with socket.create_connection(("127.0.0.1", item["port"]), 5) as s:
+            s.settimeout(item["waitMs"] / 1000)
+            s.sendall(base64.b64decode(item["send"]))
+            if item["shut"]: s.shutdown(socket.SHUT_WR)
+            while True:
+                piece = s.recv(65536)
+                if not piece:
+                    end = "closed"
+                    break
+                got += piece
+                if item["until"] and item["until"].encode("latin-1") in got:
+                    end = "enough"
+                    break
+    except socket.timeout: pass
+    except OSError: end = "reset"
+    told.append({"text": got.decode("latin-1"), "end": end})
+print(json.dumps(told))
+`;
+
+export async function createInside(machine: MachineCaisson, argv: readonly string[], options?: RunOptions): Promise<Inside> {
+  const made = await machine.run(["sandbox", "create", "--no-workspace", ...argv], options);
+  expect(made.code, made.stderr).toBe(0);
+  return insideOf(machine, made.stdout.trim());
+}
+
+export function insideOf(machine: MachineCaisson, id: string): Inside {
+  const inside: Inside = {
+    id,
+    run: (argv, { user, ...options } = {}) =>
+      machine.run(["exec", "--sandbox", id, ...(user === undefined ? [] : ["--user", user]), "--", ...argv], options),
+    sh: (script, options) => inside.run(["sh", "-c", script], options),
+    async ok(script) {
+      const { code, stdout, stderr } = await inside.sh(script);
+      expect(code, `${script}\n${stdout}${stderr}`).toBe(0);
+      return stdout;
+    },
+    async exchange(items) {
+      const input = items.map(({ port = PROXY, send, shut = false, until = "", waitMs = 3000 }) => ({
+        port,
+        send: Buffer.from(send as string, typeof send === "string" ? "latin1" : undefined).toString("base64"),
+        shut,
+        until,
+        waitMs,
+      }));
+      const { code, stdout, stderr } = await inside.run(["python3", "-c", client], { input: JSON.stringify(input) });
+      expect(code, stderr).toBe(0);
+      return JSON.parse(stdout) as Exchanged[];
+    },
+    async remove() {
+      const removed = await machine.run(["sandbox", "rm", id]);
+      expect(removed.code, removed.stderr).toBe(0);
+    },
+  };
+  return inside;
+}
