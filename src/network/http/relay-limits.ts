@@ -9,10 +9,12 @@ export interface RelayLimits {
   connectMs: number;
   /** How long an answer is waited for after the client has ended its side: most have gone away, few have only ended sending. */
   halfOpenMs: number;
-  /** How long the client has to read the last answer and close after us. */
+  /** How long the client has to close after we did, and to send the rest of a body nobody wants. */
   lingerMs: number;
-  /** How much of a body nobody wants is read before the connection is given up. */
+  /** How much of a body nobody wants is read before the connection is closed; and once more while it closes, so that the answer is not lost to a reset. */
   drainBytesMax: number;
+  /** Without a byte in either direction after an upgrade. */
+  tunnelIdleMs: number;
   /** A request that must not be sent twice takes an idle connection only if it was used this recently: the other side may be about to close it. */
   freshMs: number;
 }
@@ -23,7 +25,8 @@ export const relayLimits: RelayLimits = {
   keepAliveMs: 120_000,
   connectMs: 30_000,
   halfOpenMs: 5_000,
-  lingerMs: 2_000,
-  drainBytesMax: 262_144,
+  lingerMs: 30_000,
+  drainBytesMax: 1_048_576,
+  tunnelIdleMs: 7_200_000,
   freshMs: 2_000,
 };

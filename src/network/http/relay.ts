@@ -1,5 +1,7 @@
 import type { Duplex } from "node:stream";
+import { ClientConnection } from "./client-connection.ts";
 import type { RequestHead } from "./head.ts";
+import type { HttpSyntaxError } from "./http-syntax-error.ts";
 import type { UpstreamPool } from "./pool.ts";
 import type { RelayLimits } from "./relay-limits.ts";
 import type { Verdict } from "./verdict.ts";
@@ -29,6 +31,8 @@ export interface RelayOptions {
   /** Bytes of the client's connection, heads included, as they pass: sent by the client, received by it. */
   onBytes?: (sent: number, received: number) => void;
   onRequest?: (outcome: RequestOutcome) => void;
+  /** What the client sent was refused before it was a request to decide on. It was told, and its connection is being closed. */
+  onBadRequest?: (error: HttpSyntaxError) => void;
   /** The protocols a connection may be upgraded to; a request for another is passed on without the wish. `h2c` would hide requests from `decide`. Default: websocket. */
   upgrades?: readonly string[];
   /** Destroys the client's connection and the upstream's. */
@@ -36,6 +40,8 @@ export interface RelayOptions {
 }
 
 /** Serves one client connection, however many requests it sends. Resolves when the connection is over; never rejects. `first` are bytes already read from it. */
-export function relayHttp(_client: Duplex, _options: RelayOptions, _first?: Buffer): Promise<void> {
-  throw new Error("not yet");
+export function relayHttp(client: Duplex, options: RelayOptions, first?: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    new ClientConnection(client, options, resolve).start(first);
+  });
 }

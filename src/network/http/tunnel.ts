@@ -1,4 +1,6 @@
-import type { Duplex } from "node:stream";
+import type { Duplex, Transform } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
+import { resetStream, sendPromptly } from "./reset-stream.ts";
 
 export interface PumpOptions {
   /** Bytes as they pass: from a to b, from b to a. */
@@ -8,6 +10,10 @@ export interface PumpOptions {
   signal?: AbortSignal;
   /** Bytes already read from `a`; they go to `b` first. */
   first?: Buffer;
+  /** Bytes already read from `b`; they go to `a` first. */
+  firstBack?: Buffer;
+  /** What comes from `b` passes it on the way to `a`. */
+  transformBack?: Transform;
 }
 
 export interface Pumped {
@@ -18,10 +24,81 @@ export interface Pumped {
   error: Error | null;
 }
 
+/** The idle time is looked at this many times while it passes. */
+const IDLE_LOOKS = 4;
+
 /**
  * Raw bytes both ways until both sides ended. The end of one is passed on as a half-close; a slow reader slows the other side down; an error, an early close, `idleMs` or `signal` destroys both.
  * Never rejects. Half-closes need streams made with `allowHalfOpen: true`.
  */
-export function pump(_a: Duplex, _b: Duplex, _options: PumpOptions = {}): Promise<Pumped> {
-  throw new Error("not yet");
+export function pump(a: Duplex, b: Duplex, options: PumpOptions = {}): Promise<Pumped> {
+  const { onBytes, idleMs, signal, transformBack } = options;
+  return new Promise((resolve) => {
+    const totals: Pumped = { sent: 0, received: 0, error: null };
+    const countSent = (bytes: number) => {
+      totals.sent += bytes;
+      onBytes?.(bytes, 0);
+    };
+    const countReceived = (bytes: number) => {
+      totals.received += bytes;
+      onBytes?.(0, bytes);
+    };
+    let open = 2;
+    const breakOff = (error: Error) => {
+      if (open === 2) totals.error ??= error;
+      resetStream(a);
+      resetStream(b);
+    };
+    const onAbort = () => breakOff(new CaissonError("cancelled", "the tunnel was closed"));
+    const timer = idleMs === undefined ? null : watchIdle(totals, idleMs, breakOff);
+    const onClose = (stream: Duplex) => {
+      if (!stream.readableEnded || !stream.writableFinished)
+        breakOff(stream.errored ?? new CaissonError("lost", "one side of the tunnel closed"));
+      open -= 1;
+      if (open > 0) return;
+      if (timer !== null) clearInterval(timer);
+      transformBack?.destroy();
+      signal?.removeEventListener("abort", onAbort);
+      resolve(totals);
+    };
+    for (const stream of [a, b]) {
+      sendPromptly(stream);
+      stream.on("error", breakOff);
+      if (stream.closed) queueMicrotask(() => onClose(stream));
+      else stream.once("close", () => onClose(stream));
+    }
+    transformBack?.on("error", breakOff);
+    carry(a, b, { count: countSent, first: options.first });
+    carry(b, transformBack ?? a, { count: countReceived, first: options.firstBack });
+    if (transformBack !== undefined) carry(transformBack, a, {});
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+  });
+}
+
+function carry(from: Duplex, to: Duplex, options: { count?: (bytes: number) => void; first?: Buffer | undefined }): void {
+  const { count, first } = options;
+  const onData = (chunk: Buffer) => {
+    count?.(chunk.length);
+    if (!to.write(chunk)) from.pause();
+  };
+  from.on("data", onData);
+  to.on("drain", () => from.resume());
+  from.once("end", () => to.end());
+  from.resume();
+  if (first !== undefined && first.length > 0) onData(first);
+  if (from.readableEnded) to.end();
+}
+
+function watchIdle(totals: Pumped, idleMs: number, breakOff: (error: Error) => void): NodeJS.Timeout {
+  let seen = -1;
+  let looks = 0;
+  const timer = setInterval(() => {
+    const total = totals.sent + totals.received;
+    looks = total === seen ? looks + 1 : 0;
+    seen = total;
+    if (looks >= IDLE_LOOKS) breakOff(new CaissonError("timeout", "nothing passed the tunnel for too long"));
+  }, idleMs / IDLE_LOOKS);
+  timer.unref();
+  return timer;
 }

@@ -1,0 +1,150 @@
+import { type Header, parseHeaderLines } from "./head.ts";
+import { HttpSyntaxError } from "./http-syntax-error.ts";
+
+/** 2^48 bytes: what a number holds exactly, and more than anybody sends in one chunk. */
+const SIZE_DIGITS_MAX = 12;
+const EXTENSION_BYTES_MAX = 256;
+const TRAILER_BYTES_MAX = 8192;
+const CR = 0x0d;
+const LF = 0x0a;
+const TAB = 0x09;
+const SPACE = 0x20;
+const DELETE = 0x7f;
+const SEMICOLON = 0x3b;
+
+/** Fields that say where a message ends, where it goes or who sends it have no place after it. */
+const notInTrailers = new Set(
+  "authorization connection content-encoding content-length cookie expect host keep-alive set-cookie te trailer transfer-encoding upgrade".split(
+    " ",
+  ),
+);
+
+type Part = "size" | "extension" | "sizeLf" | "data" | "dataCr" | "dataLf" | "trailer" | "done";
+
+/** Follows one chunked body, however its bytes are cut. Anything but the plainest form is refused. */
+export class ChunkedScanner {
+  /** Filled when the body is complete. */
+  trailers: Header[] = [];
+  #part: Part = "size";
+  #size = 0;
+  #count = 0;
+  #trailer: Buffer[] = [];
+  #trailerBytes = 0;
+  #lineBytes = 0;
+  #afterCr = false;
+
+  get done(): boolean {
+    return this.#part === "done";
+  }
+
+  /** Where the body ends in `chunk`, or its length. `onPayload` is given what the chunks hold. Throws `HttpSyntaxError`; none of `chunk` may be passed on then. */
+  scan(chunk: Buffer, from: number, onPayload?: (payload: Buffer) => void): number {
+    let at = from;
+    while (at < chunk.length && this.#part !== "done") {
+      if (this.#part === "data") {
+        const end = Math.min(chunk.length, at + this.#size);
+        onPayload?.(chunk.subarray(at, end));
+        this.#size -= end - at;
+        at = end;
+        if (this.#size === 0) this.#part = "dataCr";
+      } else if (this.#part === "trailer") at = this.#scanTrailer(chunk, at);
+      else {
+        this.#step(chunk[at] as number);
+        at += 1;
+      }
+    }
+    return at;
+  }
+
+  #step(byte: number): void {
+    switch (this.#part) {
+      case "size":
+        this.#sizeByte(byte);
+        return;
+      case "extension":
+        this.#count += 1;
+        if (byte === CR) this.#part = "sizeLf";
+        else if ((byte < SPACE && byte !== TAB) || byte === DELETE)
+          throw new HttpSyntaxError("a chunk's extension holds a control character");
+        else if (this.#count > EXTENSION_BYTES_MAX) throw new HttpSyntaxError("a chunk's extension is too long");
+        return;
+      case "sizeLf":
+        if (byte !== LF) throw new HttpSyntaxError("a chunk's size is not followed by CR LF");
+        this.#count = 0;
+        this.#part = this.#size === 0 ? "trailer" : "data";
+        return;
+      case "dataCr":
+        if (byte !== CR) throw new HttpSyntaxError("a chunk is longer than it said");
+        this.#part = "dataLf";
+        return;
+      default:
+        if (byte !== LF) throw new HttpSyntaxError("a chunk is not followed by CR LF");
+        this.#part = "size";
+    }
+  }
+
+  #sizeByte(byte: number): void {
+    const digit = hexDigit(byte);
+    if (digit >= 0) {
+      this.#count += 1;
+      if (this.#count > SIZE_DIGITS_MAX) throw new HttpSyntaxError("a chunk's size has too many digits");
+      this.#size = this.#size * 16 + digit;
+      return;
+    }
+    if (this.#count === 0 || (byte !== CR && byte !== SEMICOLON))
+      throw new HttpSyntaxError("a chunk's size is not a plain hexadecimal number");
+    this.#count = 0;
+    this.#part = byte === CR ? "sizeLf" : "extension";
+  }
+
+  #scanTrailer(chunk: Buffer, from: number): number {
+    let at = from;
+    let ended = false;
+    while (at < chunk.length && !ended) {
+      const byte = chunk[at] as number;
+      at += 1;
+      if (this.#afterCr) {
+        if (byte !== LF) throw new HttpSyntaxError("a trailer's line does not end in CR LF");
+        ended = this.#lineBytes === 0;
+        this.#afterCr = false;
+        this.#lineBytes = 0;
+      } else if (byte === CR) this.#afterCr = true;
+      else this.#lineBytes += 1;
+    }
+    this.#trailerBytes += at - from;
+    if (this.#trailerBytes > TRAILER_BYTES_MAX) throw new HttpSyntaxError("the trailers are too long");
+    this.#trailer.push(Buffer.from(chunk.subarray(from, at)));
+    if (ended) {
+      if (this.#trailerBytes > 2) this.trailers = trailersIn(Buffer.concat(this.#trailer));
+      this.#part = "done";
+    }
+    return at;
+  }
+}
+
+/** One chunk that holds `payload`, which is not empty: an empty one would end the body. */
+export function encodeChunk(payload: Buffer): Buffer {
+  const size = `${payload.length.toString(16)}\r\n`;
+  const bytes = Buffer.allocUnsafe(size.length + payload.length + 2);
+  bytes.write(size, 0, "latin1");
+  payload.copy(bytes, size.length);
+  bytes[bytes.length - 2] = CR;
+  bytes[bytes.length - 1] = LF;
+  return bytes;
+}
+
+export const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+
+function trailersIn(bytes: Buffer): Header[] {
+  const trailers = parseHeaderLines(bytes);
+  for (const { lower } of trailers) {
+    if (notInTrailers.has(lower) || lower.startsWith("proxy-")) throw new HttpSyntaxError(`${lower} is not allowed in trailers`);
+  }
+  return trailers;
+}
+
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}

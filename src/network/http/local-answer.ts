@@ -1,0 +1,54 @@
+import { STATUS_CODES } from "node:http";
+import { CaissonError } from "../../contract/error.ts";
+import { encodeResponseHead, type Header, header, type RequestHead } from "./head.ts";
+import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./verdict.ts";
+
+/** The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a header. */
+export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead | null; close: boolean }): Buffer {
+  const body = Buffer.from(verdict.body ?? "", "utf8");
+  const headers = (verdict.headers ?? []).map(([name, value]) => header(name, value)).filter(({ lower }) => !isOurs(lower));
+  if (body.length > 0 && !headers.some(({ lower }) => lower === "content-type"))
+    headers.push(header("Content-Type", "text/plain; charset=utf-8"));
+  const bodyless = verdict.status < 200 || verdict.status === 204 || verdict.status === 304;
+  if (!bodyless) headers.push(header("Content-Length", String(body.length)));
+  if (context.close) headers.push(header("Connection", "close"));
+  else if (context.head?.version === "1.0") headers.push(header("Connection", "keep-alive"));
+  try {
+    const head = encodeResponseHead({ version: "1.1", status: verdict.status, reason: reasonOf(verdict), headers });
+    return bodyless || context.head?.method === "HEAD" ? head : Buffer.concat([head, body]);
+  } catch {
+    return localAnswer({ kind: "answer", status: 500, body: "The answer could not be written.\n" }, context);
+  }
+}
+
+/** What precedes the raw bytes of a connection that is taken over. */
+export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buffer {
+  const headers: Header[] = (answer?.headers ?? []).map(([name, value]) => header(name, value));
+  const status = answer?.status ?? 200;
+  const reason = answer === undefined ? "Connection Established" : reasonOf(answer);
+  return encodeResponseHead({ version: "1.1", status, reason, headers });
+}
+
+/** What the client is told when `decide` or `connect` threw, or the upstream failed. Only our own errors have texts that are meant for others. */
+export function verdictOfError(error: unknown, status: number): AnswerVerdict {
+  if (error instanceof RelayRefusal) return error.verdict;
+  if (error instanceof CaissonError) {
+    const hint = error.hint === undefined ? "" : ` ${error.hint}`;
+    return { kind: "answer", status: error.code === "timeout" ? 504 : status, body: `${sentence(error.message)}${hint}\n` };
+  }
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return { kind: "answer", status, body: `The upstream could not be reached${typeof code === "string" ? ` (${code})` : ""}.\n` };
+}
+
+function sentence(text: string): string {
+  const capital = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}
+
+function reasonOf(answer: { status: number; reason?: string }): string {
+  return answer.reason ?? STATUS_CODES[answer.status] ?? "";
+}
+
+function isOurs(lower: string): boolean {
+  return lower === "content-length" || lower === "connection" || lower === "transfer-encoding";
+}

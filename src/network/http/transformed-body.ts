@@ -1,0 +1,94 @@
+import type { Transform } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
+import type { BodyFraming } from "./body.ts";
+import { encodeChunk, LAST_CHUNK } from "./chunked.ts";
+import type { BodyTransform } from "./verdict.ts";
+
+export interface TransformedBodyOptions {
+  transform: BodyTransform;
+  /** How the result is framed; `length` must come out right. */
+  framing: BodyFraming;
+  /** False: wait for `sinkDrained`. */
+  write: (bytes: Buffer) => boolean;
+  /** More payload is welcome after `push` returned false. */
+  onDrain: () => void;
+  /** All of it was written, with its end. */
+  onWhole: () => void;
+  onError: (error: Error) => void;
+}
+
+/** Payload goes in, the framed result of the transform comes out. */
+export interface TransformedBody {
+  /** False: wait for `onDrain`. Throws what a function throws. */
+  push(payload: Buffer): boolean;
+  /** The payload is complete. */
+  end(): void;
+  sinkDrained(): void;
+  destroy(): void;
+}
+
+export function transformBody(options: TransformedBodyOptions): TransformedBody {
+  return typeof options.transform === "function" ? byFunction(options, options.transform) : byStream(options, options.transform);
+}
+
+function byFunction(options: TransformedBodyOptions, transform: (chunk: Buffer) => Buffer): TransformedBody {
+  return {
+    push(payload) {
+      if (payload.length === 0) return true;
+      const result = transform(payload);
+      if (result.length !== payload.length) throw lengthChanged();
+      return options.write(framed(options.framing, result));
+    },
+    end() {
+      if (options.framing.kind === "chunked") options.write(LAST_CHUNK);
+      options.onWhole();
+    },
+    sinkDrained: () => options.onDrain(),
+    destroy() {},
+  };
+}
+
+function byStream(options: TransformedBodyOptions, stream: Transform): TransformedBody {
+  const { framing } = options;
+  let bytes = 0;
+  let over = false;
+  const fail = (error: Error) => {
+    if (over) return;
+    over = true;
+    stream.destroy();
+    options.onError(error);
+  };
+  stream.on("error", fail);
+  stream.on("close", () => fail(new CaissonError("internal", "the transform of a body was closed")));
+  stream.on("drain", () => options.onDrain());
+  stream.on("data", (chunk: Buffer) => {
+    if (chunk.length === 0 || over) return;
+    bytes += chunk.length;
+    if (framing.kind === "length" && bytes > framing.bytes) fail(lengthChanged());
+    else if (!options.write(framed(framing, chunk))) stream.pause();
+  });
+  stream.on("end", () => {
+    if (framing.kind === "length" && bytes !== framing.bytes) fail(lengthChanged());
+    if (over) return;
+    over = true;
+    if (framing.kind === "chunked") options.write(LAST_CHUNK);
+    options.onWhole();
+  });
+  return {
+    push: (payload) => stream.write(payload),
+    end: () => void stream.end(),
+    sinkDrained: () => void stream.resume(),
+    destroy() {
+      over = true;
+      stream.destroy();
+    },
+  };
+}
+
+function framed(framing: BodyFraming, payload: Buffer): Buffer {
+  return framing.kind === "chunked" ? encodeChunk(payload) : payload;
+}
+
+function lengthChanged(): CaissonError {
+  return new CaissonError("internal", "the transform of a body changed its length");
+}
