@@ -9,6 +9,7 @@ import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 import type { RunEvent } from "./contract/run-event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
+import type { NetworkSettings } from "./network/network-host.ts";
 import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import { createRuntimeSet } from "./sandbox/runtime-set.ts";
@@ -24,6 +25,9 @@ export { AgentDefinition } from "./contract/agent.ts";
 export { CaissonError, type ErrorCode } from "./contract/error.ts";
 export type { SandboxEvent } from "./contract/event.ts";
 export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
+export type { GatewaySpec, NetworkPolicy, NetworkRule, SecretSpec } from "./contract/network.ts";
+export type { NetworkEvent } from "./contract/network-event.ts";
+export { parsePolicy, parseRule } from "./contract/network-text.ts";
 export type { Ended } from "./contract/outcome.ts";
 export type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 export type { RunEvent } from "./contract/run-event.ts";
@@ -44,6 +48,7 @@ export {
   type ProcessInfo,
   restricted,
   type Sandbox,
+  type SandboxNetwork,
   type SpawnOptions,
   type Watch,
   type WatchEvent,
@@ -55,6 +60,8 @@ export interface CaissonOptions {
   /** Where sandboxes, snapshots and sockets live; default `defaultStateDir()`. */
   stateDir?: string;
   onEvent?: (event: SandboxEvent) => void;
+  /** Of the networks of its sandboxes: authorities trusted outside, registries and model providers in place of the public ones. */
+  network?: Partial<NetworkSettings>;
 }
 
 /** How many sandboxes and network namespaces are kept ready, so that a create takes milliseconds; they go with `Symbol.asyncDispose`. Default none. */
@@ -96,21 +103,33 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
   const guestPath = join(import.meta.dirname, "../guest/build/caisson-guest");
   const home = process.env.HOME ?? homedir();
   const path = process.env.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const withNetwork = async (runtime: Runtime) => {
+    const [{ networked }, { composeNetwork }] = await Promise.all([
+      import("./network/networked-runtime.ts"),
+      import("./compose-network.ts"),
+    ]);
+    const settings = { caFiles: [], registries: {}, gateway: {}, ...options.network };
+    const program = [process.execPath, join(import.meta.dirname, "main.ts")] as const;
+    const host = { stateDir, program, env: process.env, settings, ownPrices: {}, ...(options.onEvent && { onEvent: options.onEvent }) };
+    return networked(runtime, composeNetwork(host));
+  };
   const runtimes = createRuntimeSet({
     context: { stateDir, guestPath, ...(options.onEvent && { onEvent: options.onEvent }) },
     factories: {
       oci: async (context) =>
-        (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, {
-          home,
-          path,
-          ...(options.pool && { pool: options.pool }),
-        }),
+        withNetwork(
+          (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, {
+            home,
+            path,
+            ...(options.pool && { pool: options.pool }),
+          }),
+        ),
       docker: async (context) => {
         const { DOCKER_HOST: host, XDG_RUNTIME_DIR: runtimeDir } = process.env;
         const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
-        return createDockerRuntime(context, { ...(host && { host }), ...(runtimeDir && { runtimeDir }) });
+        return withNetwork(createDockerRuntime(context, { ...(host && { host }), ...(runtimeDir && { runtimeDir }) }));
       },
-      host: async (context) => (await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context),
+      host: async (context) => withNetwork((await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context)),
     },
   });
   const resolver = createResolver({ runtimes, stateDir, guestPath, path });
@@ -123,6 +142,12 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     swept.add(runtime);
     runtime.sweep().catch(() => {});
   };
+  /** A runtime of the caller's own builds walls; the network is ours, when one is asked for. */
+  const givenRuntime = async (runtime: Runtime, spec: SandboxSpec) => {
+    const { network, secrets, gateway } = spec;
+    const wanted = network.mode !== "none" || Object.keys(secrets).length > 0 || gateway !== undefined;
+    return wanted ? withNetwork(runtime) : runtime;
+  };
   const runtimeOf = async (name = "auto") => {
     await mkdir(stateDir, { recursive: true, mode: 0o700 });
     return resolver.resolve(name);
@@ -131,7 +156,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     runtime: runtimeOf,
     async create(spec = {}, { runtime, signal } = {}) {
       const parsed = withAbsoluteWorkspace(parseSpec(spec));
-      const chosen = typeof runtime === "object" ? runtime : await runtimeOf(runtime);
+      const chosen = typeof runtime === "object" ? await givenRuntime(runtime, parsed) : await runtimeOf(runtime);
       const sandbox = await chosen.create(parsed, signal && { signal });
       sweepOnce(chosen);
       return sandbox;

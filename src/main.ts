@@ -8,12 +8,15 @@ import { createOutput } from "./cli/output.ts";
 import { type RuntimeChoices, runCli } from "./cli/run.ts";
 import { watchSignals } from "./cli/signals.ts";
 import type { SandboxEvent } from "./contract/event.ts";
+import type { Runtime } from "./sandbox/runtime.ts";
 
 /** The only place that reads the environment and chooses implementations. */
 const root = packageFolder(import.meta.dirname);
 // The launcher's own; a program that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
 
+/** How this program is started again, to go on in the background. */
+const self = [process.execPath, ...process.execArgv, process.argv[1] ?? ""] as const;
 const variable = (name: string): string | undefined => process.env[name];
 const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null });
 const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null });
@@ -38,19 +41,35 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     for (const listener of listeners) listener(event);
   };
   const ociRuntime = choices.ociRuntime ?? config.ociRuntime;
+  const withNetwork = async (runtime: Runtime) => {
+    const [{ networked }, { composeNetwork }] = await Promise.all([
+      import("./network/networked-runtime.ts"),
+      import("./compose-network.ts"),
+    ]);
+    const { prices } = config.models;
+    const host = composeNetwork({
+      stateDir,
+      program: self,
+      env: process.env,
+      settings: config.network,
+      ownPrices: prices,
+      ...(choices.events ? { onEvent: tell } : {}),
+    });
+    return networked(runtime, host);
+  };
   const runtimes = createRuntimeSet({
     context: { stateDir, guestPath, ...(choices.events ? { onEvent: tell } : {}) },
     factories: {
       oci: async (context) => {
         const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");
-        return createOciRuntime(context, { home, path, ...(ociRuntime === undefined ? {} : { ociRuntime }) });
+        return withNetwork(createOciRuntime(context, { home, path, ...(ociRuntime === undefined ? {} : { ociRuntime }) }));
       },
       docker: async (context) => {
         const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
         const location = { host: variable("DOCKER_HOST"), runtimeDir: variable("XDG_RUNTIME_DIR"), defaultImage: config.dockerImage };
-        return createDockerRuntime(context, withoutUndefined(location));
+        return withNetwork(createDockerRuntime(context, withoutUndefined(location)));
       },
-      host: async (context) => (await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context),
+      host: async (context) => withNetwork((await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context)),
     },
   });
   const { fallbackRuntime } = config;
@@ -71,24 +90,14 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     stderr,
     interruption,
     variable,
-    startDetached: (args) => startDetached(args, stateDir),
+    startDetached: async (args) => {
+      const { startDetached } = await import("./compose-network.ts");
+      await startDetached({ program: self, args, stateDir, env: process.env });
+    },
     runtimes,
     resolver,
     onEvent: (listener) => void listeners.push(listener),
   };
-}
-
-/** What it says goes to a file: it has no terminal, and nobody waits for it. */
-async function startDetached(args: readonly string[], stateDir: string): Promise<void> {
-  const { spawn } = await import("node:child_process");
-  const { open } = await import("node:fs/promises");
-  await using file = await open(join(stateDir, "background.log"), "a", 0o600);
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
-    detached: true,
-    stdio: ["ignore", file.fd, file.fd],
-  });
-  await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
-  child.unref();
 }
 
 /** Where package.json is: above src/, and above the bundle that set-up makes of it. */

@@ -19,6 +19,7 @@ export const defaultPermissions: PermissionRules = {
   "git:reset --hard*": "deny",
   "git:push*": "ask",
   "git:commit*": "ask",
+  "request_network:*": "ask",
 };
 
 export interface Verdict {

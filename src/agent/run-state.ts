@@ -206,8 +206,20 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "todo.changed":
       state.todo = event.data.todo;
       return;
+    case "gateway.called":
+      state.usage = addUsage(state.usage, event.data.usage);
+      state.costUsd = state.costUsd === null || event.data.costUsd === null ? null : state.costUsd + event.data.costUsd;
+      return;
     case "model.streamed":
     case "tool.streamed":
+    case "network.denied":
+    case "network.closed":
+    case "network.changed":
+    case "secret.used":
+    case "secret.withheld":
+    case "secret.revoked":
+    case "port.opened":
+    case "port.closed":
       return;
   }
 }

@@ -5,6 +5,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
+import type { RunNetwork } from "./run-network.ts";
 import type { ToolCallState } from "./run-state.ts";
 import type { History, Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -17,6 +18,7 @@ export interface RunToolsOptions {
   onLost: (error: CaissonError) => Promise<void>;
   hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
   history: History;
+  network: RunNetwork;
   signal: AbortSignal;
   crashpoint: (name: string) => void;
 }
@@ -76,7 +78,7 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
   const run: Prepared = { kind: "run", call, tool, args: parsed.data };
   // Begun by an earlier owner: it was permitted then, and asking again would be asking about the past.
   if (call.status === "started") return run;
-  const refused = permission(call, tool.subject(parsed.data), options.journal);
+  const refused = permission(call, { subject: tool.subject(parsed.data), once: tool.asksEachTime === true }, options.journal);
   if (refused) return refused;
   const verdict = await askHooks({
     call: { when: "before", call: call.call, tool: call.name, arguments: call.arguments },
@@ -98,8 +100,9 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
   return run;
 }
 
-function permission(call: ToolCallState, subject: string, journal: Journal): Prepared | null {
+function permission(call: ToolCallState, about: { subject: string; once: boolean }, journal: Journal): Prepared | null {
   const { state } = journal;
+  const { subject } = about;
   const question = call.question === null ? undefined : state.questions.get(call.question);
   if (question?.answer) {
     if (question.answer.answer !== "deny") return null;
@@ -119,7 +122,10 @@ function permission(call: ToolCallState, subject: string, journal: Journal): Pre
   return {
     kind: "asked",
     events: [
-      { type: "permission.asked", data: { question: newId("ask"), call: call.call, kind: "tool", text, pattern: rule.pattern } },
+      {
+        type: "permission.asked",
+        data: { question: newId("ask"), call: call.call, kind: "tool", text, pattern: about.once ? null : rule.pattern },
+      },
       { type: "run.paused", data: { why: "permission", text } },
     ],
   };
@@ -134,7 +140,7 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   const startMs = performance.now();
   // In another sandbox the same ref is another process: what may have happened must not happen a second time.
   const gone = call.sandboxLost && !tool.repeatable;
-  const result = gone ? lostResult : await tryTool(tool, args, options, { call, resumed });
+  const result = withNetwork(gone ? lostResult : await tryTool(tool, args, options, { call, resumed }), options.network);
   options.crashpoint("tool.effect.after");
   const afterwards = result.outcome === "lost" ? null : await afterHooks(call, result, options);
   const files = result.files ?? [];
@@ -153,6 +159,13 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
     },
     ...(afterwards?.stop ? [{ type: "run.stop_requested", data: { by: afterwards.stop } } as const] : []),
   ]);
+}
+
+/** What was denied meanwhile is told with the result: the program that was denied may have said nothing of it. */
+function withNetwork(result: ToolResult, network: RunNetwork): ToolResult {
+  const denials = network.takeDenials();
+  const told = denials.length === 0 ? "" : `\n\n[network] ${denials.join("\n[network] ")}`;
+  return { ...result, text: network.redact(`${result.text}${told}`) };
 }
 
 const lostResult: ToolResult = {
@@ -191,7 +204,7 @@ function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: Tool
     signal: options.signal,
     onOutput: (text) => {
       // For watching only; a failure shows at the next append that counts.
-      journal.append([{ type: "tool.streamed", data: { call, text } }]).catch(() => undefined);
+      journal.append([{ type: "tool.streamed", data: { call, text: options.network.redact(text) } }]).catch(() => undefined);
     },
     resumed: about.resumed,
     todo: {
@@ -199,6 +212,7 @@ function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: Tool
       set: (todo) => journal.append([{ type: "todo.changed", data: { call, todo } }]),
     },
     history: options.history,
+    network: options.network,
   };
 }
 

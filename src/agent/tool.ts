@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { CallId, TodoList } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { RunNetwork } from "./run-network.ts";
 
 /** Everything a run ever did, as its log has it: what a compaction left out of the conversation is still here. */
 export interface History {
@@ -23,6 +24,7 @@ export interface ToolContext {
   /** The run's todo list, which lives in its log. */
   todo: { get(): TodoList; set(list: TodoList): Promise<void> };
   history: History;
+  network: Pick<RunNetwork, "fetch" | "allow" | "takeDenials">;
 }
 
 export interface ToolResult {
@@ -45,6 +47,8 @@ export interface Tool<Arguments = unknown> {
   readonly parallel: boolean;
   /** May be repeated after a crash without harm (reading). Otherwise the guest's idempotent ref or the tool's own check protects it. */
   readonly repeatable: boolean;
+  /** An answer `always` to a question about it counts once only. */
+  readonly asksEachTime?: boolean;
   /** What permission patterns are matched against, such as `bash:git push origin main` or `write:src/a.ts`. */
   subject(args: Arguments): string;
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;

@@ -1,4 +1,6 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { netCommands } from "./net-command-specs.ts";
+import { networkOptions } from "./network-options.ts";
 import { runCommands } from "./run-command-specs.ts";
 
 const runtimeOption: OptionSpec = {
@@ -35,7 +37,7 @@ export const specOptions: readonly OptionSpec[] = [
   { name: "pids", value: "N", summary: "Processes and threads (default 1000)" },
   { name: "disk", value: "SIZE", summary: "What may be written to disk" },
   { name: "output-max", value: "SIZE", summary: "End a command that writes more than this" },
-  { name: "network", value: "POLICY", summary: "none (the only one yet)", choices: ["none"] },
+  ...networkOptions,
 ];
 
 const processOptions: readonly OptionSpec[] = [
@@ -185,6 +187,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     load: () => import("./cp.ts"),
   },
+  ...netCommands,
   {
     path: ["doctor"],
     summary: "What works on this machine, what does not, and the fix",

@@ -4,7 +4,19 @@ import { z } from "zod";
 import { PriceTable } from "../agent/model/prices.ts";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName } from "../contract/ids.ts";
+import { GatewayWire, RegistryName } from "../contract/network.ts";
 import { LimitsRequest } from "../contract/sandbox.ts";
+
+const NetworkConfig = z.strictObject({
+  /** Files with certificates (PEM) that servers outside are trusted by, besides the system's. */
+  caFiles: z.array(z.string().min(1)).max(16).default([]),
+  /** Base URLs of package registries in place of the public ones. */
+  registries: z.partialRecord(RegistryName, z.url()).default({}),
+  /** What the cache of packages may take on disk. */
+  mirrorBytesMax: z.int().positive().optional(),
+  /** Base URLs of model providers for the gateway, in place of their own. */
+  gateway: z.partialRecord(GatewayWire, z.url()).default({}),
+});
 
 /** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
 export const Config = z.strictObject({
@@ -28,6 +40,7 @@ export const Config = z.strictObject({
       stallMs: z.int().min(100).max(3_600_000).optional(),
     })
     .prefault({}),
+  network: NetworkConfig.prefault({}),
   /** More places to look for agents, after the current folder's own. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
   /** Of commits that `caisson branch` makes. */
@@ -81,7 +94,7 @@ export async function loadConfig(options: {
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author"]);
+  const groups = new Set(["limits", "models", "author", "network"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

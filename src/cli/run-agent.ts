@@ -14,6 +14,7 @@ import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { networkFrom } from "./network-options.ts";
 import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { type LocalStation, openStation } from "./station.ts";
@@ -88,6 +89,7 @@ function withFlags(definition: AgentDefinition, context: CliContext, given: Give
   const cpus = given.text("cpus");
   if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
   if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
+  const asked = networkFrom(given);
   const timeout = given.text("timeout");
   const steps = given.text("max-steps");
   const attended = context.stdout.isTerminal || given.switched("detach");
@@ -99,6 +101,8 @@ function withFlags(definition: AgentDefinition, context: CliContext, given: Give
       limits,
       ...(given.text("runtime") === undefined ? {} : { runtime: given.text("runtime") }),
       ...(given.text("image") === undefined ? {} : { image: given.text("image") }),
+      ...asked,
+      secrets: { ...definition.sandbox.secrets, ...asked.secrets },
     },
     harness: {
       ...definition.harness,

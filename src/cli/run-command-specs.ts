@@ -1,4 +1,5 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { networkOptions } from "./network-options.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
 const input: OptionSpec = { name: "input", value: "K=V", repeat: true, summary: "An input of the agent's template" };
@@ -23,6 +24,7 @@ const runOptions: readonly OptionSpec[] = [
   { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },
   { name: "memory", value: "SIZE", summary: "Memory of the sandbox" },
   { name: "cpus", value: "N", summary: "Processors of the sandbox" },
+  ...networkOptions,
   { name: "max-cost", value: "USD", summary: "Pause and ask when it has cost this much" },
   { name: "max-tokens", value: "N", summary: "Pause and ask after so many tokens" },
   { name: "max-steps", value: "N", summary: "Pause and ask after so many steps (default 50)" },

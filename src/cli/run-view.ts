@@ -1,5 +1,6 @@
 import type { RunEvent } from "../contract/run-event.ts";
 import { showDuration } from "../lib/quantity.ts";
+import { networkLine } from "./network-view.ts";
 import { cutToWidth, plainText, wrapText } from "./plain-text.ts";
 import type { Style } from "./style.ts";
 
@@ -167,7 +168,20 @@ export function createRunView(options: { style: Style; columns: () => number | n
         return [style.dim(`stop asked for by ${plainText(event.data.by)}`)];
       case "run.ended":
         return ended(event);
+      case "network.denied":
+      case "network.changed":
+      case "secret.withheld":
+      case "secret.revoked":
+      case "port.opened":
+        return [style.dim(`network ${plainText(networkLine(event))}`)];
+      case "gateway.called":
+        tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
+        costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
+        return [style.dim(`gateway ${plainText(networkLine(event))}`)];
       case "todo.changed":
+      case "network.closed":
+      case "secret.used":
+      case "port.closed":
         return [];
     }
   };

@@ -18,7 +18,20 @@ export interface SandboxSession {
   end(): Promise<void>;
 }
 
-const creationOptions = ["runtime", "oci-runtime", "image", "snapshot", "workspace", "memory", "cpus", "pids", "disk", "network"];
+const creationOptions = [
+  "runtime",
+  "oci-runtime",
+  "image",
+  "snapshot",
+  "workspace",
+  "memory",
+  "cpus",
+  "pids",
+  "disk",
+  "network",
+  "secret",
+  "gateway",
+];
 
 /** Throws what `create` and `open` throw; on Ctrl-C `cancelled`, with nothing left behind. */
 export async function startSession(

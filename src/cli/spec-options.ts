@@ -12,6 +12,7 @@ import {
 } from "../contract/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { networkFrom } from "./network-options.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
@@ -20,17 +21,12 @@ export function specFrom(
   given: Given,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): SandboxSpec {
-  const network = given.text("network") ?? "none";
-  if (network !== "none") {
-    throw new CaissonError("unsupported", `the network policy ${JSON.stringify(network)} cannot be enforced yet`, {
-      hint: "Sandboxes have no network for now: leave --network out, or say --network none.",
-    });
-  }
   const parsed = SandboxSpec.safeParse({
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
     env: pairs(context, given.texts("env"), "env"),
+    ...networkFrom(given),
     allowRoot: given.switched("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},

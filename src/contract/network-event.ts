@@ -42,6 +42,8 @@ export const NetworkClosed = defineEvent("network.closed", 1, {
   address: z.string().max(64),
   rule: z.string().max(300).nullable(),
   inspected: z.boolean(),
+  /** Of several to the same place that are told in one; absent: one. */
+  connections: z.int().positive().optional(),
   requests: z.int().nonnegative(),
   sentBytes: z.number(),
   receivedBytes: z.number(),

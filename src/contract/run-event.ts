@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { SandboxId } from "./ids.ts";
+import { networkEvents } from "./network-event.ts";
 import {
   AssistantPart,
   Budgets,
@@ -171,6 +172,7 @@ const all = [
   ContextCompacted,
   LoopNoticed,
   TodoChanged,
+  ...networkEvents,
 ] as const;
 export const RunEvent = z.discriminatedUnion("type", all);
 export type RunEvent = z.infer<typeof RunEvent>;

@@ -4,7 +4,15 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
 
-const initial: NetworkState = { policy: { mode: "none" }, secrets: {}, gateway: null, revoked: [], placeholders: {}, authority: null };
+const initial: NetworkState = {
+  policy: { mode: "none" },
+  secrets: {},
+  gateway: null,
+  revoked: [],
+  placeholders: {},
+  authority: null,
+  changedBy: "",
+};
 
 describe("the state of a sandbox's network", () => {
   let folder: string;

@@ -13,6 +13,8 @@ export const NetworkState = z.object({
   secrets: z.record(EnvName, SecretSpec),
   gateway: GatewaySpec.nullable(),
   revoked: z.array(EnvName),
+  /** Who made the last change, for those who are told of it. */
+  changedBy: z.string().max(200).default(""),
   /** What stands for each secret inside. */
   placeholders: z.record(EnvName, z.string()),
   /** The authority that this sandbox, and no other, trusts. */
@@ -80,30 +82,32 @@ export function networkStateFile(folder: string): NetworkStateFile {
     watch(onChange) {
       let seen = -1;
       let closed = false;
-      let looking: Promise<void> | null = null;
+      let looking = false;
       let again = false;
       const look = async () => {
-        do {
-          again = false;
-          const { revision, state } = await load();
-          if (closed || state === null || revision === seen) continue;
-          seen = revision;
-          onChange(state);
-        } while (again);
-      };
-      const start = () => {
-        again = true;
-        // A folder that went away ends the sandbox, and with it whoever watches.
-        looking ??= look()
-          .catch(() => {})
-          .finally(() => {
-            looking = null;
-          });
+        if (looking) {
+          again = true;
+          return;
+        }
+        looking = true;
+        try {
+          do {
+            again = false;
+            const { revision, state } = await load();
+            if (closed || state === null || revision === seen) continue;
+            seen = revision;
+            onChange(state);
+          } while (again);
+        } catch {
+          // A folder that went away ends the sandbox, and with it whoever watches.
+        } finally {
+          looking = false;
+        }
       };
       let watcher: FSWatcher | undefined;
       try {
         watcher = watch(folder, { persistent: false }, (_event, name) => {
-          if (name === null || fileName.test(name)) start();
+          if (name === null || fileName.test(name)) void look();
         });
         watcher.on("error", () => {});
       } catch (cause) {
@@ -112,7 +116,7 @@ export function networkStateFile(folder: string): NetworkStateFile {
           hint: "Raise fs.inotify.max_user_watches and max_user_instances.",
         });
       }
-      start();
+      void look();
       return {
         close() {
           closed = true;

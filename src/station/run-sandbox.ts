@@ -46,7 +46,7 @@ export function createRunSandbox(options: {
     const mine = (await options.runtime.list()).filter((info) => info.labels[RUN_LABEL] === options.run);
     for (const info of mine) {
       try {
-        const sandbox = await options.runtime.open(info.id);
+        const sandbox = await options.runtime.open(info.id, { serveNetwork: true });
         await sandbox.ping();
         return sandbox;
       } catch (error) {
@@ -133,6 +133,9 @@ export function runSpec(options: {
     workspace: workspaceOf(options),
     limits: definition.sandbox.limits,
     env: definition.sandbox.env,
+    network: definition.sandbox.network,
+    secrets: definition.sandbox.secrets,
+    gateway: definition.sandbox.gateway,
     allowRoot: definition.sandbox.allowRoot,
     keep: true,
     labels: { [RUN_LABEL]: options.run, session: session.id },

@@ -24,6 +24,7 @@ import { type ForeignEvent, foldReadable, foldRun, type OwnedJournal, openJourna
 import { type Identity, isGone, takeOver } from "./ownership.ts";
 import { leaveSession } from "./remove-session.ts";
 import { loadRules } from "./rules.ts";
+import { type AttachedNetwork, createRunNetwork } from "./run-network.ts";
 import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
 
 export interface RunsOptions {
@@ -153,12 +154,19 @@ export function createRuns(options: RunsOptions): Runs {
   return runs;
 }
 
+/** Where a run works. */
+interface Place {
+  sandbox: RunSandbox;
+  session: Session;
+  network: AttachedNetwork;
+}
+
 interface Driving extends RunsOptions {
   owner: string;
   runs: Runs;
   signal: AbortSignal;
   /** A sub-run works in its parent's sandbox. */
-  shared?: { sandbox: RunSandbox; session: Session };
+  shared?: Place;
 }
 
 async function driveOwned(run: string, options: Driving): Promise<RunState> {
@@ -187,9 +195,10 @@ async function driveInSession(journal: OwnedJournal, options: Driving): Promise<
     await using lock = await sessions.lock(id, run);
     const session = await sessions.get(id);
     await sessions.record(id, { type: "session.run_started", data: { run } }, { once: true });
-    const sandbox = sandboxFor(journal, { session, runtime }, options);
+    await using network = createRunNetwork({ append: (events) => journal.append(events), state: () => journal.state });
+    const sandbox = sandboxFor(journal, { session, runtime, network }, options);
     try {
-      await driveIn(journal, { sandbox, session }, { ...options, signal: AbortSignal.any([options.signal, lock.lost]) });
+      await driveIn(journal, { sandbox, session, network }, { ...options, signal: AbortSignal.any([options.signal, lock.lost]) });
     } finally {
       if (journal.state.status === "ended") await sandbox.end();
       else await sandbox.release();
@@ -210,7 +219,11 @@ async function runtimeOf(session: Session, definition: AgentDefinition, options:
   return await options.runtime(session.runtime);
 }
 
-function sandboxFor(journal: OwnedJournal, { session, runtime }: { session: Session; runtime: Runtime }, options: Driving): RunSandbox {
+function sandboxFor(
+  journal: OwnedJournal,
+  { session, runtime, network }: { session: Session; runtime: Runtime; network: AttachedNetwork },
+  options: Driving,
+): RunSandbox {
   const { definition, run } = journal.state;
   return createRunSandbox({
     run,
@@ -221,6 +234,7 @@ function sandboxFor(journal: OwnedJournal, { session, runtime }: { session: Sess
     crashpoint: options.crashpoint,
     removeRemains: options.removeRemains,
     async onReady(sandbox, why) {
+      network.attach(sandbox);
       if (journal.state.sandbox?.id !== sandbox.id) {
         await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why } }]);
       }
@@ -230,7 +244,7 @@ function sandboxFor(journal: OwnedJournal, { session, runtime }: { session: Sess
   });
 }
 
-async function driveIn(journal: OwnedJournal, place: { sandbox: RunSandbox; session: Session }, options: Driving): Promise<void> {
+async function driveIn(journal: OwnedJournal, place: Place, options: Driving): Promise<void> {
   const model = await options.model(journal.state.model);
   await using resources = new AsyncDisposableStack();
   const sandbox = async () => restricted(await place.sandbox.get());
@@ -244,6 +258,7 @@ async function driveIn(journal: OwnedJournal, place: { sandbox: RunSandbox; sess
     onLost: () => place.sandbox.lost(),
     hooks: { before: options.hooks?.before ?? [], after: options.hooks?.after ?? [] },
     history: runHistory(options.log, journal.state.run),
+    network: place.network,
     signal: options.signal,
     crashpoint: options.crashpoint,
   });
@@ -255,9 +270,7 @@ const hopeless: ReadonlySet<string> = new Set(["invalid", "not_found", "unsuppor
 /** Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason. */
 async function setUp(
   journal: OwnedJournal,
-  place: {
-    sandbox: RunSandbox;
-    session: Session;
+  place: Place & {
     inside: () => Promise<ReturnType<typeof restricted>>;
     resources: AsyncDisposableStack;
   },
@@ -303,11 +316,7 @@ async function mcpTools(
   return tools;
 }
 
-async function subAgents(
-  journal: OwnedJournal,
-  place: { sandbox: RunSandbox; session: Session },
-  options: Driving,
-): Promise<Tool<{ agent: string; task: string }>> {
+async function subAgents(journal: OwnedJournal, place: Place, options: Driving): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
   const definitions = await Promise.all(state.definition.agents.map((name) => options.agent(name)));
   const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {

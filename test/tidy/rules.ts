@@ -63,8 +63,10 @@ export const runtimesApart: Rule = (files) =>
 
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
-    // The program itself is started again by main.ts, to go on in the background.
-    const mayStart = ["src/sandbox/runtimes/", "src/workspace/git/", "src/main.ts"].some((place) => file.path.startsWith(place));
+    // The program itself is started again by the composition roots, to go on in the background; and a secret may come from a command.
+    const mayStart = ["src/sandbox/runtimes/", "src/workspace/git/", "src/main.ts", "src/compose-network.ts"].some((place) =>
+      file.path.startsWith(place),
+    );
     if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
     return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
       ? [{ path: file.path, what: "only runtimes and workspace/git may start processes of the host" }]

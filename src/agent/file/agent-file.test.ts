@@ -70,6 +70,8 @@ memory: { sources: [AGENTS.md, CLAUDE.md] }`);
         image: "alpine",
         allowRoot: false,
         env: { A: "b" },
+        network: { mode: "none" },
+        secrets: {},
         limits: { cpus: 1.5, memoryBytes: 2 ** 31, diskBytes: 2 ** 30, pids: 100, wallClockMs: 300_000 },
       },
       workspace: { scope: "workflow", cleanup: "on_success" },
@@ -97,7 +99,13 @@ memory: []`);
       doomLoop: { threshold: 4, action: "summarize" },
       compaction: { enabled: false, threshold: 0.5, protectTokens: 100 },
     });
-    expect(definition.sandbox).toEqual({ allowRoot: true, env: {}, limits: { memoryBytes: 2 ** 29 } });
+    expect(definition.sandbox).toEqual({
+      allowRoot: true,
+      env: {},
+      network: { mode: "none" },
+      secrets: {},
+      limits: { memoryBytes: 2 ** 29 },
+    });
     expect([definition.name, definition.skills, definition.memory]).toEqual(["x", ["a", "b"], []]);
   });
 
@@ -141,8 +149,37 @@ memory: []`);
     expect(parseAgentFile("p", "---\r\nname: a\r\n---\r\nHello\r\n").frontmatter.name).toBe("a");
   });
 
-  test("a network that cannot be enforced is refused, not left out", async () => {
-    await expect(define("sandbox: { network: { allowed_hosts: [example.com] } }")).rejects.toMatchObject({ code: "unsupported" });
+  test.each([
+    ["sandbox: { network: none }", { mode: "none" }],
+    ["sandbox: { network: true }", { mode: "open" }],
+    ["sandbox: { network: { enabled: true } }", { mode: "open" }],
+    ["sandbox: { network: { enabled: false, allowed_hosts: [example.com] } }", { mode: "none" }],
+    ["sandbox: { network: { allowed_hosts: [example.com] } }", { mode: "allow", rules: [{ host: "example.com" }] }],
+    [
+      "sandbox:\n  network:\n    - registries:npm\n    - GET api.github.com/repos",
+      { registries: ["npm"], rules: [{ methods: ["GET"], paths: ["/repos"] }] },
+    ],
+  ])("%s", async (text, policy) => {
+    expect((await define(text)).sandbox.network).toMatchObject(policy);
+  });
+
+  test("secrets are for hosts, in short or in full; the gateway is for wires", async () => {
+    const { secrets, gateway } = (
+      await define("sandbox: { secrets: { A: 'api.x.org;git', B: { from: { file: /k }, hosts: [y.org] } }, gateway: [openai] }")
+    ).sandbox;
+    expect(secrets).toMatchObject({
+      A: { hosts: ["api.x.org"], git: { username: "x-access-token" } },
+      B: { from: { file: "/k" }, hosts: ["y.org"] },
+    });
+    expect(gateway).toEqual({ wires: ["openai"] });
+  });
+
+  test("a network that is none is refused, with the file and how to write one", async () => {
+    await expect(define("sandbox: { network: 'not a host' }")).rejects.toMatchObject({
+      code: "invalid",
+      message: expect.stringContaining("sandbox.network"),
+      hint: expect.stringContaining("HOST"),
+    });
   });
 });
 

@@ -3,6 +3,8 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
+import type { NetworkPolicy } from "../../contract/network.ts";
+import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
@@ -118,12 +120,14 @@ function sandboxSettings(file: AgentFile) {
   const { frontmatter } = file;
   const fromHarness = typeof frontmatter.harness === "object" ? frontmatter.harness.sandbox : undefined;
   const sandbox = { ...frontmatter.harness_config?.sandbox, ...fromHarness, ...frontmatter.sandbox };
-  refuseNetwork(file, sandbox.network);
   const image = sandbox.image ?? (sandbox.template === "host" ? undefined : sandbox.template);
   return {
     ...optional({ runtime: sandbox.mode, image }),
     allowRoot: sandbox.allow_root ?? false,
     env: sandbox.environment ?? {},
+    network: saidBy(file, "sandbox.network", () => policyOf(sandbox.network)),
+    secrets: saidBy(file, "sandbox.secrets", () => secretsOf(sandbox.secrets)),
+    ...(sandbox.gateway === undefined ? {} : { gateway: Array.isArray(sandbox.gateway) ? { wires: sandbox.gateway } : sandbox.gateway }),
     limits: optional({
       cpus: sandbox.cpu === undefined ? undefined : Number(sandbox.cpu),
       memoryBytes: sandbox.memory === undefined ? undefined : bytesFrom(String(sandbox.memory)),
@@ -134,14 +138,34 @@ function sandboxSettings(file: AgentFile) {
   };
 }
 
-/** A network that cannot be given is refused, not left out. */
-function refuseNetwork(file: AgentFile, network: NonNullable<Frontmatter["sandbox"]>["network"]): void {
-  const wanted =
-    network === true || (typeof network === "object" && (network.enabled === true || (network.allowed_hosts?.length ?? 0) > 0));
-  if (!wanted) return;
-  throw new CaissonError("unsupported", `${file.path}: sandbox.network asks for a network; only none can be enforced yet.`, {
-    hint: "Set sandbox.network to none.",
-  });
+/** Some files of other systems say it by a switch and a list of hosts. */
+function policyOf(network: NonNullable<Frontmatter["sandbox"]>["network"]): NetworkPolicy {
+  if (network === undefined || network === false) return parsePolicy([]);
+  if (network === true) return parsePolicy(["open"]);
+  if (typeof network === "string") return parsePolicy([network]);
+  if (Array.isArray(network)) return parsePolicy(network);
+  const hosts = network.allowed_hosts ?? [];
+  if (network.enabled === false) return parsePolicy([]);
+  return parsePolicy(hosts.length === 0 && network.enabled === true ? ["open"] : hosts);
+}
+
+function secretsOf(secrets: NonNullable<Frontmatter["sandbox"]>["secrets"] = {}): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, secret]) => [name, typeof secret === "string" ? parseSecret(`${name}@${secret}`).spec : secret]),
+  );
+}
+
+/** An error that names the file and the place in it. */
+function saidBy<Result>(file: AgentFile, place: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    throw new CaissonError(error.code, `${file.path}: ${place}: ${error.message}`, {
+      cause: error,
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+    });
+  }
 }
 
 function sources(value: Frontmatter["skills"]): string[] | undefined {

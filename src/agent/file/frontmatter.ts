@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { HookCommand, McpServer, PermissionRules } from "../../contract/agent.ts";
 import { EnvName } from "../../contract/ids.ts";
+import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
 
 const Duration = z
@@ -34,11 +35,18 @@ const Sandbox = z.strictObject({
   timeout: Duration.optional(),
   network: z
     .union([
-      z.literal("none"),
+      z.string(),
       z.boolean(),
+      z.array(z.string()),
       z.strictObject({ enabled: z.boolean().optional(), allowed_hosts: z.array(z.string()).optional() }),
     ])
-    .optional(),
+    .optional()
+    .describe("none, open, registries, or rules such as github.com and 'GET api.github.com/repos'; true is open"),
+  secrets: z
+    .record(EnvName, z.union([z.string(), z.strictObject({ ...SecretSpec.shape })]))
+    .optional()
+    .describe("by variable: the hosts they are for, or all their settings"),
+  gateway: z.union([z.array(GatewayWire), z.strictObject({ ...GatewaySpec.shape })]).optional(),
   memory: Size.optional(),
   cpu: Count.optional(),
   pids: z.int().positive().optional(),

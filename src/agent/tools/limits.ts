@@ -16,6 +16,7 @@ export const GREP_MATCHES_MAX = 100;
 export const GREP_FILE_MEGABYTES_MAX = 10;
 export const EDIT_BYTES_MAX = 10 * 1024 * 1024;
 export const RECALL_MATCHES_MAX = 20;
+export const FETCH_BYTES_MAX = 5 * 1024 * 1024;
 
 /** Cuts a text in its middle, where it matters least, and says where the whole is. */
 export function cutMiddle(text: string, options: { charactersMax: number; wholeAt?: string }): { text: string; cut: boolean } {

@@ -59,6 +59,11 @@ export async function createWorkbench(
           for (const [at, event] of events.entries()) yield { seq: at + 1, event };
         },
       },
+      network: {
+        fetch: async () => ({ denied: { reason: "no_network", text: "This sandbox has no network." } }),
+        allow: async (rule) => rule,
+        takeDenials: () => [],
+      },
       ...given,
     };
   };

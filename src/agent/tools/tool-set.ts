@@ -8,6 +8,7 @@ import { readTool } from "./read.ts";
 import { recallTool } from "./recall.ts";
 import { globTool, grepTool } from "./search.ts";
 import { todoReadTool, todoWriteTool } from "./todo.ts";
+import { requestNetworkTool, webFetchTool } from "./web.ts";
 
 export const builtInTools: readonly Tool[] = [
   bashTool,
@@ -23,6 +24,8 @@ export const builtInTools: readonly Tool[] = [
   todoReadTool,
   gitTool,
   recallTool,
+  webFetchTool,
+  requestNetworkTool,
 ] as readonly Tool[];
 
 /** The built-in tools an agent asked for. Throws `invalid` for a name that is none. */

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
+import type { ToolContext } from "../tool.ts";
+import { BASH_CHARACTERS_MAX } from "./limits.ts";
+import { createWorkbench, type Workbench } from "./testing.ts";
+import { requestNetworkTool, webFetchTool } from "./web.ts";
+
+let bench: Workbench;
+beforeAll(async () => {
+  bench = await createWorkbench();
+});
+afterAll(() => bench[Symbol.asyncDispose]());
+
+function networkOf(result: FetchResult, asked: FetchRequest[] = []): ToolContext["network"] {
+  return {
+    async fetch(request) {
+      asked.push(request);
+      return result;
+    },
+    allow: async (rule) => {
+      if (rule.includes("bad")) throw new CaissonError("unsupported", "not here", { hint: "Elsewhere." });
+      return `github.com, ${rule}`;
+    },
+    takeDenials: () => [],
+  };
+}
+const page = (body: string | Buffer, type: string, more: { status?: number; truncated?: boolean } = {}): FetchResult => ({
+  status: 200,
+  truncated: false,
+  ...more,
+  headers: type === "" ? {} : { "content-type": type },
+  body: Buffer.from(body),
+  url: "https://x.org/after",
+});
+const fetch = (result: FetchResult, args: object = {}) =>
+  bench.use(webFetchTool, { url: "https://x.org/", ...args }, { network: networkOf(result) });
+
+describe("web_fetch", () => {
+  test("gives a page's words, where they came from and how much it was", async () => {
+    const result = await fetch(page("<h1>Hi</h1><script>x</script>", "text/html; charset=utf-8"));
+    expect(result).toMatchObject({ outcome: "ok", details: { status: 200 } });
+    expect(result.text).toMatch(/^200 https:\/\/x\.org\/after \(text\/html.*29 bytes\)\n\n# Hi$/);
+    expect((await fetch(page("<h1>Hi</h1>", "text/html"), { raw: true })).text).toContain("<h1>Hi</h1>");
+  });
+  test("knows other texts and other alphabets, and what is no text", async () => {
+    expect((await fetch(page('{"a":1}', "application/vnd.api+json"))).text).toContain('{"a":1}');
+    expect((await fetch(page(Buffer.from([0xe9]), "text/plain; charset=iso-8859-1"))).text).toContain("é");
+    expect((await fetch(page("\u0000\u0001", "application/zip"))).text).toContain("not text");
+    expect((await fetch(page("words", ""))).text).toContain("words");
+  });
+  test("a failure of the other side is an error the model reads; a long page is cut", async () => {
+    expect(await fetch(page("nope", "text/plain", { status: 404 }))).toMatchObject({
+      outcome: "error",
+      text: expect.stringContaining("404"),
+    });
+    const long = await fetch(page("x".repeat(BASH_CHARACTERS_MAX * 2), "text/plain", { truncated: true }));
+    expect(long.text.length).toBeLessThan(BASH_CHARACTERS_MAX + 500);
+    expect(long.text).toContain("the rest left out");
+  });
+  test("a denial says why", async () => {
+    const denied = await fetch({ denied: { reason: "host_not_allowed", text: "No rule allows x.org." } });
+    expect(denied).toEqual({ outcome: "error", text: "No rule allows x.org.", details: { denied: "host_not_allowed" } });
+  });
+  test("only what can be fetched is asked for", async () => {
+    for (const url of ["ftp://x.org/", "file:///etc/passwd", "x.org"]) await expect(bench.use(webFetchTool, { url })).rejects.toThrow();
+  });
+});
+
+describe("request_network", () => {
+  const network = networkOf(page("", ""));
+  const ask = (args: object) => bench.use(requestNetworkTool, { reason: "to read", ...args }, { network });
+  test("a yes lets the sandbox reach it", async () => {
+    expect(await ask({ host: "API.github.com" })).toEqual({
+      outcome: "ok",
+      text: "It is allowed. The sandbox may reach: github.com, api.github.com",
+    });
+    expect((await ask({ host: "2606:2800::1", ports: [22, 443] })).text).toContain("[2606:2800::1]:22+443");
+  });
+  test("the question names the host and the reason, and yes to one host is not yes to the next", () => {
+    expect(requestNetworkTool.subject({ host: "x.org", reason: "docs" })).toBe("request_network:x.org (docs)");
+    expect(requestNetworkTool.asksEachTime).toBe(true);
+  });
+  test("everything at once cannot be asked for, and what cannot be is told", async () => {
+    await expect(ask({ host: "*" })).rejects.toThrow();
+    expect(await ask({ host: "bad.org" })).toEqual({ outcome: "error", text: "not here Elsewhere." });
+  });
+});

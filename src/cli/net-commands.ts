@@ -1,0 +1,156 @@
+import { SandboxId } from "../contract/ids.ts";
+import type { NetworkPolicy } from "../contract/network.ts";
+import { NetworkEvent } from "../contract/network-event.ts";
+import { parsePolicy, showPolicy, showRule } from "../contract/network-text.ts";
+import { readNetworkLog } from "../network/network-log.ts";
+import { networkStateFile } from "../network/network-state.ts";
+import { servedBy } from "../network/serving.ts";
+import { createStore } from "../sandbox/store.ts";
+import { runHistory } from "../station/history.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { networkNamed, sandboxNamed } from "./net-target.ts";
+import { networkLine } from "./network-view.ts";
+import { checkSandboxId, runtimeOf } from "./sandbox-session.ts";
+import { exitCodeOf } from "./signals.ts";
+import { openStation } from "./station.ts";
+import { table } from "./table.ts";
+
+const BY = "user";
+
+/** `caisson net show` */
+export async function show(context: CliContext, given: Given): Promise<number> {
+  const id = await sandboxNamed(context, given.words[0] as string);
+  const store = createStore({ stateDir: context.stateDir });
+  await store.read(id);
+  const folder = store.dir(id);
+  const state = await networkStateFile(folder).read();
+  const policy: NetworkPolicy = state?.policy ?? { mode: "none" };
+  const secrets = Object.entries(state?.secrets ?? {}).map(([name, { hosts }]) => ({
+    name,
+    hosts,
+    revoked: state?.revoked.includes(name) ?? false,
+  }));
+  const pid = servedBy(folder, store);
+  if (given.switched("json")) {
+    await context.stdout.write(`${JSON.stringify({ sandbox: id, policy, secrets, gateway: state?.gateway ?? null, servedBy: pid })}\n`);
+    return 0;
+  }
+  const rows = [
+    ["policy", showPolicy(policy)],
+    ...secrets.map(({ name, hosts, revoked }) => ["secret", `${name} for ${hosts.join(", ")}${revoked ? " (revoked)" : ""}`]),
+    ...(state?.gateway ? [["gateway", state.gateway.wires.join(", ")]] : []),
+    ["served by", pid === null ? (policy.mode === "none" ? "nobody needs to" : "nobody: `caisson net serve` does") : `process ${pid}`],
+  ];
+  await context.stdout.write(table(rows));
+  return 0;
+}
+
+/** `caisson net log` */
+export async function log(context: CliContext, given: Given): Promise<number> {
+  const name = given.words[0] as string;
+  const wanted = (event: NetworkEvent) => !given.switched("denied") || event.type === "network.denied";
+  const print = (event: NetworkEvent) =>
+    context.stdout.write(given.switched("json") ? `${JSON.stringify(event)}\n` : `${event.at.slice(11, 19)} ${networkLine(event)}\n`);
+  for await (const event of eventsOf(context, name, { follow: given.switched("follow") })) if (wanted(event)) await print(event);
+  return 0;
+}
+
+async function* eventsOf(context: CliContext, name: string, options: { follow: boolean }): AsyncGenerator<NetworkEvent> {
+  if (!SandboxId.safeParse(name).success) {
+    // A run's own log has them, also when its sandbox is gone.
+    await using station = openStation(context);
+    await station.runs.state(name);
+    for await (const { event } of runHistory(station.log, name).events()) {
+      const parsed = NetworkEvent.safeParse(event);
+      if (parsed.success) yield parsed.data;
+    }
+    if (!options.follow) return;
+  }
+  const id = await sandboxNamed(context, name);
+  const store = createStore({ stateDir: context.stateDir });
+  await store.read(id);
+  const folder = store.dir(id);
+  const { watch } = await import("node:fs/promises");
+  const watcher = options.follow ? watch(folder, { signal: context.interruption.signal }) : null;
+  let seen = options.follow && name !== id ? (await readNetworkLog(folder)).length : 0;
+  const fresh = async () => {
+    const all = await readNetworkLog(folder);
+    // It was cut at its beginning: what is there now is all new.
+    const news = all.length < seen ? all : all.slice(seen);
+    seen = all.length;
+    return news;
+  };
+  yield* await fresh();
+  if (watcher === null) return;
+  try {
+    for await (const { filename } of watcher) if (filename?.endsWith(".jsonl")) yield* await fresh();
+  } catch (error) {
+    if (!context.interruption.signal.aborted) throw error;
+  }
+}
+
+/** `caisson net allow` */
+export async function allow(context: CliContext, given: Given): Promise<number> {
+  const [name = "", ...words] = given.words;
+  const more = parsePolicy(words);
+  return change(context, name, (before) => {
+    if (more.mode === "none") return before;
+    if (before.mode === "none") return more;
+    const rules = [...before.rules, ...more.rules.filter((rule) => !before.rules.some((each) => showRule(each) === showRule(rule)))];
+    return {
+      ...before,
+      mode: more.mode === "open" ? "open" : before.mode,
+      rules,
+      registries: [...new Set([...before.registries, ...more.registries])],
+    };
+  });
+}
+
+/** `caisson net deny` */
+export async function deny(context: CliContext, given: Given): Promise<number> {
+  const [name = "", ...words] = given.words;
+  const less = parsePolicy(words);
+  return change(context, name, (before) => {
+    if (before.mode === "none" || less.mode === "none") return before;
+    const hosts = new Set(less.rules.map(({ host }) => host));
+    return {
+      ...before,
+      rules: before.rules.filter(({ host }) => !hosts.has(host)),
+      registries: before.registries.filter((registry) => !less.registries.includes(registry)),
+    };
+  });
+}
+
+/** `caisson net set` */
+export async function set(context: CliContext, given: Given): Promise<number> {
+  const [name = "", ...words] = given.words;
+  const policy = parsePolicy(words);
+  return change(context, name, () => policy);
+}
+
+async function change(context: CliContext, name: string, make: (before: NetworkPolicy) => NetworkPolicy): Promise<number> {
+  const { network } = await networkNamed(context, name);
+  const policy = make(network.policy());
+  await network.change(policy, { by: BY });
+  await context.stdout.write(`${showPolicy(policy)}\n`);
+  return 0;
+}
+
+/** `caisson net revoke` */
+export async function revoke(context: CliContext, given: Given): Promise<number> {
+  const [name = "", ...secrets] = given.words;
+  const { network } = await networkNamed(context, name);
+  for (const secret of secrets) await network.revoke(secret, { by: BY });
+  return 0;
+}
+
+/** `caisson net serve` */
+export async function serve(context: CliContext, given: Given): Promise<number> {
+  const id = checkSandboxId(given.words[0] as string);
+  const sandbox = await (await runtimeOf(context, id)).open(id, { serveNetwork: true });
+  const interrupted = context.interruption.first.then((signal) => ({ signal }));
+  const first = await Promise.race([sandbox.closed.then(() => null), interrupted]);
+  // Nothing is handed over: whoever ends this wants it ended, and the guest notices.
+  return first === null ? 0 : exitCodeOf(first.signal);
+}

@@ -1,0 +1,26 @@
+import { CaissonError } from "../contract/error.ts";
+import { SandboxId } from "../contract/ids.ts";
+import type { SandboxNetwork } from "../sandbox/sandbox.ts";
+import type { CliContext } from "./context.ts";
+import { openSandbox } from "./sandbox-session.ts";
+import { openStation } from "./station.ts";
+
+/** The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one. */
+export async function sandboxNamed(context: CliContext, name: string): Promise<SandboxId> {
+  if (SandboxId.safeParse(name).success) return name;
+  await using station = openStation(context);
+  const state = await station.runs.state(name);
+  if (state.status === "ended" || state.sandbox === null) {
+    const what = state.status === "ended" ? "has ended, and its sandbox with it" : "has no sandbox yet";
+    throw new CaissonError("conflict", `The run ${name} ${what}.`, { hint: `\`caisson logs ${name}\` shows what it did.` });
+  }
+  return state.sandbox.id;
+}
+
+/** Throws `unsupported` where there is none. */
+export async function networkNamed(context: CliContext, name: string): Promise<{ id: SandboxId; network: SandboxNetwork }> {
+  const id = await sandboxNamed(context, name);
+  const { network } = await openSandbox(context, id);
+  if (network === null) throw new CaissonError("unsupported", `the runtime of ${id} has no network of its own`);
+  return { id, network };
+}

@@ -1,0 +1,92 @@
+import { CaissonError } from "../contract/error.ts";
+import { EnvName } from "../contract/ids.ts";
+import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
+import { parsePolicy, parseSecret } from "../contract/network-text.ts";
+import type { Given, OptionSpec } from "./command.ts";
+import { parseCount, parseNumber } from "./option-values.ts";
+
+/** What a new sandbox may reach; the same wherever one is made. */
+export const networkOptions: readonly OptionSpec[] = [
+  {
+    name: "network",
+    value: "POLICY",
+    repeat: true,
+    summary: "none (default), open, registries, transparent, or what may be reached: HOST[:PORT], *.HOST, 'GET HOST/PATH'",
+    choices: ["none", "open", "registries"],
+  },
+  {
+    name: "secret",
+    value: "NAME@HOST[;…]",
+    repeat: true,
+    summary: "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git",
+  },
+  { name: "gateway", value: "WIRES", summary: "Models without a key inside: anthropic, openai or both, with your key outside" },
+  { name: "gateway-models", value: "PATTERNS", summary: "Only models of these names, parted by commas; * for any characters" },
+  { name: "gateway-cost", value: "USD", summary: "Refuse calls once this much was spent" },
+  { name: "gateway-tokens", value: "N", summary: "Refuse calls after so many tokens" },
+];
+
+export interface NetworkAsked {
+  network?: NetworkPolicy;
+  secrets: Record<string, SecretSpec>;
+  gateway?: GatewaySpec;
+}
+
+/** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
+export function networkFrom(given: Given): NetworkAsked {
+  const words = given.texts("network");
+  const secrets: Record<string, SecretSpec> = {};
+  for (const text of given.texts("secret")) {
+    const { name, spec } = parseSecret(text);
+    if (!EnvName.safeParse(name).success)
+      throw new CaissonError("invalid", `a secret is named like a variable, not ${JSON.stringify(name)}`, {
+        hint: "Letters, digits and _.",
+      });
+    if (secrets[name] !== undefined) throw new CaissonError("invalid", `the secret ${name} is given twice`);
+    secrets[name] = spec;
+  }
+  const policy = words.length === 0 ? undefined : parsePolicy(words);
+  const network = withSecretHosts(policy, secrets);
+  const gateway = gatewayFrom(given);
+  return { secrets, ...(network === undefined ? {} : { network }), ...(gateway === undefined ? {} : { gateway }) };
+}
+
+function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Record<string, SecretSpec>>): NetworkPolicy | undefined {
+  const rules = Object.values(secrets).flatMap(({ hosts, ports }) => hosts.map((host) => NetworkRule.parse({ host, ports })));
+  if (rules.length === 0) return policy;
+  if (policy?.mode === "none") {
+    throw new CaissonError("invalid", "a secret is for a host, and the network is none", {
+      hint: "Leave --network none out: the secret's hosts can then be reached, and nothing else.",
+    });
+  }
+  if (policy?.mode === "open") return policy;
+  const common = { mode: "allow" as const, transparent: policy?.transparent ?? false, registries: policy?.registries ?? [] };
+  const own = policy?.rules ?? [];
+  return { ...common, rules: [...own, ...rules.filter((rule) => !own.some(({ host }) => host === rule.host))] };
+}
+
+function gatewayFrom(given: Given): GatewaySpec | undefined {
+  const wires = given.text("gateway");
+  const models = given.text("gateway-models");
+  const cost = given.text("gateway-cost");
+  const tokens = given.text("gateway-tokens");
+  if (wires === undefined) {
+    if (models ?? cost ?? tokens)
+      throw new CaissonError("invalid", "--gateway-… goes with --gateway", {
+        hint: "Say --gateway anthropic, openai or anthropic,openai.",
+      });
+    return undefined;
+  }
+  return {
+    wires: wires.split(",").map((text) => {
+      const wire = GatewayWire.safeParse(text.trim());
+      if (wire.success) return wire.data;
+      throw new CaissonError("invalid", `there is no gateway ${JSON.stringify(text)}`, {
+        hint: "anthropic, openai, or both with a comma.",
+      });
+    }),
+    ...(models === undefined ? {} : { models: models.split(",").map((model) => model.trim()) }),
+    ...(cost === undefined ? {} : { costUsdMax: parseNumber("gateway-cost", cost) }),
+    ...(tokens === undefined ? {} : { tokensMax: parseCount("gateway-tokens", tokens) }),
+  };
+}

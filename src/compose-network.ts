@@ -1,0 +1,51 @@
+import { execFile, spawn } from "node:child_process";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { costOf, findPrice, type PriceTable } from "./agent/model/prices.ts";
+import type { NetworkHost } from "./network/network-host.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the two composition roots share about networks: programs of the host that they start, and prices. */
+export function composeNetwork(options: {
+  stateDir: string;
+  /** This program and its first arguments, to be started again as a keeper. */
+  program: readonly [string, ...string[]];
+  env: Environment;
+  settings: NetworkHost["settings"];
+  ownPrices: PriceTable;
+  onEvent?: NetworkHost["onEvent"];
+}): NetworkHost {
+  const { stateDir } = options;
+  return {
+    stateDir,
+    variable: (name) => options.env[name],
+    settings: options.settings,
+    ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
+    async runCommand([file = "", ...args], { timeoutMs, bytesMax }) {
+      const { stdout } = await promisify(execFile)(file, args, { timeout: timeoutMs, maxBuffer: bytesMax, encoding: "utf8" });
+      return stdout;
+    },
+    startKeeper: (sandbox) => startDetached({ program: options.program, args: ["net", "serve", sandbox], stateDir, env: options.env }),
+    prices: (wire, model, usage) => costOf(usage, findPrice(`${wire}/${model}`, options.ownPrices)),
+  };
+}
+
+/** What it says goes to a file: it has no terminal, and nobody waits for it. */
+export async function startDetached(options: {
+  program: readonly [string, ...string[]];
+  args: readonly string[];
+  stateDir: string;
+  env: Environment;
+}): Promise<void> {
+  const [file, ...first] = options.program;
+  await using log = await open(join(options.stateDir, "background.log"), "a", 0o600);
+  const child = spawn(file, [...first, ...options.args], {
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+    env: { ...options.env, CAISSON_HOME: options.stateDir },
+  });
+  await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
+  child.unref();
+}

@@ -1,0 +1,225 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../contract/error.ts";
+import type { NetworkEvent } from "../contract/network-event.ts";
+import type { Capabilities, SandboxSpec } from "../contract/sandbox.ts";
+import type { OwnedSandbox, SandboxNetwork } from "../sandbox/sandbox.ts";
+import { refuseNetwork } from "../sandbox/spec.ts";
+import type { Store } from "../sandbox/store.ts";
+import type { NetworkHost } from "./network-host.ts";
+import { openNetworkLog } from "./network-log.ts";
+import { type NetworkState, networkStateFile } from "./network-state.ts";
+import type { ServedNetwork } from "./serve-network.ts";
+import { markServing, servedBy, unmarkServing } from "./serving.ts";
+
+/** The network of one sandbox as this process holds it, with what only the runtime around it may do. */
+export interface HeldNetwork extends SandboxNetwork {
+  readonly state: NetworkState;
+  /** For every command that is started from now on. */
+  env(): Promise<Readonly<Record<string, string>>>;
+  /** From now on this process serves it, whenever there is something to serve. */
+  serve(): Promise<void>;
+  /** Sees to it that somebody serves it: who does so already, a keeper, or this process. */
+  ensureServed(): Promise<void>;
+  /** Hands it over to a keeper when there is something to serve, and lets go. */
+  release(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface HoldOptions {
+  sandbox: OwnedSandbox;
+  store: Store;
+  host: NetworkHost;
+  capabilities: () => Promise<Capabilities>;
+  /** What a new sandbox begins with; absent for one that is found again. */
+  first?: NetworkState | null;
+}
+
+/** How long a keeper may take to begin. */
+const KEEPER_START_MS = 15_000;
+const KEEPER_POLL_MS = 20;
+
+const noNetwork: NetworkState = {
+  policy: { mode: "none" },
+  secrets: {},
+  gateway: null,
+  revoked: [],
+  changedBy: "",
+  placeholders: {},
+  authority: null,
+};
+
+/** Null for a spec that asks for nothing of a network. */
+export function firstState(spec: Pick<SandboxSpec, "network" | "secrets" | "gateway">): NetworkState | null {
+  const { network, secrets, gateway } = spec;
+  if (network.mode === "none" && Object.keys(secrets).length === 0 && gateway === undefined) return null;
+  return { ...noNetwork, policy: network, secrets, gateway: gateway ?? null };
+}
+
+/** Throws `invalid` for a secret that cannot be had. */
+export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
+  const { sandbox, store, host } = options;
+  const folder = store.dir(sandbox.id);
+  const file = networkStateFile(folder);
+  const log = openNetworkLog(folder);
+  const listeners = new Set<(event: NetworkEvent) => void>();
+  let state = options.first ? await begin(options.first) : ((await file.read()) ?? noNetwork);
+  let serving = false;
+  let served: ServedNetwork | null = null;
+  let closed = false;
+  let budget: Parameters<SandboxNetwork["limitGateway"]>[0] = () => ({ costUsdLeft: null, tokensLeft: null });
+  let variables: { of: NetworkState; env: Promise<Readonly<Record<string, string>>> } | null = null;
+  /** Changes are taken over one after another. */
+  let turn: Promise<unknown> = Promise.resolve();
+
+  async function begin(first: NetworkState): Promise<NetworkState> {
+    const { completeState, writeInside } = await import("./complete-state.ts");
+    const complete = await completeState(first, host);
+    await writeInside(folder, complete);
+    return file.update(() => complete);
+  }
+  const tell = (event: NetworkEvent) => {
+    for (const listener of listeners) listener(event);
+    host.onEvent?.(event);
+  };
+  const emit = (event: NetworkEvent) => {
+    log.append(event);
+    tell(event);
+  };
+  const event = (type: "network.changed" | "secret.revoked", data: object) =>
+    ({ type, version: 1, at: new Date().toISOString(), data: { sandbox: sandbox.id, ...data } }) as NetworkEvent;
+
+  /** Everybody who holds the sandbox is told of a change; whoever serves it acts on it. */
+  const takeOver = async (next: NetworkState) => {
+    const before = state;
+    state = next;
+    const by = next.changedBy;
+    if (!sameJson(before.policy, next.policy)) tell(event("network.changed", { policy: next.policy, by }));
+    for (const secret of next.revoked.filter((name) => !before.revoked.includes(name))) tell(event("secret.revoked", { secret, by }));
+    if (!serving || closed || !needsServing(next)) return;
+    if (served === null) await start();
+    else await served.apply(next);
+  };
+  const start = async () => {
+    const [{ serveNetwork }, { secretsOf }] = await Promise.all([import("./serve-network.ts"), import("./secrets-of.ts")]);
+    served = await serveNetwork({ sandbox, folder, state, book: secretsOf(state, host), host, emit, budget: () => budget() });
+    await markServing(folder, store);
+  };
+  const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const mine = turn.then(work);
+    turn = mine.catch(() => {});
+    return mine;
+  };
+  const change = async (make: (before: NetworkState) => NetworkState): Promise<NetworkState> => {
+    const { withAuthority, writeInside } = await import("./complete-state.ts");
+    const next = await file.update((before) => withAuthority(make(before ?? noNetwork)));
+    await writeInside(folder, next);
+    return next;
+  };
+  const keeper = async () => {
+    if (host.startKeeper === undefined) return false;
+    await host.startKeeper(sandbox.id);
+    const deadline = performance.now() + KEEPER_START_MS;
+    const self = store.ownerOf().pid;
+    for (;;) {
+      const pid = servedBy(folder, store);
+      if (pid !== null && pid !== self) return true;
+      if (performance.now() > deadline)
+        throw new CaissonError("timeout", `nothing began to serve the network of ${sandbox.id}`, {
+          hint: "Look at background.log in the state folder.",
+        });
+      await delay(KEEPER_POLL_MS);
+    }
+  };
+  const watching = file.watch((next) => void inTurn(() => takeOver(next)).catch((error: unknown) => warn(error)));
+  const warn = (error: unknown) =>
+    process.emitWarning(`the network of ${sandbox.id} could not be changed: ${error instanceof Error ? error.message : String(error)}`);
+
+  const held: HeldNetwork = {
+    get state() {
+      return state;
+    },
+    policy: () => state.policy,
+    async change(policy, { by }) {
+      refuseNetwork({ network: policy, secrets: {}, gateway: undefined }, await options.capabilities());
+      const next = await change((before) => ({ ...before, policy, changedBy: by }));
+      log.append(event("network.changed", { policy, by }));
+      await inTurn(() => takeOver(next));
+      await held.ensureServed();
+    },
+    async revoke(secret, { by }) {
+      if (state.secrets[secret] === undefined) {
+        const names = Object.keys(state.secrets).join(", ");
+        throw new CaissonError("not_found", `sandbox ${sandbox.id} has no secret ${secret}`, {
+          hint: names === "" ? "It has none at all." : `It has: ${names}.`,
+        });
+      }
+      const next = await file.update((before) => {
+        const base = before ?? noNetwork;
+        return { ...base, revoked: [...new Set([...base.revoked, secret])], changedBy: by };
+      });
+      log.append(event("secret.revoked", { secret, by }));
+      await inTurn(() => takeOver(next));
+    },
+    async fetch(request) {
+      if (served === null) await inTurn(async () => (served === null ? start() : undefined));
+      if (served === null) throw new CaissonError("lost", `sandbox ${sandbox.id} is gone`);
+      return served.fetch(request);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    limitGateway(left) {
+      budget = left;
+    },
+    redact: (text) => served?.redact(text) ?? text,
+    async env() {
+      if (!needsServing(state)) return {};
+      if (variables?.of !== state) variables = { of: state, env: variablesOf(state) };
+      return variables.env;
+    },
+    async serve() {
+      serving = true;
+      await inTurn(async () => (needsServing(state) && served === null && !closed ? start() : undefined));
+    },
+    async ensureServed() {
+      if (!needsServing(state) || served !== null || servedBy(folder, store) !== null) return;
+      if (sandbox.info.keep && (await keeper())) return;
+      await held.serve();
+    },
+    async release() {
+      if (!closed && needsServing(state) && served !== null) await keeper();
+      await held.close();
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      watching.close();
+      await turn;
+      await served?.close();
+      await unmarkServing(folder, store).catch(() => {});
+    },
+  };
+  void sandbox.closed.then(() => held.close());
+  return held;
+}
+
+function needsServing(state: NetworkState): boolean {
+  return state.policy.mode !== "none" || state.gateway !== null || state.authority !== null;
+}
+
+async function variablesOf(state: NetworkState): Promise<Readonly<Record<string, string>>> {
+  const [{ insideEnv }, { mirrorEnv }] = await Promise.all([import("./inside/inside-env.ts"), import("./mirror/mirror-env.ts")]);
+  const { policy, placeholders, secrets, gateway } = state;
+  return insideEnv({
+    policy,
+    placeholders,
+    secrets,
+    gateway: gateway ?? undefined,
+    mirrorEnv: policy.mode === "none" ? {} : mirrorEnv(policy.registries),
+  });
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}

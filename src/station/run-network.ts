@@ -1,0 +1,135 @@
+import type { NewRunEvent } from "../agent/journal.ts";
+import type { RunNetwork } from "../agent/run-network.ts";
+import type { RunState } from "../agent/run-state.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { NetworkPolicy } from "../contract/network.ts";
+import type { NetworkEvent } from "../contract/network-event.ts";
+import { parseRule, showPolicy, showRule } from "../contract/network-text.ts";
+import { watchPorts } from "../network/preview/watch-ports.ts";
+import type { OwnedSandbox, SandboxNetwork } from "../sandbox/sandbox.ts";
+
+export interface AttachedNetwork extends RunNetwork, AsyncDisposable {
+  /** From now on this is the run's sandbox. */
+  attach(sandbox: OwnedSandbox): void;
+}
+
+const DENIALS_MAX = 20;
+/** Connections that ended are told of together, so that a program that makes thousands does not fill the log. */
+const CLOSED_MERGE_MS = 2_000;
+const CLOSED_KINDS_MAX = 1_000;
+
+type Closed = Extract<NetworkEvent, { type: "network.closed" }>["data"];
+
+/**
+ * What happens in the network of a run's sandbox goes into the run's log: denials, what was reached, secrets that were used, models that were asked through the
+ * gateway, ports that began to listen. `append` is for facts that happened already: it must not throw for what nobody can mend.
+ */
+export function createRunNetwork(options: {
+  append: (events: readonly NewRunEvent[]) => Promise<void>;
+  state: () => RunState;
+}): AttachedNetwork {
+  let current: { network: SandboxNetwork; leave: () => void } | null = null;
+  const denials: string[] = [];
+  const closed = new Map<string, Closed>();
+  let timer: NodeJS.Timeout | undefined;
+  /** Appends that were begun, so that none is left when the run is let go. */
+  let pending: Promise<unknown> = Promise.resolve();
+
+  const append = (events: readonly NewRunEvent[]) => {
+    // A run that was let go, or has ended, takes no more; its sandbox's own log has it.
+    pending = Promise.all([pending, options.append(events).catch(() => undefined)]);
+  };
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    const events = [...closed.values()].map((data): NewRunEvent => ({ type: "network.closed", data }));
+    closed.clear();
+    if (events.length > 0) append(events);
+  };
+  const onEvent = (event: NetworkEvent) => {
+    if (event.type === "network.closed") {
+      merge(closed, event.data);
+      if (closed.size >= CLOSED_KINDS_MAX) flush();
+      else timer ??= setTimeout(flush, CLOSED_MERGE_MS).unref();
+      return;
+    }
+    if (event.type === "network.denied" && denials.length < DENIALS_MAX) denials.push(event.data.text);
+    append([{ type: event.type, data: event.data } as NewRunEvent]);
+  };
+  const networkNow = () => {
+    if (current === null) throw new CaissonError("unsupported", "This run's sandbox has no network.");
+    return current.network;
+  };
+  return {
+    attach(sandbox) {
+      current?.leave();
+      const { network } = sandbox;
+      if (network === null) return;
+      const stop = new AbortController();
+      const unsubscribe = network.subscribe(onEvent);
+      network.limitGateway(() => budgetLeft(options.state()));
+      const about = (port: number) => ({ sandbox: sandbox.id, port });
+      void watchPorts({
+        listeners: () => sandbox.listeners(),
+        onOpened: ({ port, address }) => append([{ type: "port.opened", data: { ...about(port), address } }]),
+        onClosed: ({ port }) => append([{ type: "port.closed", data: about(port) }]),
+        signal: stop.signal,
+      });
+      current = {
+        network,
+        leave() {
+          stop.abort();
+          unsubscribe();
+        },
+      };
+    },
+    fetch: (request) => networkNow().fetch(request),
+    async allow(text, { by }) {
+      const rule = parseRule(text);
+      const network = networkNow();
+      const policy = withRule(network.policy(), rule);
+      await network.change(policy, { by });
+      return showPolicy(policy);
+    },
+    takeDenials: () => [...new Set(denials.splice(0))],
+    redact: (text) => current?.network.redact(text) ?? text,
+    async [Symbol.asyncDispose]() {
+      current?.leave();
+      flush();
+      await pending;
+    },
+  };
+}
+
+function withRule(policy: NetworkPolicy, rule: ReturnType<typeof parseRule>): NetworkPolicy {
+  if (policy.mode === "none") return { mode: "allow", rules: [rule], registries: [], transparent: false };
+  if (policy.rules.some((each) => showRule(each) === showRule(rule))) return policy;
+  return { ...policy, rules: [...policy.rules, rule] };
+}
+
+function merge(closed: Map<string, Closed>, data: Closed): void {
+  const key = [data.via, data.host, data.port, data.rule, data.inspected].join(" ");
+  const before = closed.get(key);
+  closed.set(
+    key,
+    before === undefined
+      ? data
+      : {
+          ...before,
+          connections: (before.connections ?? 1) + (data.connections ?? 1),
+          requests: before.requests + data.requests,
+          sentBytes: before.sentBytes + data.sentBytes,
+          receivedBytes: before.receivedBytes + data.receivedBytes,
+          durationMs: before.durationMs + data.durationMs,
+        },
+  );
+}
+
+function budgetLeft(state: RunState): { costUsdLeft: number | null; tokensLeft: number | null } {
+  const { costUsd, tokens } = state.budgets;
+  const used = state.usage.inputTokens + state.usage.outputTokens;
+  return {
+    costUsdLeft: costUsd === undefined ? null : Math.max(0, costUsd - (state.costUsd ?? 0)),
+    tokensLeft: tokens === undefined ? null : Math.max(0, tokens - used),
+  };
+}
