@@ -1,0 +1,164 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { type CacheEntry, type CacheRecord, encodeRecord, openEntry, readExactly } from "./cache-entry.ts";
+import { createCacheRoom } from "./cache-room.ts";
+
+/**
+ * Things by their key, in a folder that many processes use at once. An entry is one file: written under a name of its own, synced, and renamed, so it is there whole or not
+ * at all. Its mtime is when the registry was last asked, its atime when it was last used.
+ */
+export interface Cache {
+  /** The entry is open; the caller closes it. Null for what is not there or not whole. */
+  find(key: string): Promise<CacheEntry | null>;
+  /** A place to write. Throws `no_space`, `denied`. */
+  begin(): Promise<Draft>;
+  /** The registry said that the entry is still what it has. */
+  confirm(key: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Content that is not an entry yet. Readable while it is written, and afterwards until it is closed. */
+export interface Draft {
+  readonly bytes: number;
+  /** Throws `too_large`, `no_space`. */
+  write(chunk: Buffer): Promise<void>;
+  read(position: number, bytes: number): Promise<Buffer>;
+  /** Makes it the entry of the record's key, in the place of any other. */
+  keep(record: Omit<CacheRecord, "bytes" | "listBytes">, list?: Buffer): Promise<void>;
+  /** Idempotent. What was not kept is gone. */
+  close(): Promise<void>;
+}
+
+/** No package is larger; the largest known are some 3 GiB. */
+const ENTRY_BYTES_MAX = 4 * 1024 ** 3;
+/** Noting each use would write as often as it reads. */
+const USE_NOTED_MS = 60 * 60_000;
+/** Nobody writes one file for so long; its writer died where its process number means nothing here. */
+const TEMPORARY_AGE_MS = 24 * 60 * 60_000;
+
+export async function openCache(options: { folder: string; bytesMax: number; entryBytesMax?: number; now?: () => number }): Promise<Cache> {
+  const { folder, bytesMax } = options;
+  const now = options.now ?? Date.now;
+  const entryBytesMax = Math.min(options.entryBytesMax ?? ENTRY_BYTES_MAX, Math.floor(bytesMax / 2));
+  const entries = join(folder, "entries");
+  const temporary = join(folder, "tmp");
+  await mkdir(entries, { recursive: true, mode: 0o700 });
+  await mkdir(temporary, { recursive: true, mode: 0o700 });
+  await sweep(temporary, now());
+  const room = createCacheRoom({ folder: entries, bytesMax });
+  const pathOf = (key: string) => {
+    const name = createHash("sha256").update(key).digest("hex");
+    return join(entries, name.slice(0, 2), name);
+  };
+
+  return {
+    async find(key) {
+      const path = pathOf(key);
+      const entry = await openEntry(path, key);
+      if (entry !== null) await noteUse(path, now());
+      return entry;
+    },
+    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax }).catch(asOurs),
+    async confirm(key) {
+      const at = new Date(now());
+      await utimes(pathOf(key), at, at).catch(() => undefined);
+    },
+    close: () => room.close(),
+  };
+}
+
+async function beginDraft({ temporary, pathOf, room, entryBytesMax }: DraftOptions): Promise<Draft> {
+  const at = join(temporary, `${process.pid}-${randomBytes(12).toString("hex")}`);
+  const handle = await open(at, "wx+", 0o600);
+  let bytes = 0;
+  let kept = false;
+  let closed = false;
+  return {
+    get bytes() {
+      return bytes;
+    },
+    async write(chunk) {
+      if (bytes + chunk.length > entryBytesMax)
+        throw new CaissonError("too_large", `more than ${entryBytesMax} bytes are not kept in one entry`);
+      room.reserve(chunk.length);
+      await handle.appendFile(chunk).catch((error) => {
+        room.release(chunk.length);
+        return asOurs(error);
+      });
+      bytes += chunk.length;
+    },
+    read: (position, length) => readExactly(handle, position, length),
+    async keep(record, list = Buffer.alloc(0)) {
+      try {
+        const tail = Buffer.concat([list, encodeRecord({ ...record, bytes, listBytes: list.length })]);
+        await handle.appendFile(tail);
+        await handle.sync();
+        const path = pathOf(record.key);
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await rename(at, path);
+        kept = true;
+        room.added(bytes + tail.length);
+      } catch (error) {
+        asOurs(error);
+      }
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      room.release(bytes);
+      if (!kept) await unlink(at).catch(() => undefined);
+      await handle.close();
+    },
+  };
+}
+
+interface DraftOptions {
+  temporary: string;
+  pathOf: (key: string) => string;
+  room: ReturnType<typeof createCacheRoom>;
+  entryBytesMax: number;
+}
+
+function asOurs(error: unknown): never {
+  if (error instanceof CaissonError) throw error;
+  const { code } = error as NodeJS.ErrnoException;
+  const full = code === "ENOSPC" || code === "EDQUOT";
+  throw new CaissonError(full ? "no_space" : "denied", full ? "the package cache's disk is full" : "the package cache cannot be written", {
+    hint: "Make room in the folder of the package cache, or give it to the user who runs this.",
+    cause: error,
+  });
+}
+
+async function noteUse(path: string, nowMs: number): Promise<void> {
+  try {
+    const { atimeMs, mtime } = await stat(path);
+    if (Math.abs(nowMs - atimeMs) > USE_NOTED_MS) await utimes(path, new Date(nowMs), mtime);
+  } catch {
+    // It was just evicted; the open file is still good.
+  }
+}
+
+/** What a process that was killed left half written. */
+async function sweep(temporary: string, nowMs: number): Promise<void> {
+  for (const name of await readdir(temporary).catch(() => [])) {
+    const path = join(temporary, name);
+    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? 0);
+    const old = await stat(path).then(
+      ({ mtimeMs }) => nowMs - mtimeMs > TEMPORARY_AGE_MS,
+      () => false,
+    );
+    if (old || !isAlive(pid)) await unlink(path).catch(() => undefined);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (pid === 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

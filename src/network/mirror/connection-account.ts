@@ -1,0 +1,75 @@
+import type { RegistryName } from "../../contract/network.ts";
+import type { DenialReason } from "../../contract/network-event.ts";
+import type { Emit } from "../egress/emit.ts";
+
+/** What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends, and its denials. */
+export interface ConnectionAccount {
+  used(use: { registry: RegistryName; upstream: URL; address: string }): void;
+  /** The first of its kind is told at once, how often it came again at the end. */
+  denied(denial: Denial): void;
+  /** Bytes as seen from inside. */
+  ended(bytes: { sent: number; received: number }): void;
+}
+
+export interface Denial {
+  host: string;
+  reason: DenialReason;
+  method: string;
+  path: string;
+  text: string;
+}
+
+interface Use {
+  upstream: URL;
+  address: string;
+  requests: number;
+}
+
+/** Different denials on one connection; what is past it is counted with the last. */
+const DENIALS_MAX = 32;
+const PATH_CHARS_MAX = 2048;
+const TEXT_CHARS_MAX = 4096;
+
+export function openAccount(emit: Emit, port: number): ConnectionAccount {
+  const startedMs = performance.now();
+  const uses = new Map<RegistryName, Use>();
+  const denials = new Map<string, { data: Denial; again: number }>();
+  const emitDenied = (data: Denial, count: number) => {
+    const { host, reason, method, path, text } = data;
+    const bounded = {
+      host: host.slice(0, 300),
+      method: method.slice(0, 32),
+      path: path.slice(0, PATH_CHARS_MAX),
+      text: text.slice(0, TEXT_CHARS_MAX),
+    };
+    emit({ type: "network.denied", data: { ...bounded, reason, port, via: "mirror", count } });
+  };
+  return {
+    used({ registry, upstream, address }) {
+      const use = uses.get(registry) ?? { upstream, address: "", requests: 0 };
+      uses.set(registry, { upstream, address: address === "" ? use.address : address, requests: use.requests + 1 });
+    },
+    denied(data) {
+      const wanted = [data.host, data.reason, data.method, data.path].join(" ");
+      const key = denials.has(wanted) || denials.size < DENIALS_MAX ? wanted : ([...denials.keys()].at(-1) as string);
+      const before = denials.get(key);
+      denials.set(key, before === undefined ? { data, again: 0 } : { data: before.data, again: before.again + 1 });
+      if (before === undefined) emitDenied(data, 1);
+    },
+    ended({ sent, received }) {
+      for (const { data, again } of denials.values()) if (again > 0) emitDenied(data, again);
+      // A connection is nearly always one client's, so its bytes are told once, with the registry it used first.
+      for (const [index, [registry, { upstream, address, requests }]] of [...uses].entries()) {
+        const { hostname: host } = upstream;
+        const upstreamPort = Number(upstream.port || (upstream.protocol === "https:" ? 443 : 80));
+        const bytes = index === 0 ? { sentBytes: sent, receivedBytes: received } : { sentBytes: 0, receivedBytes: 0 };
+        const durationMs = Math.round(performance.now() - startedMs);
+        const rule = `registry ${registry}`;
+        emit({
+          type: "network.closed",
+          data: { host, port: upstreamPort, via: "mirror", address, rule, inspected: false, requests, ...bytes, durationMs },
+        });
+      }
+    },
+  };
+}

@@ -1,0 +1,176 @@
+import { CaissonError } from "../../contract/error.ts";
+import { type Cache, openCache } from "./cache.ts";
+import type { CacheEntry } from "./cache-entry.ts";
+import { digestIn } from "./digest-list.ts";
+import { type Flight, startFlight } from "./flight.ts";
+import type { PackagesOptions } from "./mirror-options.ts";
+import { type Digest, type Found, type Freshness, keyOf, type Missing, type Resource } from "./resource.ts";
+import { createRewriting } from "./rewriting.ts";
+import { createUpstream } from "./upstream.ts";
+
+/** The things of registries, from the cache where possible. Shared by all mirrors of a process. */
+export interface Packages {
+  /**
+   * Finds or fetches. What was kept is served when the registry cannot be asked, unless `recheck`, with which it is asked in any case. Throws `unavailable`, `protocol`,
+   * `unsafe`, `too_large`, `no_space`, `denied`, and `busy` when too many things are being fetched.
+   */
+  obtain(resource: Resource, how?: { recheck?: boolean }): Promise<Found | Missing>;
+  /** What pages with the same list of files, any of which may be kept, say that a file hashes to; null when the registry lists no such file. Throws as `obtain`. */
+  digestOf(pages: readonly [Resource, ...Resource[]], path: string): Promise<Digest | null>;
+  /** Ends what is being fetched. */
+  close(): Promise<void>;
+}
+
+const BYTES_MAX = 10 * 1024 ** 3;
+const SHORTLY_MS = 5 * 60_000;
+/** A page this young is not asked for again only because it does not list a file. */
+const JUST_NOW_MS = 10_000;
+const FLIGHTS_MAX = 256;
+const CHUNK_BYTES = 256 * 1024;
+
+export function openPackages(options: PackagesOptions & { now?: () => number }): Packages {
+  const { cacheDir, offline = false, now = Date.now } = options;
+  const upstream = createUpstream(options);
+  const flights = new Map<string, Flight>();
+  const rewrite = createRewriting();
+  let opening: Promise<Cache> | undefined;
+  const open = () => (opening ??= openCache({ folder: cacheDir, bytesMax: options.bytesMax ?? BYTES_MAX, now }));
+
+  function flightOf(resource: Resource, before: CacheEntry | null, cache: Cache): Flight {
+    const key = keyOf(resource);
+    const known = flights.get(key);
+    if (known !== undefined) return known;
+    if (flights.size >= FLIGHTS_MAX) throw new CaissonError("busy", "too many packages are being fetched at once");
+    const flight = startFlight({
+      resource,
+      before: before?.record.status === 200 ? before.record : null,
+      cache,
+      upstream,
+      rewrite: (draft, contentType) => rewrite({ resource, draft, contentType, cache }),
+      onOver: () => flights.delete(key),
+    });
+    flights.set(key, flight);
+    return flight;
+  }
+
+  /** Null when what is kept is still what the registry has. */
+  async function fetch(resource: Resource, before: CacheEntry | null, cache: Cache): Promise<Found | Missing | null> {
+    if (offline)
+      throw new CaissonError("unavailable", `${resource.url.href} is not in the package cache, and the mirror is offline`, {
+        details: { offline },
+      });
+    const flight = flightOf(resource, before, cache);
+    flight.join();
+    let leaves = true;
+    try {
+      const head = await flight.head;
+      if (head.kind === "unchanged") return null;
+      if (head.kind === "missing") return { kind: "missing", freshness: "miss", status: head.status };
+      if (resource.rewrite === undefined) {
+        leaves = false;
+        return fromFlight(flight, head);
+      }
+      await flight.landed;
+      const entry = await cache.find(keyOf(resource));
+      return entry === null ? null : fromEntry(entry, "miss", head.address);
+    } finally {
+      if (leaves) flight.leave();
+    }
+  }
+
+  async function obtain(resource: Resource, how: { recheck?: boolean } = {}): Promise<Found | Missing> {
+    const cache = await open();
+    const kept = await cache.find(keyOf(resource));
+    if (kept !== null && how.recheck !== true && isFresh(resource, kept, now())) return fromEntry(kept, "hit");
+    try {
+      const fetched = await fetch(resource, kept, cache);
+      if (fetched === null && kept !== null) return fromEntry(kept, "hit");
+      await kept?.close();
+      if (fetched === null) throw new CaissonError("unavailable", "the package cache lost what was just fetched");
+      return fetched;
+    } catch (error) {
+      if (kept !== null && how.recheck !== true) return fromEntry(kept, "stale");
+      await kept?.close();
+      throw error;
+    }
+  }
+
+  return {
+    obtain,
+    async digestOf(pages, path) {
+      const cache = await open();
+      let youngestMs = Number.POSITIVE_INFINITY;
+      for (const page of pages) {
+        const { digest, fetchedAtMs } = await listed(cache, page, path);
+        if (digest !== null) return digest;
+        youngestMs = Math.min(youngestMs, now() - fetchedAtMs);
+      }
+      if (youngestMs < JUST_NOW_MS) return null;
+      const page = await obtain(pages[0], { recheck: true });
+      if (page.kind === "missing") return null;
+      await page.close();
+      return (await listed(cache, pages[0], path)).digest;
+    },
+    async close() {
+      const ending = [...flights.values()];
+      for (const flight of ending) flight.cancel();
+      await Promise.allSettled(ending.map(({ landed }) => landed));
+      upstream.close();
+      if (opening !== undefined) await (await opening).close();
+    },
+  };
+}
+
+function isFresh(resource: Resource, { record, fetchedAtMs }: CacheEntry, nowMs: number): boolean {
+  const age = nowMs - fetchedAtMs;
+  return (resource.keeps === "always" && record.status === 200) || (age >= 0 && age < SHORTLY_MS);
+}
+
+async function listed(cache: Cache, page: Resource, path: string): Promise<{ digest: Digest | null; fetchedAtMs: number }> {
+  const entry = await cache.find(keyOf(page));
+  if (entry === null) return { digest: null, fetchedAtMs: Number.NEGATIVE_INFINITY };
+  const list = await entry.list().finally(() => entry.close());
+  return { digest: digestIn(list, path), fetchedAtMs: entry.fetchedAtMs };
+}
+
+async function fromEntry(entry: CacheEntry, freshness: Freshness, address = ""): Promise<Found | Missing> {
+  const { status, contentType, sha256, lastModified, bytes } = entry.record;
+  if (status !== 200) {
+    await entry.close();
+    return { kind: "missing", freshness, status };
+  }
+  return {
+    kind: "found",
+    freshness,
+    contentType,
+    sha256,
+    lastModified,
+    bytes,
+    address,
+    async *read({ start, end } = { start: 0, end: bytes }) {
+      for (let position = start; position < end; position += CHUNK_BYTES) {
+        yield await entry.read(position, Math.min(CHUNK_BYTES, end - position));
+      }
+    },
+    close: () => entry.close(),
+  };
+}
+
+function fromFlight(flight: Flight, head: Extract<Awaited<Flight["head"]>, { kind: "content" }>): Found {
+  const { contentType, lastModified, bytes, address } = head;
+  let closed = false;
+  return {
+    kind: "found",
+    freshness: "miss",
+    contentType,
+    sha256: null,
+    lastModified,
+    bytes,
+    address,
+    read: () => flight.read(),
+    async close() {
+      if (!closed) flight.leave();
+      closed = true;
+    },
+  };
+}

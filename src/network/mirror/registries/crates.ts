@@ -1,0 +1,115 @@
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import { hexDigest } from "../digest-list.ts";
+import { at, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import type { Digest, Resource, Rewritten } from "../resource.ts";
+import { mayLead } from "../upstream.ts";
+
+const NAME = /^[A-Za-z][\w-]{0,63}$/;
+const VERSION = /^\d[\w.+-]{0,127}$/;
+const CONFIG_BYTES_MAX = 64 * 1024;
+const Config = z.object({ dl: z.string().max(2048) });
+const IndexLine = z.object({ vers: z.string(), cksum: z.string() });
+
+/** A sparse index. Its `config.json` is the mirror's own; crates are asked for as `dl/NAME/VERSION`. */
+export function cratesRegistry({ upstream, origin, packages }: RegistryOptions): Registry {
+  const indexPage = (name: string): Resource => ({
+    url: at(upstream, indexPath(name)),
+    accept: "*/*",
+    contentType: "text/plain",
+    keeps: "shortly",
+    rewrite: ({ body }) => withDigests(body, name),
+  });
+
+  async function crate(name: string, version: string): Promise<Routed> {
+    const lower = name.toLowerCase();
+    const digest = () => packages.digestOf([indexPage(lower)], `${lower}/${version}`);
+    const url = await downloadUrl(name, version, digest);
+    return { kind: "resource", resource: { url, accept: "*/*", contentType: "application/octet-stream", keeps: "always", digest } };
+  }
+
+  /** As the registry's own settings say. */
+  async function downloadUrl(name: string, version: string, digest: () => Promise<Digest | null>): Promise<URL> {
+    const config = await packages.obtain({ url: at(upstream, ["config.json"]), accept: "application/json", keeps: "shortly" });
+    if (config.kind === "missing") throw new CaissonError("unavailable", `${upstream.host} has no config.json`);
+    const text = await wholeText(config);
+    const parsed = Config.safeParse(parsedJson(text));
+    const template = parsed.success ? parsed.data.dl : "";
+    const marked = /\{(crate|version|prefix|lowerprefix|sha256-checksum)\}/.test(template)
+      ? template
+      : `${template}/{crate}/{version}/download`;
+    const sha256 = marked.includes("{sha256-checksum}") ? ((await digest()) ?? "").replace(/^sha256:/, "") : "";
+    const filled = marked
+      .replaceAll("{crate}", encodeURIComponent(name))
+      .replaceAll("{version}", encodeURIComponent(version))
+      .replaceAll("{prefix}", prefixOf(name).join("/"))
+      .replaceAll("{lowerprefix}", prefixOf(name.toLowerCase()).join("/"))
+      .replaceAll("{sha256-checksum}", sha256);
+    const url = URL.canParse(filled) ? new URL(filled) : null;
+    if (url === null || !mayLead(upstream, url))
+      throw new CaissonError("protocol", `the config.json of ${upstream.host} does not say where its crates are`);
+    return url;
+  }
+
+  return {
+    name: "crates",
+    prefixes: ["crates"],
+    upstream,
+    route({ method, segments }) {
+      const [first, name = "", version = ""] = segments;
+      if (method !== "GET") return unknown;
+      if (segments.length === 1 && first === "config.json") {
+        const body = `${JSON.stringify({ dl: `${origin}/crates/dl/{crate}/{version}`, api: null })}\n`;
+        return { kind: "answer", status: 200, contentType: "application/json", body };
+      }
+      if (first === "dl" && segments.length === 3 && NAME.test(name) && VERSION.test(version)) return crate(name, version);
+      const listed = segments.at(-1) ?? "";
+      if (!NAME.test(listed) || listed !== listed.toLowerCase() || indexPath(listed).join("/") !== segments.join("/")) return unknown;
+      return { kind: "resource", resource: indexPage(listed) };
+    },
+  };
+}
+
+function indexPath(lower: string): string[] {
+  return [...prefixOf(lower), lower];
+}
+
+function prefixOf(name: string): string[] {
+  if (name.length <= 2) return [String(name.length)];
+  return name.length === 3 ? ["3", name.slice(0, 1)] : [name.slice(0, 2), name.slice(2, 4)];
+}
+
+/** One version a line. The page stays as it is. */
+function withDigests(body: Buffer, name: string): Rewritten {
+  const digests: [string, Digest][] = [];
+  for (const line of body.toString().split("\n")) {
+    if (line === "") continue;
+    const { vers, cksum } = IndexLine.parse(JSON.parse(line));
+    const digest = hexDigest("sha256", cksum);
+    if (digest !== null) digests.push([`${name}/${vers}`, digest]);
+  }
+  return { body, digests };
+}
+
+async function wholeText(found: { read(): AsyncIterable<Buffer>; close(): Promise<void> }): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of found.read()) {
+      bytes += part.length;
+      if (bytes > CONFIG_BYTES_MAX) throw new CaissonError("too_large", "the config.json of the registry is too long");
+      parts.push(part);
+    }
+  } finally {
+    await found.close();
+  }
+  return Buffer.concat(parts).toString();
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,43 @@
+import { hexDigest } from "../digest-list.ts";
+import { at, type Registry, type RegistryOptions, type RegistryRequest, type Routed, unknown } from "../registry.ts";
+import type { Resource } from "../resource.ts";
+
+const SEGMENT = /^[\w.+~:=@,-]{1,255}$/;
+const SEGMENTS_MAX = 32;
+const domain = "debian.org";
+const archives = ["debian", "debian-security"];
+const packageMagic = Buffer.from("!<arch>\n");
+
+/** Hosts that Debian's own settings name, read by plain HTTP; what they serve lies at the same paths in the mirror. */
+export const debianHosts: readonly string[] = ["deb", "security", "ftp"].map((host) => `${host}.${domain}`);
+
+/** An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of the list of lists. */
+export function debianRegistry({ upstream }: RegistryOptions): Registry {
+  return {
+    name: "debian",
+    prefixes: archives,
+    keepsPrefix: true,
+    upstream,
+    route: (request) => route(request, upstream),
+  };
+}
+
+function route({ method, segments }: RegistryRequest, upstream: URL): Routed {
+  const [, folder] = segments;
+  const wellFormed = segments.length > 2 && segments.length <= SEGMENTS_MAX && segments.every((segment) => SEGMENT.test(segment));
+  if (method !== "GET" || !wellFormed || (folder !== "dists" && folder !== "pool")) return unknown;
+  const url = at(upstream, segments);
+  const resource: Resource = {
+    url,
+    accept: "*/*",
+    contentType: "application/octet-stream",
+    keeps: folder === "pool" ? "always" : "shortly",
+  };
+  const file = segments.at(-1) ?? "";
+  if (folder === "pool") return { kind: "resource", resource: file.endsWith(".deb") ? { ...resource, magic: packageMagic } : resource };
+  const algorithm = /^(?:SHA(256|512|1)|MD5Sum)$/.exec(segments.at(-2) ?? "");
+  if (segments.at(-3) !== "by-hash" || algorithm === null) return { kind: "resource", resource };
+  const digest = hexDigest(`sha${algorithm[1]}`, file);
+  if (digest === null) return algorithm[1] === undefined ? { kind: "resource", resource: { ...resource, keeps: "always" } } : unknown;
+  return { kind: "resource", resource: { ...resource, keeps: "always", digest: async () => digest } };
+}

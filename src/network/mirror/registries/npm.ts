@@ -1,0 +1,109 @@
+import { hexDigest, integrityDigest } from "../digest-list.ts";
+import { at, notFound, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import type { Digest, Resource, Rewritten } from "../resource.ts";
+
+const NAME = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~_][\w.~-]*$/;
+const NAME_CHARS_MAX = 214;
+const VERSION = /^[\w.+~-]{1,128}$/;
+const TARBALL = /^[\w.+~@-]{1,255}\.tgz$/;
+const full = "application/json";
+/** Without what an install does not need; most clients ask for this. */
+const abbreviated = "application/vnd.npm.install-v1+json";
+
+export function npmRegistry({ upstream, origin, packages }: RegistryOptions): Registry {
+  const mirror = new URL(`${origin}/npm/`);
+  // A page has addresses of this mirror in it, so the origin is part of what it is.
+  const page = (url: URL, accept: string): Resource => ({
+    url,
+    accept,
+    keeps: "shortly",
+    variant: origin,
+    rewrite: ({ body }) => rewritePackage(body, { upstream, mirror }),
+  });
+  const packagePage = (name: string, accept: string) => page(at(upstream, [name]), accept);
+
+  function tarball(name: string, file: string): Resource {
+    const path = [...name.split("/"), "-", file];
+    const pages = [packagePage(name, abbreviated), packagePage(name, full)] as const;
+    return {
+      url: at(upstream, path),
+      accept: "*/*",
+      contentType: "application/octet-stream",
+      keeps: "always",
+      digest: () => packages.digestOf(pages, path.join("/")),
+    };
+  }
+
+  return {
+    name: "npm",
+    prefixes: ["npm"],
+    upstream,
+    route({ method, segments, accept }) {
+      if (segments[0] === "-") return service(method, segments);
+      if (method !== "GET") return unknown;
+      const { name, rest } = nameOf(segments);
+      const [first, file] = rest;
+      if (!NAME.test(name) || name.length > NAME_CHARS_MAX) return unknown;
+      const resource = (resource: Resource): Routed => ({ kind: "resource", resource });
+      if (first === undefined) return resource(packagePage(name, accept.includes(abbreviated) ? abbreviated : full));
+      if (first === "-" && file !== undefined && rest.length === 2 && TARBALL.test(file)) return resource(tarball(name, file));
+      if (rest.length === 1 && VERSION.test(first)) return resource(page(at(upstream, [name, first]), full));
+      return unknown;
+    },
+  };
+}
+
+/** A scoped name comes as one segment, its slash encoded, or as two. */
+function nameOf(segments: readonly string[]): { name: string; rest: readonly string[] } {
+  const [first = "", second = ""] = segments;
+  const scopeApart = first.startsWith("@") && !first.includes("/");
+  return scopeApart ? { name: `${first}/${second}`, rest: segments.slice(2) } : { name: first, rest: segments.slice(1) };
+}
+
+/** What is not a package: answered such that no client fails over it. */
+function service(method: string, segments: readonly string[]): Routed {
+  const path = segments.join("/");
+  if (path === "-/ping" && method === "GET") return { kind: "answer", status: 200, contentType: "application/json", body: "{}\n" };
+  // An empty answer would tell that nothing is known against these packages, which nobody looked up.
+  if (path.startsWith("-/npm/v1/security/")) return notFound("this mirror has no list of known vulnerabilities");
+  if (method === "GET") return notFound("this mirror serves packages only");
+  return unknown;
+}
+
+interface Places {
+  upstream: URL;
+  mirror: URL;
+}
+
+interface Manifest {
+  dist?: { tarball?: unknown; integrity?: unknown; shasum?: unknown };
+}
+
+/** Tarballs at the registry's own address become ours; others, which the registry does not vouch for with its name, stay as they are. */
+function rewritePackage(body: Buffer, places: Places): Rewritten {
+  const page = JSON.parse(body.toString()) as Manifest & { versions?: Record<string, Manifest> };
+  if (typeof page !== "object" || page === null) throw new Error("not an object");
+  const digests: [string, Digest][] = [];
+  for (const manifest of [page, ...Object.values(page.versions ?? {})]) {
+    const dist = manifest?.dist;
+    const path = typeof dist?.tarball === "string" ? pathBelow(dist.tarball, places.upstream) : null;
+    if (dist === undefined || path === null) continue;
+    dist.tarball = new URL(path, places.mirror).href;
+    const digest = digestOf(dist);
+    if (digest !== null) digests.push([decodeURIComponent(path), digest]);
+  }
+  return { body: Buffer.from(JSON.stringify(page)), digests };
+}
+
+function pathBelow(text: string, upstream: URL): string | null {
+  if (!URL.canParse(text)) return null;
+  const url = new URL(text);
+  // Some registries still write http where they are asked by https.
+  const same = url.host === upstream.host && url.pathname.startsWith(upstream.pathname);
+  return same ? url.pathname.slice(upstream.pathname.length) : null;
+}
+
+function digestOf({ integrity, shasum }: NonNullable<Manifest["dist"]>): Digest | null {
+  const strong = typeof integrity === "string" ? integrityDigest(integrity) : null;
+  return strong ?? (typeof shasum === "string" ? hexDigest("sha1", shasum) : null);
+}

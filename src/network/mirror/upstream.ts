@@ -1,0 +1,142 @@
+import { type Agent, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import type { Readable } from "node:stream";
+import { getCACertificates } from "node:tls";
+import { CaissonError } from "../../contract/error.ts";
+
+export interface UpstreamRequest {
+  url: URL;
+  headers: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export interface UpstreamResponse {
+  status: number;
+  /** Lower case names. */
+  headers: Record<string, string | undefined>;
+  /** Ends with an error when the transfer breaks off before its announced length. */
+  body: Readable;
+  /** The address that answered; empty when not known. */
+  address: string;
+}
+
+/** One request, no redirects followed. Rejects when no head was received. */
+export type Get = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+
+export interface Upstream {
+  /**
+   * A GET with redirects followed. Throws `unavailable` when the registry cannot be reached (it is not tried again for a while then), `timeout`, `protocol` for a redirect
+   * that leads where a registry does not.
+   */
+  get(request: UpstreamRequest): Promise<UpstreamResponse>;
+  close(): void;
+}
+
+const REDIRECTS_MAX = 5;
+const HEAD_MS = 30_000;
+const IDLE_MS = 60_000;
+const SOCKETS_PER_HOST_MAX = 24;
+/** A registry that could not be reached is not asked again for this long, so that an install without a network does not wait for each of its packages. */
+const DOWN_MS = 15_000;
+const HOSTS_DOWN_MAX = 100;
+/** Nothing of what the program inside calls itself goes out. */
+const USER_AGENT = "caisson-mirror";
+
+export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly string[]; get?: Get; now?: () => number }): Upstream {
+  const now = options.now ?? Date.now;
+  const agents = createAgents(options);
+  const get = options.get ?? ((request) => getOnce(request, agents));
+  const downUntil = new Map<string, number>();
+  return {
+    async get(request) {
+      let { url } = request;
+      for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
+        if ((downUntil.get(url.origin) ?? 0) > now()) throw unreachable(url, undefined);
+        const headers = { ...request.headers, "user-agent": USER_AGENT };
+        const response = await get({ ...request, url, headers }).catch((cause: unknown) => {
+          if (request.signal?.aborted) throw new CaissonError("cancelled", `nobody waits for ${url.host} any more`, { cause });
+          if (downUntil.size >= HOSTS_DOWN_MAX) downUntil.clear();
+          downUntil.set(url.origin, now() + DOWN_MS);
+          throw unreachable(url, cause);
+        });
+        downUntil.delete(url.origin);
+        if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+        response.body.on("error", () => undefined).destroy();
+        url = redirected(url, response.headers.location, request.url);
+      }
+      throw new CaissonError("protocol", `${request.url.host} redirects too often`);
+    },
+    close: () => agents.close(),
+  };
+}
+
+interface Agents {
+  http: Agent;
+  /** Made when first needed: reading the stores of certificates takes a while. */
+  https(): Agent;
+  close(): void;
+}
+
+function createAgents({ lookup, ca = [] }: { lookup?: LookupFunction; ca?: readonly string[] }): Agents {
+  const common = { keepAlive: true, maxSockets: SOCKETS_PER_HOST_MAX, ...(lookup === undefined ? {} : { lookup }) };
+  const http = new HttpAgent(common);
+  let https: Agent | undefined;
+  return {
+    http,
+    https() {
+      https ??= new HttpsAgent({ ...common, ca: [...getCACertificates("default"), ...getCACertificates("system"), ...ca] });
+      return https;
+    },
+    close() {
+      http.destroy();
+      https?.destroy();
+    },
+  };
+}
+
+function unreachable(url: URL, cause: unknown): CaissonError {
+  const why = cause instanceof Error ? `: ${cause.message || (cause as NodeJS.ErrnoException).code}` : "";
+  return new CaissonError("unavailable", `${url.host} cannot be reached${why}`, { cause });
+}
+
+function redirected(from: URL, location: string | undefined, first: URL): URL {
+  const target = location === undefined || !URL.canParse(location, from.href) ? null : new URL(location, from);
+  if (target === null) throw new CaissonError("protocol", `${from.host} redirects to nowhere`);
+  if (!mayLead(first, target)) throw new CaissonError("protocol", `${from.host} redirects to ${target.origin}, which is not followed`);
+  return target;
+}
+
+/**
+ * Whether a registry may send us to another place: never from TLS to none, and never to a bare address, since a lookup that refuses addresses is not asked about those.
+ */
+export function mayLead(from: URL, to: URL): boolean {
+  if (to.origin === from.origin && to.username === "") return true;
+  const bare = isIP(to.hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
+  const secureEnough = to.protocol === "https:" || (to.protocol === "http:" && from.protocol === "http:");
+  return secureEnough && !bare && to.username === "";
+}
+
+function getOnce({ url, headers, signal }: UpstreamRequest, agents: Agents): Promise<UpstreamResponse> {
+  return new Promise((resolve, reject) => {
+    const secure = url.protocol === "https:";
+    const send = secure ? httpsRequest : httpRequest;
+    const request = send(url, { method: "GET", headers, agent: secure ? agents.https() : agents.http, ...(signal ? { signal } : {}) });
+    const head = setTimeout(() => request.destroy(new Error("no answer in time")), HEAD_MS);
+    request.setTimeout(IDLE_MS, () => request.destroy(new Error("silent for too long")));
+    request.once("error", (error) => {
+      clearTimeout(head);
+      reject(error);
+    });
+    request.once("response", (response: IncomingMessage) => {
+      clearTimeout(head);
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, value?.toString()])),
+        body: response,
+        address: response.socket.remoteAddress ?? "",
+      });
+    });
+    request.end();
+  });
+}
