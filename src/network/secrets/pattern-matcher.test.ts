@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createPatternMatcher, type PatternMatch } from "./pattern-matcher.ts";
+
+const letters = (min: number, max: number) => fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: min, maxLength: max });
+
+/** The obvious way, to compare with. */
+function expected(text: string, patterns: readonly string[], from: number, until: number): PatternMatch | null {
+  for (let at = from; at < until; at++) {
+    const here = patterns.map((pattern, index) => ({ pattern, index })).filter(({ pattern }) => text.startsWith(pattern, at));
+    const best = here.sort((left, right) => right.pattern.length - left.pattern.length)[0];
+    if (best !== undefined) return { at, length: best.pattern.length, index: best.index };
+  }
+  return null;
+}
+
+test("finds what the obvious way finds", () => {
+  const patterns = fc.uniqueArray(letters(2, 6), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(letters(0, 60), patterns, fc.nat(20), fc.nat(60), (text, wanted, from, until) => {
+      const matcher = createPatternMatcher(wanted.map((pattern) => Buffer.from(pattern)));
+      expect(matcher?.find(Buffer.from(text), from, Math.min(until, text.length))).toEqual(
+        expected(text, wanted, from, Math.min(until, text.length)),
+      );
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test("knows where a pattern is cut off, and that one which is complete is not", () => {
+  const patterns = fc.uniqueArray(letters(2, 6), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(letters(0, 30), patterns, fc.nat(30), (text, wanted, from) => {
+      const matcher = createPatternMatcher(wanted.map((pattern) => Buffer.from(pattern)));
+      const cutOff = (at: number) => wanted.some((pattern) => pattern.length > text.length - at && pattern.startsWith(text.slice(at)));
+      let first = Math.min(from, text.length);
+      while (first < text.length && !cutOff(first)) first += 1;
+      expect(matcher?.unfinished(Buffer.from(text), Math.min(from, text.length))).toBe(first);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test("patterns longer than the window are compared to their end", () => {
+  const long = "a".repeat(200);
+  const matcher = createPatternMatcher([Buffer.from(`${long}b`), Buffer.from(`${long}c`)]);
+  expect(matcher?.find(Buffer.from(`x${"a".repeat(300)}c`), 0, 302)).toEqual({ at: 101, length: 201, index: 1 });
+});
+
+test("without patterns there is nothing to look for", () => {
+  expect(createPatternMatcher([])).toBeNull();
+});

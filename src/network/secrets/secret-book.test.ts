@@ -1,0 +1,219 @@
+import { expect, test } from "vitest";
+import { SecretSpec } from "../../contract/network.ts";
+import type { EgressSecrets } from "../egress/egress-secrets.ts";
+import type { RequestHead } from "../http/head.ts";
+import { createSecretBook, type RunSecretCommand, type SecretBook, type SecretDestination } from "./secret-book.ts";
+
+const token = "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A";
+
+function bookOf(
+  specs: Record<string, unknown>,
+  given: { env?: Record<string, string>; runCommand?: RunSecretCommand; revoked?: string[] } = {},
+): SecretBook {
+  return createSecretBook({
+    specs: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, SecretSpec.parse(spec)])),
+    env: given.env ?? { TOKEN: token, OTHER: "other-value-0123456789" },
+    runCommand: given.runCommand ?? (async () => ""),
+    revoked: given.revoked ?? [],
+  });
+}
+
+function request(headers: Record<string, string>, line: { method?: string; target?: string } = {}): RequestHead {
+  return {
+    method: line.method ?? "GET",
+    target: line.target ?? "/repos/x",
+    version: "1.1",
+    headers: Object.entries(headers).map(([name, value]) => ({ name, lower: name.toLowerCase(), value })),
+  };
+}
+
+const there: SecretDestination = { host: "api.example.com", port: 443, tls: true };
+const headerOf = (head: RequestHead, name: string) => head.headers.filter(({ lower }) => lower === name).map(({ value }) => value);
+
+test("it is what egress asks for", () => {
+  const secrets: EgressSecrets = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
+  expect(secrets.concerns("API.example.com", 443)).toBe(true);
+  expect(secrets.concerns("api.example.com", 80)).toBe(false);
+  expect(secrets.concerns("example.com", 443)).toBe(false);
+});
+
+test("the value goes where the placeholder was, in any header and at any place, and the answer is asked for as it is", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] }, OTHER: { hosts: ["api.example.com"] } });
+  const { TOKEN = "", OTHER = "" } = book.placeholders;
+  const head = request({
+    Authorization: `Bearer ${TOKEN}`,
+    "X-Two": `a=${OTHER};b=${TOKEN};c=${OTHER}`,
+    "Accept-Encoding": "gzip, br",
+    Host: "api.example.com",
+  });
+  const result = await book.putIn(head, there);
+  expect(result.used.sort()).toEqual(["OTHER", "TOKEN"]);
+  expect(result.withheld).toEqual([]);
+  expect(headerOf(result.head, "authorization")).toEqual([`Bearer ${token}`]);
+  expect(headerOf(result.head, "x-two")).toEqual([`a=other-value-0123456789;b=${token};c=other-value-0123456789`]);
+  expect(headerOf(result.head, "accept-encoding")).toEqual(["identity"]);
+  expect(headerOf(head, "authorization")).toEqual([`Bearer ${TOKEN}`]);
+});
+
+test("Basic credentials are looked into", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"], header: "Authorization" } });
+  const encoded = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
+  for (const user of ["x", "me", "x-access-token", "jürgen"]) {
+    const { head, used } = await book.putIn(request({ authorization: encoded(user, book.placeholders.TOKEN ?? "") }), there);
+    expect(used).toEqual(["TOKEN"]);
+    expect(headerOf(head, "authorization")).toEqual([encoded(user, token)]);
+  }
+});
+
+test("a request without a placeholder goes as it is", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
+  const head = request({ Authorization: "Basic !!!", "X-Long": "y".repeat(5000), "Accept-Encoding": "gzip" });
+  expect(await book.putIn(head, there)).toEqual({ head, used: [], withheld: [] });
+  expect((await book.putIn(head, there)).head).toBe(head);
+});
+
+const scoped = { hosts: ["api.example.com", "*.example.org"], methods: ["GET"], paths: ["/repos", "/user/"] };
+test.each<[string, Partial<SecretDestination>, { method?: string; target?: string }, Record<string, string>]>([
+  ["it is not for this host", { host: "example.com" }, {}, {}],
+  ["it is not for this host", { host: "api.example.com.evil.com" }, {}, {}],
+  ["it is not for this host", { host: "example.org" }, {}, {}],
+  ["it is not for this host", { host: "notexample.org" }, {}, {}],
+  ["it is not for port 8443", { port: 8443 }, {}, {}],
+  ["it goes over TLS only", { tls: false }, {}, {}],
+  ["it is not for POST", {}, { method: "POST" }, {}],
+  ["it is not for get", {}, { method: "get" }, {}],
+  ["it is not for this path", {}, { target: "/reposx" }, {}],
+  ["it is not for this path", {}, { target: "/" }, {}],
+  ["it is not for this path", {}, { target: "/REPOS" }, {}],
+  ["the path can be read in more than one way", {}, { target: "/repos/../admin" }, {}],
+  ["the path can be read in more than one way", {}, { target: "/repos/%2e%2e/admin" }, {}],
+  ["the path can be read in more than one way", {}, { target: "/repos/..;/admin" }, {}],
+  ["the path can be read in more than one way", {}, { target: "//repos" }, {}],
+  ["the path can be read in more than one way", {}, { target: "/repos\\..\\admin" }, {}],
+  ["a header changes the request's method", {}, {}, { "X-HTTP-Method-Override": "DELETE" }],
+  ["a header changes the request's path", {}, {}, { "X-Original-URL": "/admin" }],
+])("withheld: %s (%j, %j)", async (why, to, line, more) => {
+  const book = bookOf({ TOKEN: scoped });
+  const head = request({ Authorization: `Bearer ${book.placeholders.TOKEN}`, ...more }, line);
+  const result = await book.putIn(head, { ...there, ...to });
+  expect(result).toEqual({ head, used: [], withheld: [{ secret: "TOKEN", why }] });
+});
+
+test.each<[Partial<SecretDestination>, { target?: string }]>([
+  [{ host: "a.b.example.org" }, {}],
+  [{ host: "api.example.com" }, { target: "/repos" }],
+  [{ host: "api.example.com" }, { target: "/user?x=../.." }],
+])("the value goes to %j %j", async (to, line) => {
+  const book = bookOf({ TOKEN: scoped });
+  const result = await book.putIn(request({ Authorization: `Bearer ${book.placeholders.TOKEN}` }, line), { ...there, ...to });
+  expect(result.used).toEqual(["TOKEN"]);
+});
+
+test("it goes in no other header than the one named, in none that frames the message, in no name and in no address", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"], header: "Authorization" } });
+  const { TOKEN = "" } = book.placeholders;
+  const head = request(
+    { "X-Token": TOKEN, Host: TOKEN, [`X-${TOKEN}`]: "1", Authorization: `token ${TOKEN}` },
+    { target: `/x?token=${TOKEN}` },
+  );
+  const result = await book.putIn(head, there);
+  expect(result.used).toEqual(["TOKEN"]);
+  expect(result.withheld.map(({ why }) => why).sort()).toEqual([
+    "it goes in the header authorization only",
+    "it is in a header's name",
+    "it is in the request's address, which servers write down",
+    "it never goes in the header host",
+  ]);
+  expect(JSON.stringify(result.head).split(token)).toHaveLength(2);
+  expect(result.head.target).toBe(`/x?token=${TOKEN}`);
+});
+
+test("a value that cannot be had stops the request to its host, and only there", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {} });
+  const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
+  await expect(book.putIn(head, there)).rejects.toMatchObject({
+    code: "denied",
+    details: { reason: "secret_unavailable", secret: "TOKEN" },
+  });
+  expect((await book.putIn(head, { ...there, host: "elsewhere.com" })).withheld).toHaveLength(1);
+  await expect(book.check()).rejects.toMatchObject({ code: "invalid", message: expect.stringContaining("TOKEN") });
+  await book.load();
+});
+
+test("revoked: at once, also for a request that waits for the value; whoever asked is told, once", async () => {
+  const output = Promise.withResolvers<string>();
+  const book = bookOf({ TOKEN: { from: { command: ["x"] }, hosts: ["api.example.com"] } }, { runCommand: () => output.promise });
+  const told: string[] = [];
+  const stop = book.onRevoked((name) => told.push(name));
+  const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
+  const waiting = book.putIn(head, there);
+  book.revoke("TOKEN");
+  book.revoke("TOKEN");
+  book.revoke("UNKNOWN");
+  output.resolve(token);
+  await expect(waiting).rejects.toMatchObject({ details: { reason: "secret_unavailable" }, message: expect.stringContaining("revoked") });
+  await expect(book.putIn(head, there)).rejects.toMatchObject({ details: { reason: "secret_unavailable" } });
+  expect(told).toEqual(["TOKEN"]);
+  expect([book.isRevoked("TOKEN"), book.isRevoked("UNKNOWN"), book.concerns("api.example.com", 443)]).toEqual([true, false, true]);
+  expect(book.redactor().text(token)).toBe("[secret TOKEN]");
+  stop();
+});
+
+test("one that was revoked before stays so, and needs no value", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {}, revoked: ["TOKEN"] });
+  await book.check();
+  await expect(book.putIn(request({ A: book.placeholders.TOKEN ?? "" }), there)).rejects.toMatchObject({
+    details: { reason: "secret_unavailable" },
+  });
+});
+
+test("placeholders have the shape of a variable at once, and of a command's output after a check; another process gets the same", async () => {
+  const specs = { TOKEN: { hosts: ["a.com"] }, OTHER: { from: { command: ["x"] }, hosts: ["a.com"] } };
+  const runCommand = async () => "sk-live-0123456789abcdef0123456789abcdef\n";
+  const early = bookOf(specs, { env: { TOKEN: token }, runCommand });
+  expect(early.placeholders.TOKEN).toMatch(/^ghp_[A-Za-z0-9]{32}$/);
+  expect(early.placeholders.OTHER).toMatch(/^caisson_/);
+  const late = bookOf(specs, { env: { TOKEN: token }, runCommand });
+  await late.check();
+  expect(late.placeholders.OTHER).toMatch(/^sk-live-[0-9a-f]{32}$/);
+  const parsed = Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, SecretSpec.parse(spec)]));
+  const again = createSecretBook({ specs: parsed, placeholders: { ...late.placeholders }, env: {}, runCommand });
+  expect(again.placeholders).toEqual(late.placeholders);
+});
+
+test("a value that was changed to another length is used as it is, and masked when it comes back", async () => {
+  const values = ["first-value-of-some-length", "second-value"];
+  let now = 0;
+  const book = createSecretBook({
+    specs: { TOKEN: SecretSpec.parse({ from: { command: ["x"] }, hosts: ["api.example.com"] }) },
+    env: {},
+    runCommand: async () => values.shift() ?? "",
+    now: () => now,
+  });
+  await book.check();
+  const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
+  await book.putIn(head, there);
+  now += 60_000;
+  const { used, head: sent } = await book.putIn(head, there);
+  expect(headerOf(sent, "authorization")).toEqual(["second-value"]);
+  const echoed = book.takeOut(used)?.head({
+    version: "1.1",
+    status: 200,
+    reason: "",
+    headers: [{ name: "X", lower: "x", value: "first-value-of-some-length, second-value" }],
+  });
+  expect(echoed?.headers[0]?.value).toBe(`${book.placeholders.TOKEN}, ************`);
+});
+
+test("answers are looked through only where a secret was used", () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
+  expect(book.takeOut([])).toBeNull();
+  expect(bookOf({}).placeholders).toEqual({});
+});
+
+test("no value is in anything the book shows", async () => {
+  const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
+  await book.load();
+  expect(JSON.stringify(book)).not.toContain(token);
+  expect(JSON.stringify(book.placeholders)).not.toContain(token);
+});
