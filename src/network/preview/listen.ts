@@ -1,0 +1,25 @@
+import { once } from "node:events";
+import type { AddressInfo, Server } from "node:net";
+import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+
+const codes: Readonly<Record<string, ErrorCode>> = {
+  EADDRINUSE: "conflict",
+  EACCES: "denied",
+  EADDRNOTAVAIL: "invalid",
+  ENOTFOUND: "invalid",
+};
+
+/** Begins to listen and gives the port. Throws `conflict` for a port that is taken, `denied` for one that needs root, `invalid` for an address that is not this machine's. */
+export async function listenOn(server: Server, at: { host: string; port: number }): Promise<number> {
+  try {
+    server.listen({ host: at.host, port: at.port });
+    await once(server, "listening");
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    throw new CaissonError(codes[code] ?? "internal", `cannot listen on ${at.host}:${at.port}: ${message}`, {
+      cause: error,
+      hint: code === "EADDRINUSE" ? "Something on this machine has that port; choose another one." : "Choose another address or port.",
+    });
+  }
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,58 @@
+import { CaissonError } from "../../contract/error.ts";
+import { headerValue, type RequestHead } from "../http/head.ts";
+import type { AnswerVerdict } from "../http/relay.ts";
+import { type ListeningPort, onePerPort } from "./watch-ports.ts";
+
+const PORTS_SHOWN_MAX = 50;
+const RELOAD_S = 2;
+const noStore = ["Cache-Control", "no-store"] as const;
+
+/** Nothing about the sandbox, or whether the token was nearly right. */
+export function refusedPage(): AnswerVerdict {
+  return {
+    kind: "answer",
+    status: 401,
+    headers: [["WWW-Authenticate", 'Caisson realm="preview"'], noStore],
+    body: "This is a preview of a port in a sandbox, and it needs its token: use the whole URL that `caisson open` printed.\n",
+  };
+}
+
+export function enterPage(options: { path: string; cookie: string }): AnswerVerdict {
+  // A path with two slashes would lead to another host.
+  const location = options.path.startsWith("//") ? `/.${options.path}` : options.path;
+  return { kind: "answer", status: 302, headers: [["Location", location], ["Set-Cookie", options.cookie], noStore], body: "" };
+}
+
+/** Nothing could be reached inside. For a browser it looks again by itself. */
+export function unreachablePage(
+  head: RequestHead,
+  options: { port: number; error: unknown; listeners: readonly ListeningPort[] | null },
+): AnswerVerdict {
+  const { port, error } = options;
+  const isAbsent = error instanceof CaissonError && error.code === "unavailable";
+  const what = isAbsent
+    ? `Nothing listens on port ${port} of the sandbox.`
+    : `Port ${port} of the sandbox cannot be reached: ${textOf(error)}`;
+  const lines = [what, ...(options.listeners === null ? [] : [listening(options.listeners)])];
+  const wantsPage = headerValue(head, "accept")?.includes("text/html") === true;
+  return {
+    kind: "answer",
+    status: 502,
+    headers: [["Content-Type", `text/${wantsPage ? "html" : "plain"}; charset=utf-8`], noStore],
+    body: wantsPage ? page(lines) : `${lines.join("\n")}\n`,
+  };
+}
+
+function listening(listeners: readonly ListeningPort[]): string {
+  const ports = [...onePerPort(listeners).keys()].slice(0, PORTS_SHOWN_MAX);
+  return ports.length === 0 ? "No port listens yet." : `What listens: ${ports.join(", ")}.`;
+}
+
+function page(lines: readonly string[]): string {
+  const paragraphs = lines.map((line) => `<p>${line.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</p>`).join("");
+  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="${RELOAD_S}"><title>Nothing there yet</title><body style="font: 16px sans-serif; margin: 3em">${paragraphs}</body>\n`;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,22 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
+/** Five bits each: 160 bits, and well within a label of a host name. */
+const TOKEN_CHARS = 32;
+const TOKEN = /^[a-z2-7]{26,63}$/;
+
+/** What opens one preview: lower-case base 32, so that it can be a label of a host name. */
+export function newPreviewToken(): string {
+  return [...randomBytes(TOKEN_CHARS)].map((byte) => ALPHABET[byte & 31]).join("");
+}
+
+/** At least 130 bits, and a label. */
+export function isPreviewToken(text: string): boolean {
+  return TOKEN.test(text);
+}
+
+/** Says nothing about how much of it was right. */
+export function tokenMatcher(token: string): (given: string) => boolean {
+  const wanted = Buffer.from(token, "latin1");
+  return (given) => given.length === wanted.length && timingSafeEqual(Buffer.from(given, "latin1"), wanted);
+}

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { watchPorts } from "./watch-ports.ts";
+
+const at = (...ports: number[]) => ports.map((port) => ({ port, address: "127.0.0.1" }));
+
+/** One poll after another sees the next of these; after the last it is told to stop, or fails. */
+async function watch(polls: (readonly { port: number; address: string }[])[], last: "stop" | "fail" = "stop") {
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const end = await watchPorts({
+    intervalMs: 1,
+    signal: stop.signal,
+    listeners: async () => {
+      const next = polls.shift();
+      if (next !== undefined) return next;
+      if (last === "fail") throw new Error("gone");
+      stop.abort();
+      return at(9);
+    },
+    onOpened: ({ port, address }) => seen.push(`+${port} ${address}`),
+    onClosed: ({ port }) => seen.push(`-${port}`),
+  });
+  return { end, seen };
+}
+
+test("tells what listens, what begins and what ends", async () => {
+  const { end, seen } = await watch([at(80), at(80, 5173), at(5173), at()]);
+  expect(seen).toEqual(["+80 127.0.0.1", "+5173 127.0.0.1", "-80", "-5173"]);
+  expect(end).toEqual({ why: "stopped" });
+});
+
+test("a port on two addresses is one, and those of the host are none", async () => {
+  const both = [
+    { port: 3000, address: "0.0.0.0" },
+    { port: 3000, address: "::" },
+  ];
+  expect((await watch([[...both, ...at(19_080, 19_081, 19_082)]])).seen).toEqual(["+3000 0.0.0.0"]);
+});
+
+test("a sandbox that cannot be asked ends it", async () => {
+  expect((await watch([at(1)], "fail")).end).toEqual({ why: "failed", error: new Error("gone") });
+});
