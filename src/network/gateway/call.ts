@@ -61,6 +61,8 @@ export async function carryOut(options: {
   using patience = createPatience({ inAllMs: given.setting.limits.callMs });
   const gone = () => patience.giveUp(new CaissonError("cancelled", "The program inside hung up before the answer's end."));
   const stop = () => patience.giveUp(new CaissonError("cancelled", "The gateway was closed."));
+  // Words to one who is gone already.
+  given.response.on("error", () => undefined);
   given.response.once("close", () => {
     if (!given.response.writableFinished) gone();
   });
@@ -70,8 +72,10 @@ export async function carryOut(options: {
   try {
     await perform(call);
   } catch (error) {
-    call.error = whatFailed(error);
-    answerError(call, error);
+    // What broke because somebody gave up broke for that reason.
+    const reason: unknown = patience.signal.aborted ? patience.signal.reason : error;
+    call.error = whatFailed(reason);
+    answerError(call, reason);
   } finally {
     closing.removeEventListener("abort", stop);
     recordCall(call);
@@ -131,7 +135,6 @@ function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
 async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
   const { route, patience, setting } = call;
   const key = await orGivenUp(upstream.key(), patience.signal).catch((error: unknown) => {
-    if (patience.signal.aborted) throw patience.signal.reason;
     throw new CaissonError("unavailable", `The host could not get its key for ${route.wire}.`, { cause: error });
   });
   call.scrubber = createKeyScrubber(key.trim());

@@ -1,5 +1,5 @@
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { GatewayWire } from "../../contract/network.ts";
 import type { AnswerMeter } from "./answer-reader.ts";
@@ -31,29 +31,33 @@ export async function passAnswer(options: Passing & { meter: AnswerMeter; withou
   if (options.withoutUsageChunk) delete headers["content-length"];
   response.writeHead(answer.statusCode ?? 200, headers);
   response.flushHeaders();
-  let broken: unknown = null;
-  const chunks = async function* () {
-    try {
-      for await (const chunk of answer as AsyncIterable<Buffer>) {
-        moved();
-        for (const piece of meter.push(scrubber.push(chunk))) if (piece.length > 0) yield piece;
-        moved();
-      }
-    } catch (error) {
-      broken = signal.aborted ? signal.reason : new CaissonError("protocol", "The model's server broke off its answer.", { cause: error });
-    }
-    yield* [...meter.push(scrubber.rest()), ...meter.end()].filter((piece) => piece.length > 0);
-    if (broken !== null && isStreamed(answer)) yield Buffer.from(wireErrorEvent(options.wire, broken));
-  };
+  const rest = () => Buffer.concat([...meter.push(scrubber.rest()), ...meter.end()]);
   try {
-    await pipeline(chunks(), response, { end: false, signal });
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      moved();
+      for (const piece of meter.push(scrubber.push(chunk))) {
+        signal.throwIfAborted();
+        if (piece.length > 0 && !response.write(piece)) await once(response, "drain", { signal });
+      }
+      moved();
+    }
   } catch (error) {
-    throw signal.aborted ? signal.reason : error;
+    const broken = signal.aborted
+      ? signal.reason
+      : new CaissonError("protocol", "The model's server broke off its answer.", { cause: error });
+    breakOff(response, [rest(), isStreamed(answer) ? wireErrorEvent(options.wire, broken) : ""]);
+    throw broken;
   }
-  if (broken === null) return void response.end();
-  // Without the last chunk: whoever does not understand the event must not take the answer for whole.
+  response.end(rest());
+}
+
+/** Ends without the last chunk: whoever does not understand the event before it must not take the answer for whole. */
+function breakOff(response: ServerResponse, last: readonly (Buffer | string)[]): void {
+  if (response.destroyed) return;
+  // Who does not read would not read this either, and would keep the connection for it.
+  if (response.writableNeedDrain) return void response.destroy();
+  for (const piece of last) if (piece.length > 0) response.write(piece);
   response.socket?.end();
-  throw broken;
 }
 
 /** Passes on what an upstream said instead of an answer, with every secret taken out. Gives back the text. */
