@@ -14,6 +14,7 @@ import { pairs, timeoutFrom } from "./spec-options.ts";
 const OUTPUT_LIMIT_EXIT_CODE = 153;
 /** Like a program's whose reader went away: 128 and SIGPIPE. */
 const BROKEN_PIPE_EXIT_CODE = 141;
+const DENIALS_TOLD_MAX = 20;
 
 export async function run(context: CliContext, given: Given): Promise<number> {
   return runCommand(context, given, {
@@ -44,6 +45,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
   const user = given.text("user");
   const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
   const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
+  const stopTelling = request.json ? () => {} : tellDenials(context, session.sandbox);
   try {
     const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
     const process = await spawnWithHint(session.sandbox, {
@@ -64,8 +66,22 @@ export async function runCommand(context: CliContext, given: Given, request: Com
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
+    stopTelling();
     await session.end();
   }
+}
+
+/** Many programs say little about why they could not connect; each host is told of once. */
+function tellDenials(context: CliContext, sandbox: OwnedSandbox): () => void {
+  const told = new Set<string>();
+  const stop = sandbox.network?.subscribe((event) => {
+    if (event.type !== "network.denied") return;
+    const { host, port, reason } = event.data;
+    if (told.size > DENIALS_TOLD_MAX || told.has(`${host}:${port} ${reason}`)) return;
+    told.add(`${host}:${port} ${reason}`);
+    void context.stderr.write(`caisson: network: ${event.data.text.split("\n").slice(0, 2).join(". ")}\n`);
+  });
+  return stop ?? (() => {});
 }
 
 /** The guest says what is not there; what to do about it depends on where one stands, and here that is a command line. */

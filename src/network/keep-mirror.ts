@@ -1,51 +1,68 @@
-import { join } from "node:path";
+import { writeFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { CaissonError } from "../contract/error.ts";
 import type { RegistryName } from "../contract/network.ts";
-import type { InboundConnection } from "../sandbox/sandbox.ts";
+import { insideFolderOf, insideTarget } from "../sandbox/inside-folder.ts";
+import type { InboundConnection, OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Emit } from "./egress/emit.ts";
-import { createMirror, type Mirror } from "./mirror/mirror.ts";
+import { createMirror } from "./mirror/mirror.ts";
+import type { InsideFile, Mirror } from "./mirror/mirror-options.ts";
 import type { NetworkHost } from "./network-host.ts";
 
-/** The mirror of the registries that the policy of now names; none while it names none. */
+/** The mirror of the registries that the policy of now names; made when it first names one. */
 export interface KeptMirror {
-  use(registries: readonly RegistryName[]): void;
+  /** Puts in place what leads programs inside to it. */
+  use(registries: readonly RegistryName[]): Promise<void>;
   handle(connection: InboundConnection): void;
   plain(host: string): boolean;
   close(): Promise<void>;
 }
 
-export function keepMirror(options: { host: NetworkHost; upstreamCa: readonly string[]; emit: Emit }): KeptMirror {
-  const { host, emit, upstreamCa } = options;
+export function keepMirror(options: {
+  sandbox: OwnedSandbox;
+  folder: string;
+  host: NetworkHost;
+  upstreamCa: readonly string[];
+  emit: Emit;
+}): KeptMirror {
+  const { host } = options;
+  const { mirrorBytesMax, registries: upstreams } = host.settings;
   let mirror: Mirror | null = null;
-  let used = "";
-  const replace = (next: Mirror | null) => {
-    const before = mirror;
-    mirror = next;
-    return before?.close();
-  };
+  let served: readonly RegistryName[] = [];
+  const make = () =>
+    createMirror({
+      cacheDir: join(host.stateDir, "mirror"),
+      registries: () => served,
+      upstreams,
+      emit: options.emit,
+      ca: options.upstreamCa,
+      ...(mirrorBytesMax === undefined ? {} : { bytesMax: mirrorBytesMax }),
+    });
   return {
-    use(registries) {
-      const wanted = registries.toSorted().join();
-      if (wanted === used) return;
-      used = wanted;
-      const { mirrorBytesMax, registries: upstreams } = host.settings;
-      void replace(
-        wanted === ""
-          ? null
-          : createMirror({
-              cacheDir: join(host.stateDir, "mirror"),
-              registries: [...registries],
-              upstreams,
-              emit,
-              ca: upstreamCa,
-              ...(mirrorBytesMax === undefined ? {} : { bytesMax: mirrorBytesMax }),
-            }),
-      );
+    async use(registries) {
+      served = registries;
+      if (registries.length === 0) return;
+      mirror ??= make();
+      for (const file of mirror.files) await place(file, options);
     },
     handle(connection) {
       if (mirror === null) connection.stream.destroy();
       else mirror.handle(connection);
     },
     plain: (name) => mirror?.plain(name) ?? false,
-    close: async () => replace(null),
+    close: async () => mirror?.close(),
   };
+}
+
+/** What lies elsewhere is the user's own: a file that is there already stays as it is. */
+async function place(file: InsideFile, options: { sandbox: OwnedSandbox; folder: string }): Promise<void> {
+  if (posix.dirname(file.path) === insideTarget) {
+    await writeFile(join(insideFolderOf(options.folder), posix.basename(file.path)), file.text, { mode: 0o644 });
+    return;
+  }
+  try {
+    await options.sandbox.writeFile(file.path, Buffer.from(file.text), { how: "create", parents: true });
+  } catch (error) {
+    if (!(error instanceof CaissonError) || !["exists", "denied", "conflict", "not_found", "no_space"].includes(error.code)) throw error;
+  }
 }

@@ -5,6 +5,7 @@ import type { Capabilities, SandboxSpec } from "../contract/sandbox.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../sandbox/sandbox.ts";
 import { refuseNetwork } from "../sandbox/spec.ts";
 import type { Store } from "../sandbox/store.ts";
+import { MIRROR_PORT } from "./inside/ports.ts";
 import type { NetworkHost } from "./network-host.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
@@ -209,14 +210,14 @@ function needsServing(state: NetworkState): boolean {
 }
 
 async function variablesOf(state: NetworkState): Promise<Readonly<Record<string, string>>> {
-  const [{ insideEnv }, { mirrorEnv }] = await Promise.all([import("./inside/inside-env.ts"), import("./mirror/mirror-env.ts")]);
+  const [{ insideEnv }, { insideSettings }] = await Promise.all([import("./inside/inside-env.ts"), import("./mirror/inside-settings.ts")]);
   const { policy, placeholders, secrets, gateway } = state;
   return insideEnv({
     policy,
     placeholders,
     secrets,
     gateway: gateway ?? undefined,
-    mirrorEnv: policy.mode === "none" ? {} : mirrorEnv(policy.registries),
+    mirrorEnv: policy.mode === "none" ? {} : insideSettings(policy.registries, `http://127.0.0.1:${MIRROR_PORT}`).env,
   });
 }
 

@@ -43,7 +43,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     const data = { ...redactor.json(input.data), sandbox: sandbox.id };
     options.emit({ type: input.type, version: 1, at: new Date().toISOString(), data } as NetworkEvent);
   };
-  const mirror = keepMirror({ host, upstreamCa, emit });
+  const mirror = keepMirror({ sandbox, folder, host, upstreamCa, emit });
   const egress = createEgress({
     sandbox: sandbox.id,
     policy: () => state.policy,
@@ -72,8 +72,8 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     state = next;
     for (const name of next.revoked) if (!book.isRevoked(name)) book.revoke(name);
     const { policy } = next;
-    mirror.use(policy.mode === "none" ? [] : policy.registries);
     egress.enforce();
+    await mirror.use(policy.mode === "none" ? [] : policy.registries);
     // Once it was served it stays so: what is asked for is then denied with a reason.
     if (policy.mode !== "none") await claim(PROXY_PORT, egress.handle);
     if (policy.mode !== "none" && policy.registries.length > 0) await claim(MIRROR_PORT, mirror.handle);

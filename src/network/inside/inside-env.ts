@@ -59,8 +59,10 @@ function trustEnv(): Record<string, string> {
     "AWS_CA_BUNDLE",
     "NIX_SSL_CERT_FILE",
     "DENO_CERT",
+    // Node has authorities of its own and adds these: what the system trusts besides, such as a company's.
+    "NODE_EXTRA_CA_CERTS",
   ];
-  return { ...Object.fromEntries(readers.map((name) => [name, bundle])), NODE_EXTRA_CA_CERTS: insidePath("ca") };
+  return Object.fromEntries(readers.map((name) => [name, bundle]));
 }
 
 const gatewayEnv: Record<GatewayWire, Record<string, string>> = {

@@ -4,8 +4,8 @@ import { debianHosts } from "./registries/debian.ts";
 
 /** In the folder that is read-only inside. */
 const APT_SETTINGS = "/run/caisson/apt.conf";
-/** cargo reads it for every project below, which is all of them; of sources it takes nothing from variables. */
-const CARGO_SETTINGS = "/.cargo/config.toml";
+/** Of sources, cargo takes nothing from variables. */
+const CARGO_SETTINGS = "/home/user/.cargo/config.toml";
 
 /** What makes package programs inside use the mirror: variables where they read any, files where they do not. */
 export function insideSettings(registries: readonly RegistryName[], origin: string): { env: Record<string, string>; files: InsideFile[] } {
