@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { Duplex } from "node:stream";
+import { expect, test } from "vitest";
+import type { CaissonError } from "../../contract/error.ts";
+import { createForward } from "./forward.ts";
+import { connectLocal, exchange, serveLocal } from "./testing.ts";
+
+async function forwardTo(port: number, options: { onRefused?: (error: unknown) => void } = {}) {
+  const forward = await createForward({ connect: connectLocal, port, ...options });
+  return { ...forward, [Symbol.asyncDispose]: () => forward.close() };
+}
+
+test("bytes both ways, and an end is not a close", async () => {
+  // Answers only when the client has said all it wants to say.
+  const server = createServer({ allowHalfOpen: true }, async (socket) => {
+    let bytes = 0;
+    for await (const part of socket) bytes += (part as Buffer).length;
+    socket.end(`got ${bytes}`);
+  });
+  await using inside = await serveLocal(server);
+  await using forward = await forwardTo(inside.port);
+  const socket = connect({ port: forward.listenPort, host: "127.0.0.1", allowHalfOpen: true });
+  socket.end(Buffer.alloc(3_000_000));
+  expect(String((await once(socket, "data"))[0])).toBe("got 3000000");
+  await once(socket, "end");
+});
+
+test("a server that speaks first and closes", async () => {
+  await using inside = await serveLocal(createServer((socket) => socket.end("hello")));
+  await using forward = await forwardTo(inside.port);
+  expect(await exchange(forward.listenPort, "")).toBe("hello");
+});
+
+test("a reader that does not read stops the writer inside", async () => {
+  let written = 0;
+  const endless = () =>
+    new Duplex({
+      read() {
+        written += 65_536;
+        this.push(Buffer.alloc(65_536));
+      },
+      write: (_chunk, _encoding, done) => done(),
+    });
+  const forward = await createForward({ connect: async () => endless(), port: 1 });
+  const socket = connect(forward.listenPort, "127.0.0.1").pause();
+  await once(socket, "connect");
+  // Quiet once nothing was written between two looks.
+  for (let before = -1; before !== written; ) {
+    before = written;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  expect(written).toBeGreaterThan(0);
+  expect(written).toBeLessThan(32_000_000);
+  socket.destroy();
+  await forward.close();
+});
+
+test("nobody inside: the client is reset, and somebody is told", async () => {
+  const refused = Promise.withResolvers<unknown>();
+  await using forward = await forwardTo(1, { onRefused: refused.resolve });
+  const socket = connect(forward.listenPort, "127.0.0.1");
+  await expect(once(socket, "close")).rejects.toMatchObject({ code: "ECONNRESET" });
+  expect(await refused.promise).toMatchObject({ code: "unavailable" } satisfies Partial<CaissonError>);
+});
+
+test("a broken connection breaks the other side, either way", async () => {
+  const accepted = Promise.withResolvers<Duplex>();
+  await using inside = await serveLocal(createServer((socket) => accepted.resolve(socket)));
+  await using forward = await forwardTo(inside.port);
+  const socket = connect(forward.listenPort, "127.0.0.1");
+  socket.write("x");
+  const other = await accepted.promise;
+  const closed = once(other.resume(), "close");
+  socket.resetAndDestroy();
+  await closed;
+  expect(forward.connections()).toBe(0);
+});
+
+test("closing ends every connection at once", async () => {
+  await using inside = await serveLocal(createServer((socket) => socket.write("hi")));
+  const forward = await createForward({ connect: connectLocal, port: inside.port });
+  const socket = connect(forward.listenPort, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "data");
+  await Promise.all([forward.close(), once(socket, "close")]);
+  await expect(createForward({ connect: connectLocal, port: 1, listenPort: inside.port })).rejects.toMatchObject({ code: "conflict" });
+});
