@@ -55,6 +55,41 @@ test("Basic credentials that come back are not the value's", async () => {
   }
 });
 
+test("base64 of a text that has the value anywhere does not decode to it", async () => {
+  for (const length of [35, 36, 37]) {
+    const value = "Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X9".slice(0, length);
+    const takeOut = takeOutOf([{ value, placeholder: makePlaceholder(value, []) }]);
+    for (const encoding of ["base64", "base64url"] as const) {
+      for (const [before, after] of [
+        ["", "~~~"],
+        ["?", "\n~"],
+        [">>", "?"],
+        ["abc", ""],
+      ] as const) {
+        const encoded = Buffer.from(before + value + after).toString(encoding);
+        const body = (await throughBody(takeOut, [Buffer.from(encoded)])).toString();
+        expect(Buffer.from(body, encoding).toString("latin1")).not.toContain(value.slice(2, -2));
+      }
+    }
+  }
+});
+
+test.each([
+  ["with what follows", { value: "aaaaaaaa", placeholder: "bcbcbcba" }, ["aaaaaaaaaaaaaaa"]],
+  ["with what follows in the next chunk", { value: "aaaaaaaa", placeholder: "bcbcbcba" }, ["aaaaaaaa", "aaaaaaa"]],
+  ["with what came before", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabcdefgh"]],
+  ["with what went out already", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabc", "defgh"]],
+])("a placeholder that %s makes the value is masked", async (_how, returning, chunks) => {
+  const out = (
+    await throughBody(
+      takeOutOf([returning]),
+      chunks.map((chunk) => Buffer.from(chunk)),
+    )
+  ).toString();
+  expect(out).toHaveLength(chunks.join("").length);
+  expect(out).not.toContain(returning.value);
+});
+
 test("values with letters that encodings change are found in each of them", async () => {
   const value = `p"\\/+ &<>'*~()!=?%${"q".repeat(8)}`;
   const takeOut = takeOutOf([{ value, placeholder: makePlaceholder(value, []) }]);
