@@ -32,6 +32,13 @@ export function canonicalAddress(address: string): string | null {
   return canonicalOf(family === 4 ? ipv4Bytes(plain) : ipv6Bytes(plain));
 }
 
+/** Four or sixteen bytes; null for what is no address. */
+export function addressBytes(address: string): Buffer | null {
+  const family = address.includes("%") ? 0 : isIP(address);
+  if (family === 0) return null;
+  return Buffer.from(family === 4 ? ipv4Bytes(address) : ipv6Bytes(address));
+}
+
 type Range = [first: readonly number[], prefixBits: number, kind: AddressKind];
 
 /** The first that fits decides, so a metadata address comes before the range around it. */

@@ -17,6 +17,8 @@ export interface EgressLimits {
   handshakeMs: number;
   /** Without a byte in either direction. */
   idleMs: number;
+  /** How long a client has to read our last words and close. */
+  lingerMs: number;
   /** Denials for the same host, port and reason within this are one event. */
   denialWindowMs: number;
   /** Different denials within a window; what is past it is one event for all. */
@@ -38,6 +40,7 @@ export const egressLimits: Readonly<EgressLimits> = {
   connectMs: 10_000,
   handshakeMs: 10_000,
   idleMs: 300_000,
+  lingerMs: 5000,
   denialWindowMs: 5000,
   denialsMax: 200,
   namesMax: 8192,

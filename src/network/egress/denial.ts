@@ -1,0 +1,157 @@
+import type { NetworkPolicy } from "../../contract/network.ts";
+import type { DenialReason, NetworkVia } from "../../contract/network-event.ts";
+import type { AnswerVerdict } from "../http/verdict.ts";
+import { indexOf, rulesFor, ruleText } from "./policy-index.ts";
+import { pathOf } from "./request-path.ts";
+import { parseTargetHost } from "./target-host.ts";
+
+/** What somebody inside wanted. `host` is empty when it could not be made out. */
+export interface Asked {
+  host: string;
+  port: number;
+  via: NetworkVia;
+  method: string | null;
+  /** With or without a query, which is never shown. */
+  path: string | null;
+}
+
+/** Why it was refused, for programs and, where there is more to say than the reason does, in words. */
+export interface Refusal {
+  reason: DenialReason;
+  why?: string;
+}
+
+export interface Denial extends Refusal {
+  asked: Asked;
+  /** What a person and a model read. */
+  text: string;
+  /** The rules there are for that host. */
+  rule: string;
+}
+
+const ALLOWED_SHOWN_MAX = 20;
+const TEXT_MAX = 4000;
+const HEADER_MAX = 300;
+const PATH_SHOWN_MAX = 300;
+
+const statuses: Partial<Record<DenialReason, number>> = {
+  name_not_found: 502,
+  not_verified: 502,
+  secret_unavailable: 502,
+  bad_request: 400,
+  too_many: 429,
+};
+/** Those that a change of the policy would lift. */
+const policyReasons: ReadonlySet<DenialReason> = new Set([
+  "no_network",
+  "host_not_allowed",
+  "port_not_allowed",
+  "method_not_allowed",
+  "path_not_allowed",
+  "private_address",
+]);
+
+/** Says what was asked, why not, what is allowed and how to ask for more. No header of the request is ever part of it. */
+export function makeDenial(options: {
+  asked: Asked;
+  refusal: Refusal;
+  policy: NetworkPolicy;
+  howToAsk: (host: string, port: number) => string;
+}): Denial {
+  const { asked, refusal, policy, howToAsk } = options;
+  const lines = [`Denied by Caisson: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
+  if (policyReasons.has(refusal.reason)) {
+    lines.push(`Allowed here: ${describeAllowed(policy)}`);
+    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port)}`);
+  }
+  return { ...refusal, asked, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, asked) };
+}
+
+/** The denial as an answer to a request. The reason phrase says it, too: for a CONNECT many clients show nothing else. */
+export function denialAnswer(denial: Denial): AnswerVerdict {
+  const status = statuses[denial.reason] ?? 403;
+  return {
+    kind: "answer",
+    status,
+    reason: headerText(`Denied by Caisson: ${explain(denial, denial.asked)}`),
+    headers: [
+      ["x-caisson-denied", denial.reason],
+      ["x-caisson-rule", headerText(denial.rule)],
+    ],
+    body: denial.text,
+    // After a request that could not be understood, nothing on that connection can be.
+    ...(denial.reason === "bad_request" || denial.reason === "too_many" ? { close: true } : {}),
+  };
+}
+
+/** The policy as a person reads it. */
+export function describePolicy(policy: NetworkPolicy): string {
+  if (policy.mode === "none") return "This sandbox has no network.";
+  const title =
+    policy.mode === "open" ? "This sandbox may reach every public address." : "This sandbox may reach only what is on its list.";
+  const registries =
+    policy.registries.length === 0 ? [] : [`Package registries, through the host's cache: ${policy.registries.join(", ")}`];
+  return [
+    title,
+    ...policy.rules.map((rule) => `  ${ruleText(rule)}${rule.private ? " (also at private addresses)" : ""}`),
+    ...registries,
+  ].join("\n");
+}
+
+function describeAsked({ host, port, method, path }: Asked): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  const where = host === "" ? "" : `${name}:${port}`;
+  if (method === null) return where === "" ? "a connection" : `a connection to ${where}`;
+  return `${method} ${where}${path === null ? "" : pathOf(path).slice(0, PATH_SHOWN_MAX)}`;
+}
+
+function explain({ reason, why }: Refusal, { host, port, method }: Asked): string {
+  if (why !== undefined) return why;
+  switch (reason) {
+    case "no_network":
+      return "this sandbox has no network";
+    case "host_not_allowed":
+      return `${host} is not on this sandbox's list of allowed hosts`;
+    case "port_not_allowed":
+      return `port ${port} of ${host} is not allowed`;
+    case "method_not_allowed":
+      return `${method ?? "this method"} is not allowed on ${host}`;
+    case "path_not_allowed":
+      return `this path of ${host} is not allowed, or can be read in more than one way`;
+    case "private_address":
+      return `${host} leads to an address that is private, the host's own or reserved`;
+    case "name_not_found":
+      return `the name ${host} was not found`;
+    case "name_mismatch":
+      return `the name in the connection is not ${host}, which was asked for`;
+    case "not_verified":
+      return `the certificate of ${host} could not be verified`;
+    case "secret_unavailable":
+      return "a secret that this request needs is not available";
+    case "too_many":
+      return "there are too many connections";
+    case "bad_request":
+      return "the request cannot be understood";
+  }
+}
+
+function describeAllowed(policy: NetworkPolicy): string {
+  if (policy.mode === "none") return "nothing";
+  const texts = policy.rules.map(ruleText);
+  const shown = texts.slice(0, ALLOWED_SHOWN_MAX);
+  if (policy.mode === "open") shown.unshift("every public address");
+  if (texts.length > ALLOWED_SHOWN_MAX) shown.push(`${texts.length - ALLOWED_SHOWN_MAX} more`);
+  if (policy.registries.length > 0) shown.push(`package registries (${policy.registries.join(", ")})`);
+  return shown.length === 0 ? "nothing" : shown.join("; ");
+}
+
+function describeRules(policy: NetworkPolicy, asked: Asked): string {
+  const host = parseTargetHost(asked.host);
+  const rules = host === null || policy.mode === "none" ? [] : rulesFor(indexOf(policy), host);
+  return rules.length === 0 ? `none (${policy.mode})` : rules.map((rule) => rule.text).join("; ");
+}
+
+/** A rule's path can hold anything. */
+function headerText(text: string): string {
+  return text.slice(0, HEADER_MAX).replaceAll(/[^\x20-\x7e]/g, "?");
+}

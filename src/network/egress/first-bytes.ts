@@ -1,0 +1,80 @@
+import type { Duplex } from "node:stream";
+import { type ClientHello, parseClientHello } from "./client-hello.ts";
+
+/** What came next on a stream that nobody else reads. */
+export type Next = { kind: "bytes"; bytes: Buffer } | { kind: "ended" } | { kind: "silent" } | { kind: "otherSpoke" };
+
+/**
+ * Waits for the next bytes of a stream, which is paused before and afterwards. With `other`, it also ends when that one has something to say; its bytes stay where they
+ * are. Never rejects: an error is an end.
+ */
+export function nextBytes(stream: Duplex, { timeoutMs, other }: { timeoutMs: number; other?: Duplex }): Promise<Next> {
+  return new Promise((resolve) => {
+    const settle = (next: Next) => {
+      clearTimeout(timer);
+      stream.off("data", took).off("end", ended).off("close", ended).off("error", ended);
+      stream.pause();
+      other?.off("data", spoke).off("end", spoke).off("close", spoke);
+      other?.pause();
+      resolve(next);
+    };
+    const took = (bytes: Buffer) => settle({ kind: "bytes", bytes });
+    const ended = () => settle({ kind: "ended" });
+    const spoke = (bytes?: Buffer) => {
+      settle({ kind: "otherSpoke" });
+      if (bytes !== undefined) other?.unshift(bytes);
+    };
+    const timer = setTimeout(() => settle({ kind: "silent" }), timeoutMs);
+    if (stream.destroyed || stream.readableEnded) return ended();
+    stream.on("end", ended).on("close", ended).on("error", ended).on("data", took);
+    stream.resume();
+    if (other === undefined) return;
+    other.on("end", spoke).on("close", spoke).on("data", spoke);
+    other.resume();
+  });
+}
+
+/** What a client begins with. `raw` is neither TLS nor HTTP/1. */
+export type Beginning =
+  | { kind: "more" }
+  | { kind: "raw" }
+  | { kind: "http" }
+  | { kind: "malformed" }
+  | Extract<ClientHello, { kind: "hello" }>;
+
+const NEWLINE = 0x0a;
+/** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */
+const requestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t].*[ \t]HTTP\/[01](?:\.\d)?[ \t\r]*$/i;
+const mayBecomeRequestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]*(?:[ \t][^\0]*)?$/;
+
+/** Looks at the bytes so far. With `bytesMax` of them it has an answer. */
+export function beginningOf(bytes: Buffer, { bytesMax }: { bytesMax: number }): Beginning {
+  const hello = parseClientHello(bytes, bytesMax);
+  if (hello.kind === "incomplete") return { kind: "more" };
+  if (hello.kind !== "other") return hello;
+  // Servers skip empty lines before a request.
+  let start = 0;
+  while (bytes[start] === 0x0d || bytes[start] === NEWLINE) start += 1;
+  const end = bytes.indexOf(NEWLINE, start);
+  if (end !== -1) return { kind: requestLine.test(bytes.toString("latin1", start, end)) ? "http" : "raw" };
+  if (bytes.length >= bytesMax) return { kind: "raw" };
+  return { kind: mayBecomeRequestLine.test(bytes.toString("latin1", start)) ? "more" : "raw" };
+}
+
+/**
+ * Collects a client's bytes until it is clear what it speaks; `wait` gives more of them. The last answer of `wait` is given back when it was no bytes.
+ */
+export async function readBeginning(options: {
+  first: Buffer;
+  bytesMax: number;
+  wait: () => Promise<Next>;
+}): Promise<{ beginning: Beginning; bytes: Buffer; stopped: Exclude<Next["kind"], "bytes"> | null }> {
+  let bytes = options.first;
+  for (;;) {
+    const beginning = beginningOf(bytes, options);
+    if (beginning.kind !== "more") return { beginning, bytes, stopped: null };
+    const next = await options.wait();
+    if (next.kind !== "bytes") return { beginning, bytes, stopped: next.kind };
+    bytes = Buffer.concat([bytes, next.bytes]);
+  }
+}

@@ -1,0 +1,114 @@
+import type { Duplex } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
+import type { NetworkVia } from "../../contract/network-event.ts";
+import { type Header, header, type RequestHead, type ResponseHead } from "../http/head.ts";
+import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
+import { type Asked, denialAnswer } from "./denial.ts";
+import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
+import type { Passage } from "./passages.ts";
+import { pathOf } from "./request-path.ts";
+
+export interface ForwardOptions {
+  passage: Passage;
+  /** In origin form, with the Host it is for. Was decided on. */
+  request: RequestHead;
+  tls: boolean;
+  via: NetworkVia;
+  key: string;
+  /** Whether the bytes of the upstream's socket are what the passage counts. */
+  measured: boolean;
+  /** A connection that is there already; used once. */
+  upstream?: () => Duplex | null;
+}
+
+const PATH_MAX = 2048;
+const WHY_MAX = 300;
+
+/** A request that may be made, as the relay makes it: secrets put in on the way there and taken out on the way back. */
+export function forwardRequest(context: EgressContext, options: ForwardOptions): Verdict | Promise<Verdict> {
+  const { passage, request, tls, via, measured } = options;
+  passage.request(request.method, request.target);
+  const asked = askedOf(passage.grant, via, request);
+  const verdict: ForwardVerdict = {
+    kind: "forward",
+    key: options.key,
+    async connect() {
+      const ready = options.upstream?.();
+      if (ready) return ready;
+      const connected = await connectPassage(context, { passage, asked, tls, measured });
+      if (isDenial(connected)) throw new RelayRefusal(denialAnswer(connected));
+      return connected;
+    },
+    request,
+  };
+  return hasSecrets(context) ? withSecrets(context, { verdict, passage, asked, tls }) : verdict;
+}
+
+export function hasSecrets({ secrets }: EgressContext): boolean {
+  for (const _name in secrets.placeholders) return true;
+  return false;
+}
+
+async function withSecrets(
+  context: EgressContext,
+  options: { verdict: ForwardVerdict; passage: Passage; asked: Asked; tls: boolean },
+): Promise<Verdict> {
+  const { verdict, passage, asked, tls } = options;
+  const put = await putSecretsIn(context, { request: verdict.request, asked, tls });
+  if ("why" in put) return denialAnswer(context.deny(asked, { reason: "secret_unavailable", why: put.why }));
+  for (const name of put.used) passage.usedSecret(name);
+  const out = tls ? takeSecretsOut(context, asked.host) : null;
+  if (out === null) return { ...verdict, request: put.request };
+  const response = (head: ResponseHead) => {
+    const changed = out.head(head);
+    // What comes before the answer has no body; after 101 come raw bytes.
+    return head.status < 200 && head.status !== 101 ? { head: changed } : { head: changed, body: out.body() };
+  };
+  return { ...verdict, request: identityEncoding(put.request), response };
+}
+
+/** The request with secrets in it, or why it must not be sent. Tells what was used and what was not. */
+export async function putSecretsIn(
+  context: EgressContext,
+  options: { request: RequestHead; asked: Asked; tls: boolean },
+): Promise<{ request: RequestHead; used: readonly string[] } | { why: string }> {
+  const { request, asked, tls } = options;
+  const { host, port } = asked;
+  try {
+    const { head, used, withheld } = await context.secrets.putIn(request, { host, port, tls });
+    for (const { secret, why } of withheld) context.emit({ type: "secret.withheld", data: { secret, host, why: why.slice(0, WHY_MAX) } });
+    if (used.length === 0) return { request: head, used };
+    const path = pathOf(request.target).slice(0, PATH_MAX);
+    for (const secret of used) context.emit({ type: "secret.used", data: { secret, host, method: request.method, path } });
+    const sent = context.sentSecrets.get(host) ?? new Set();
+    for (const secret of used) sent.add(secret);
+    context.sentSecrets.set(host, sent);
+    return { request: head, used };
+  } catch (error) {
+    // Only our own errors are known to hold no value.
+    return { why: error instanceof CaissonError ? error.message : "a secret that this request needs is not available" };
+  }
+}
+
+/** For answers of this host; null when it was never sent a secret. */
+export function takeSecretsOut({ secrets, sentSecrets }: EgressContext, host: string): ReturnType<EgressContext["secrets"]["takeOut"]> {
+  const sent = sentSecrets.get(host);
+  return sent === undefined ? null : secrets.takeOut([...sent]);
+}
+
+/** A compressed answer could not be looked through. */
+export function identityEncoding(request: RequestHead): RequestHead {
+  return {
+    ...request,
+    headers: [...request.headers.filter(({ lower }) => lower !== "accept-encoding"), header("Accept-Encoding", "identity")],
+  };
+}
+
+/** The request as its origin gets it: a path as the target, exactly one Host, and nothing that was meant for the proxy. */
+export function toOrigin(head: RequestHead, { path, authority }: { path: string; authority: string }): RequestHead {
+  const headers: Header[] = [header("Host", authority)];
+  for (const each of head.headers) {
+    if (each.lower !== "host" && each.lower !== "proxy-authorization" && each.lower !== "proxy-connection") headers.push(each);
+  }
+  return { method: head.method, target: path, version: head.version, headers };
+}

@@ -1,0 +1,54 @@
+import { TLSSocket } from "node:tls";
+import { type RelayLimits, relayHttp } from "../http/relay.ts";
+import { ACCESS_DENIED_ALERT } from "./client-hello.ts";
+import type { EgressContext } from "./egress-context.ts";
+import type { EgressLimits } from "./egress-limits.ts";
+import type { TunnelOptions } from "./tunnel.ts";
+import { createTunnelRequests } from "./tunnel-requests.ts";
+
+/**
+ * Stands between: ends the client's TLS with a certificate of the sandbox's own authority, sees each request, and speaks verified TLS to the real host.
+ * Only HTTP/1.1 is offered. Resolves when it is over; never rejects.
+ */
+export async function inspectTls(context: EgressContext, { client, first, passage, via }: TunnelOptions): Promise<void> {
+  passage.inspect();
+  let secureContext: ReturnType<EgressContext["authority"]["contextFor"]>;
+  try {
+    secureContext = context.authority.contextFor(passage.grant.host.text);
+  } catch {
+    return void client.end(ACCESS_DENIED_ALERT, () => client.destroy());
+  }
+  if (first.length > 0) client.unshift(first);
+  const tls = new TLSSocket(client as ConstructorParameters<typeof TLSSocket>[0], {
+    isServer: true,
+    secureContext,
+    ALPNProtocols: ["http/1.1"],
+  });
+  tls.on("error", () => tls.destroy());
+  client.once("close", () => tls.destroy());
+  if (await isSecure(tls, context.limits.handshakeMs)) {
+    const { decide } = createTunnelRequests(context, { passage, via, tls: true, upstream: null });
+    await relayHttp(tls, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count });
+  }
+  tls.destroy();
+  client.destroy();
+}
+
+export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
+  const { firstBytesMs, idleMs, lingerMs } = limits;
+  // The parts of a connection have their own limits, with words of their own; the relay's is only the last resort.
+  const connectMs = limits.resolveMs + limits.connectMs + limits.handshakeMs;
+  return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
+}
+
+function isSecure(tls: TLSSocket, timeoutMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (secure: boolean) => {
+      clearTimeout(timer);
+      resolve(secure);
+    };
+    const timer = setTimeout(() => settle(false), timeoutMs);
+    tls.once("secure", () => settle(true));
+    tls.once("close", () => settle(false));
+  });
+}

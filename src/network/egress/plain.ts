@@ -1,0 +1,90 @@
+import { type Duplex, duplexPair } from "node:stream";
+import type { RequestHead } from "../http/head.ts";
+import { type RequestTarget, requestTarget } from "../http/target.ts";
+import type { AnswerVerdict, Verdict } from "../http/verdict.ts";
+import { decideConnect, type Taken } from "./connect.ts";
+import { decideRequest } from "./decide.ts";
+import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
+import { toOrigin } from "./forward-request.ts";
+import { createPlainPassages } from "./plain-passages.ts";
+import { authorityText, parseTargetHost, type TargetHost } from "./target-host.ts";
+
+/** What one client asks of the proxy, request by request. */
+export interface ProxyRequests {
+  decide(head: RequestHead): Verdict | Promise<Verdict>;
+  /** Ends what was opened for it. */
+  close(): void;
+}
+
+export function createProxyRequests(
+  context: EgressContext,
+  { client, onTaken }: { client: Duplex; onTaken: (taken: Taken) => void },
+): ProxyRequests {
+  const passages = createPlainPassages(context, { client, via: "http" });
+  const parse = rememberLast(parseTargetHost);
+  return {
+    decide(head) {
+      const target = requestTarget(head);
+      if (target.form === "origin" || target.form === "asterisk") return ownPage(context, head, target);
+      const host = parse(target.host);
+      const port = target.port ?? 80;
+      const asked: Asked = { host: host?.text ?? "", port, via: "http", method: head.method, path: target.path };
+      const refuse = (refusal: Refusal) => denialAnswer(context.deny(asked, refusal));
+      if (host === null) return refuse({ reason: "bad_request", why: "the target is not a host" });
+      if (target.form === "authority") return decideConnect(context, { host, port, client, onTaken });
+      if (target.scheme === "https") {
+        return refuse({
+          reason: "bad_request",
+          why: "https:// is asked for with CONNECT, so that nobody on the way can read it; set https_proxy to an http:// address",
+        });
+      }
+      if (context.mirror?.plain(host.text) === true && context.policy().mode !== "none") return toMirror(context.mirror, head);
+      const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
+      if (!decision.allowed) return refuse(decision);
+      const request = toOrigin(head, { path: target.path, authority: authorityText(host, port, 80) });
+      return passages.forward({ grant: decision.grant, request });
+    },
+    close: passages.close,
+  };
+}
+
+/** A program asked the proxy itself, as one does with a browser to see what it is. */
+function ownPage(context: EgressContext, head: RequestHead, target: RequestTarget): AnswerVerdict {
+  if (target.path !== "/" || (head.method !== "GET" && head.method !== "HEAD")) {
+    return {
+      kind: "answer",
+      status: 404,
+      body: "This is Caisson's proxy. It is asked for other hosts: set http_proxy and https_proxy to it.\n",
+    };
+  }
+  return {
+    kind: "answer",
+    status: 200,
+    body: `This is the way out of a Caisson sandbox (HTTP proxy, CONNECT and SOCKS5).\n\n${describePolicy(context.policy())}\n`,
+  };
+}
+
+function toMirror(mirror: NonNullable<EgressContext["mirror"]>, head: RequestHead): Verdict {
+  return {
+    kind: "forward",
+    key: "mirror",
+    request: head,
+    async connect() {
+      const [near, far] = duplexPair();
+      near.on("error", () => {});
+      far.on("error", () => {});
+      mirror.handle({ stream: far, destination: null });
+      return near;
+    },
+  };
+}
+
+/** Clients ask for the same host again and again. */
+function rememberLast(parse: (text: string) => TargetHost | null): (text: string) => TargetHost | null {
+  let last: { text: string; host: TargetHost | null } | null = null;
+  return (text) => {
+    if (last?.text !== text) last = { text, host: parse(text) };
+    return last.host;
+  };
+}

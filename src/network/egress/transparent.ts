@@ -1,0 +1,106 @@
+import type { Duplex } from "node:stream";
+import type { RequestHead } from "../http/head.ts";
+import { relayHttp } from "../http/relay.ts";
+import { requestTarget } from "../http/target.ts";
+import type { Verdict } from "../http/verdict.ts";
+import { openTunnel } from "./connect.ts";
+import { decideRequest } from "./decide.ts";
+import { type Denial, denialAnswer } from "./denial.ts";
+import { type EgressContext, isDenial } from "./egress-context.ts";
+import type { FakeNames } from "./fake-names.ts";
+import { nextBytes, readBeginning } from "./first-bytes.ts";
+import { toOrigin } from "./forward-request.ts";
+import { relayLimitsOf } from "./inspect.ts";
+import { createPlainPassages } from "./plain-passages.ts";
+import { authorityText, parseTargetHost, type TargetHost } from "./target-host.ts";
+import { carryTunnel, endWithAlert } from "./tunnel.ts";
+
+interface TransparentOptions {
+  client: Duplex;
+  destination: { address: string; port: number };
+  names: FakeNames;
+}
+
+/**
+ * Serves a connection of a program that knows nothing of a proxy. Where it wants to go is, in this order: the name that its address was given to, the name in its TLS
+ * or HTTP, its address. A name from the connection is resolved here: the address that the program had it from does not count. Resolves when it is over; never rejects.
+ */
+export async function serveTransparent(context: EgressContext, { client, destination, names }: TransparentOptions): Promise<void> {
+  const { address, port } = destination;
+  const given = names.nameOf(address);
+  if (given !== null) return await carryTo(context, { host: given, port, client, first: Buffer.alloc(0) });
+  const { limits } = context;
+  const { beginning, bytes } = await readBeginning({
+    first: Buffer.alloc(0),
+    bytesMax: limits.helloBytesMax,
+    wait: () => nextBytes(client, { timeoutMs: limits.silentMs }),
+  });
+  if (beginning.kind === "http") return await serveByHost(context, { client, destination, first: bytes });
+  const named = beginning.kind === "hello" && beginning.serverName !== null ? parseTargetHost(beginning.serverName) : null;
+  const host = named ?? parseTargetHost(address);
+  if (host === null) return void client.destroy();
+  await carryTo(context, { host, port, client, first: bytes });
+}
+
+interface CarryOptions {
+  host: TargetHost;
+  port: number;
+  client: Duplex;
+  first: Buffer;
+}
+
+async function carryTo(context: EgressContext, options: CarryOptions): Promise<void> {
+  const { client, first } = options;
+  let tunnel: Awaited<ReturnType<typeof openTunnel>>;
+  try {
+    tunnel = await openTunnel(context, { ...options, via: "transparent" });
+  } catch (error) {
+    return await tell(context, options, { error });
+  }
+  if (isDenial(tunnel)) return await tell(context, options, { denial: tunnel });
+  await carryTunnel(context, { ...tunnel, client, first, via: "transparent" });
+}
+
+/** Says why not, in the client's own protocol if it is one that we speak. */
+async function tell(context: EgressContext, { client, first }: CarryOptions, why: { denial: Denial } | { error: unknown }): Promise<void> {
+  const { limits } = context;
+  const { beginning, bytes } = await readBeginning({
+    first,
+    bytesMax: limits.helloBytesMax,
+    wait: () => nextBytes(client, { timeoutMs: limits.silentMs }),
+  });
+  if (beginning.kind === "hello") return endWithAlert(client, "denial" in why ? why.denial : { reason: "name_not_found" });
+  if (beginning.kind !== "http") return void client.destroy();
+  const decide = (): Verdict => {
+    if ("error" in why) throw why.error;
+    return { ...denialAnswer(why.denial), close: true };
+  };
+  await relayHttp(client, { decide, limits: relayLimitsOf(limits) }, bytes);
+}
+
+/** Requests whose Host says where they go, on the port that they came to. */
+async function serveByHost(
+  context: EgressContext,
+  options: { client: Duplex; destination: TransparentOptions["destination"]; first: Buffer },
+): Promise<void> {
+  const { client, destination, first } = options;
+  const { address, port } = destination;
+  const passages = createPlainPassages(context, { client, via: "transparent" });
+  const decide = (head: RequestHead): Verdict | Promise<Verdict> => {
+    const target = requestTarget(head);
+    const host = parseTargetHost(target.host === "" ? address : target.host);
+    const asked = { host: host?.text ?? "", port, via: "transparent", method: head.method, path: target.path } as const;
+    const isForUs = target.form === "origin" || target.form === "asterisk";
+    if (host === null || !isForUs) return denialAnswer(context.deny(asked, { reason: "bad_request" }));
+    if ((target.port ?? port) !== port)
+      return denialAnswer(context.deny(asked, { reason: "name_mismatch", why: "the port in Host is not the connection's" }));
+    const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
+    if (!decision.allowed) return denialAnswer(context.deny(asked, decision));
+    return passages.forward({
+      grant: decision.grant,
+      request: toOrigin(head, { path: target.path, authority: authorityText(host, port, 80) }),
+    });
+  };
+  await relayHttp(client, { decide, limits: relayLimitsOf(context.limits) }, first);
+  passages.close();
+}

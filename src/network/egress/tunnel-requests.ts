@@ -1,0 +1,66 @@
+import type { Duplex } from "node:stream";
+import type { NetworkVia } from "../../contract/network-event.ts";
+import type { RequestHead } from "../http/head.ts";
+import { requestTarget } from "../http/target.ts";
+import type { Verdict } from "../http/verdict.ts";
+import { decideRequest, reaching } from "./decide.ts";
+import { denialAnswer, type Refusal } from "./denial.ts";
+import { askedOf, type EgressContext } from "./egress-context.ts";
+import { forwardRequest, toOrigin } from "./forward-request.ts";
+import type { Passage } from "./passages.ts";
+import { authorityText, parseTargetHost } from "./target-host.ts";
+
+export interface TunnelRequests {
+  decide(head: RequestHead): Verdict | Promise<Verdict>;
+  /** Ends the connection that was there from the beginning, if no request used it. */
+  close(): void;
+}
+
+interface TunnelRequestsOptions {
+  passage: Passage;
+  via: NetworkVia;
+  tls: boolean;
+  /** The first request goes there; null: a connection is made for it. */
+  upstream: Duplex | null;
+}
+
+/** Requests within one tunnel, seen in clear: each is decided on its own by the policy of that moment, and all are for the one host that the tunnel is for. */
+export function createTunnelRequests(context: EgressContext, options: TunnelRequestsOptions): TunnelRequests {
+  const { passage, via, tls } = options;
+  let { upstream } = options;
+  const { host, port } = passage.grant;
+  const authority = authorityText(host, port, tls ? 443 : 80);
+  const refuse = (head: RequestHead, refusal: Refusal) => denialAnswer(context.deny(askedOf(passage.grant, via, head), refusal));
+  return {
+    decide(head) {
+      const target = requestTarget(head);
+      if (target.form !== "origin" && target.form !== "asterisk")
+        return refuse(head, { reason: "bad_request", why: "a request to a host names a path, not a URL" });
+      if (target.host !== "") {
+        const named = parseTargetHost(target.host);
+        if (named?.text !== host.text || (target.port ?? port) !== port)
+          return { ...refuse(head, { reason: "name_mismatch" }), close: true };
+      }
+      const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
+      if (!decision.allowed) return refuse(head, decision);
+      if (passage.pinned === null || reaching(decision.grant, passage.pinned.reach) === null)
+        return refuse(head, { reason: "private_address" });
+      return forwardRequest(context, {
+        passage,
+        request: toOrigin(head, { path: target.path, authority }),
+        tls,
+        via,
+        key: authority,
+        measured: false,
+        upstream() {
+          const ready = upstream?.destroyed === false ? upstream : null;
+          upstream = null;
+          return ready;
+        },
+      });
+    },
+    close() {
+      upstream?.destroy();
+    },
+  };
+}

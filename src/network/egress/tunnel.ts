@@ -1,0 +1,128 @@
+import type { Duplex } from "node:stream";
+import type { NetworkVia } from "../../contract/network-event.ts";
+import { relayHttp } from "../http/relay.ts";
+import { pump } from "../http/tunnel.ts";
+import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
+import { mustInspect } from "./decide.ts";
+import type { Refusal } from "./denial.ts";
+import { askedOf, type EgressContext } from "./egress-context.ts";
+import { type Beginning, nextBytes, readBeginning } from "./first-bytes.ts";
+import { inspectTls, relayLimitsOf } from "./inspect.ts";
+import type { Passage } from "./passages.ts";
+import { createTunnelRequests } from "./tunnel-requests.ts";
+
+export interface TunnelOptions {
+  client: Duplex;
+  /** Bytes of the client that were read already. */
+  first: Buffer;
+  passage: Passage;
+  via: NetworkVia;
+  /** Connected, unless the passage must be inspected: then connections are made as requests need them. */
+  upstream: Duplex | null;
+}
+
+/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be put in. */
+export function needsInspection({ secrets }: EgressContext, passage: Passage): boolean {
+  const { host, port } = passage.grant;
+  return mustInspect(passage.grant) || secrets.concerns(host.text, port);
+}
+
+/**
+ * Carries what was asked for by CONNECT, SOCKS or a transparent connection. Resolves when it is over; never rejects.
+ *
+ * The client's first bytes are held back until it is clear what they are. Names in them must be the host that was decided on, else one allowed host could be
+ * asked for another that it also serves:
+ * - TLS with another SNI is refused. With Encrypted ClientHello this is the outer name, which is all there is to see.
+ * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is one of that host's; without a name it
+ *   shows its default site, and the client gains nothing that it could not ask for by name.
+ * - A host given as an address was allowed as an address, whatever is served there; SNI is not compared.
+ * - HTTP is relayed, and each request's Host compared.
+ * An open policy is for all hosts, so there is nothing to compare where nothing is inspected.
+ */
+export async function carryTunnel(context: EgressContext, options: TunnelOptions): Promise<void> {
+  const { passage, client, upstream } = options;
+  const inspected = needsInspection(context, passage);
+  try {
+    if (!inspected && passage.grant.open && upstream !== null) return await carryRaw(context, { ...options, upstream });
+    const { beginning, bytes, stopped } = await readBeginning({
+      first: options.first,
+      bytesMax: context.limits.helloBytesMax,
+      // Where the server speaks first (ssh, smtp), the client waits for it: then there is no name to look at.
+      wait: () =>
+        nextBytes(client, { timeoutMs: context.limits.firstBytesMs, ...(upstream === null || inspected ? {} : { other: upstream }) }),
+    });
+    const known = { ...options, first: bytes };
+    if (stopped !== null) await carryUnfinished(context, known, { inspected, stopped });
+    else await carryKnown(context, known, { inspected, beginning });
+  } catch {
+    client.destroy();
+  } finally {
+    passage.end();
+  }
+}
+
+/** The client stopped, or the server spoke, before it was clear what this is. */
+async function carryUnfinished(
+  context: EgressContext,
+  options: TunnelOptions,
+  { inspected, stopped }: { inspected: boolean; stopped: "ended" | "silent" | "otherSpoke" },
+): Promise<void> {
+  const { client, upstream, first } = options;
+  const mayBeRaw = stopped === "otherSpoke" || first.length === 0;
+  if (!inspected && upstream !== null && mayBeRaw) return await carryRaw(context, { ...options, upstream });
+  if (stopped === "silent") refuse(context, options, { reason: "bad_request", why: "the client did not say in time what it wants" });
+  client.destroy();
+}
+
+async function carryKnown(
+  context: EgressContext,
+  options: TunnelOptions,
+  known: { inspected: boolean; beginning: Beginning },
+): Promise<void> {
+  const { inspected, beginning } = known;
+  const { client, passage, upstream, via, first } = options;
+  switch (beginning.kind) {
+    case "hello":
+      if (isOtherName(passage, { serverName: beginning.serverName, inspected }))
+        return refuseTls(context, options, { reason: "name_mismatch" });
+      if (inspected) return await inspectTls(context, options);
+      break;
+    case "http": {
+      const { decide, close } = createTunnelRequests(context, { passage, via, tls: false, upstream });
+      await relayHttp(client, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count }, first);
+      return close();
+    }
+    case "malformed":
+      return refuseTls(context, options, { reason: "bad_request", why: "this is not how a TLS client begins" });
+    default:
+      if (!inspected) break;
+      refuse(context, options, { reason: "bad_request", why: `only HTTP and HTTPS can be spoken to ${passage.grant.host.text} here` });
+      return void client.destroy();
+  }
+  if (upstream !== null) await carryRaw(context, { ...options, upstream });
+}
+
+function isOtherName({ grant }: Passage, { serverName, inspected }: { serverName: string | null; inspected: boolean }): boolean {
+  if (serverName === null || grant.host.kind === "address" || serverName === grant.host.text) return false;
+  return inspected || !grant.open;
+}
+
+async function carryRaw(context: EgressContext, options: TunnelOptions & { upstream: Duplex }): Promise<void> {
+  const { client, upstream, passage, first } = options;
+  await pump(client, upstream, { first, idleMs: context.limits.idleMs, onBytes: passage.count });
+}
+
+function refuse(context: EgressContext, { passage, via }: TunnelOptions, refusal: Refusal): void {
+  context.deny(askedOf(passage.grant, via), refusal);
+}
+
+function refuseTls(context: EgressContext, options: TunnelOptions, refusal: Refusal): void {
+  refuse(context, options, refusal);
+  endWithAlert(options.client, refusal);
+}
+
+/** A TLS client shows an alert as an error of its own; a bare close looks like a broken network. */
+export function endWithAlert(client: Duplex, { reason }: Refusal): void {
+  const alert = reason === "name_mismatch" || reason === "host_not_allowed" ? REFUSED_BY_NAME_ALERT : ACCESS_DENIED_ALERT;
+  client.end(alert, () => client.destroy());
+}
