@@ -109,6 +109,7 @@ export class ChunkedScanner {
         this.#afterCr = false;
         this.#lineBytes = 0;
       } else if (byte === CR) this.#afterCr = true;
+      else if (byte === LF) throw new HttpSyntaxError("a trailer's line does not end in CR LF");
       else this.#lineBytes += 1;
     }
     this.#trailerBytes += at - from;

@@ -212,6 +212,8 @@ function checkFraming(head: RequestHead | ResponseHead): void {
     }
   }
   if (encoding !== null && length !== null) throw new HttpSyntaxError("there is a Content-Length and a Transfer-Encoding");
+  if ("method" in head && head.method === "CONNECT" && (encoding !== null || Number(length) > 0))
+    throw new HttpSyntaxError("a CONNECT has a body");
   if (encoding !== null && head.version === "1.0") throw new HttpSyntaxError("HTTP/1.0 has no Transfer-Encoding");
 }
 

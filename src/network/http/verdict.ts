@@ -19,7 +19,7 @@ export interface TakeVerdict {
   kind: "take";
   /** Default: 200 Connection Established. Null: nothing is written. */
   answer?: { status: number; reason?: string; headers?: readonly (readonly [string, string])[] } | null;
-  /** `first` are bytes that came after the head. The stream is paused. */
+  /** `first` are bytes that came after the head. The stream is paused: `resume` it, or give it to `pump`. The client may be gone already. */
   take: (client: Duplex, first: Buffer) => void;
 }
 
