@@ -15,11 +15,13 @@ export function composeNetwork(options: {
   env: Environment;
   settings: NetworkHost["settings"];
   ownPrices: PriceTable;
+  redactors: NetworkHost["redactors"];
   onEvent?: NetworkHost["onEvent"];
 }): NetworkHost {
   const { stateDir } = options;
   return {
     stateDir,
+    redactors: options.redactors,
     variable: (name) => options.env[name],
     settings: options.settings,
     ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),

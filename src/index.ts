@@ -9,7 +9,8 @@ import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 import type { RunEvent } from "./contract/run-event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
-import type { NetworkSettings } from "./network/network-host.ts";
+import type { NetworkHost, NetworkSettings } from "./network/network-host.ts";
+import { redactedEvents } from "./network/redacted-events.ts";
 import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import { createRuntimeSet } from "./sandbox/runtime-set.ts";
@@ -103,6 +104,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
   const guestPath = join(import.meta.dirname, "../guest/build/caisson-guest");
   const home = process.env.HOME ?? homedir();
   const path = process.env.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const redactors: NetworkHost["redactors"] = new Map();
   const withNetwork = async (runtime: Runtime) => {
     const [{ networked }, { composeNetwork }] = await Promise.all([
       import("./network/networked-runtime.ts"),
@@ -110,11 +112,19 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     ]);
     const settings = { caFiles: [], registries: {}, gateway: {}, ...options.network };
     const program = [process.execPath, join(import.meta.dirname, "main.ts")] as const;
-    const host = { stateDir, program, env: process.env, settings, ownPrices: {}, ...(options.onEvent && { onEvent: options.onEvent }) };
+    const host = {
+      stateDir,
+      program,
+      env: process.env,
+      settings,
+      ownPrices: {},
+      redactors,
+      ...(options.onEvent && { onEvent: options.onEvent }),
+    };
     return networked(runtime, composeNetwork(host));
   };
   const runtimes = createRuntimeSet({
-    context: { stateDir, guestPath, ...(options.onEvent && { onEvent: options.onEvent }) },
+    context: { stateDir, guestPath, ...(options.onEvent && { onEvent: redactedEvents(options.onEvent, redactors) }) },
     factories: {
       oci: async (context) =>
         withNetwork(

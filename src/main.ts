@@ -8,6 +8,8 @@ import { createOutput } from "./cli/output.ts";
 import { type RuntimeChoices, runCli } from "./cli/run.ts";
 import { watchSignals } from "./cli/signals.ts";
 import type { SandboxEvent } from "./contract/event.ts";
+import type { NetworkHost } from "./network/network-host.ts";
+import { redactedEvents } from "./network/redacted-events.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 
 /** The only place that reads the environment and chooses implementations. */
@@ -40,6 +42,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const tell = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);
   };
+  const redactors: NetworkHost["redactors"] = new Map();
   const ociRuntime = choices.ociRuntime ?? config.ociRuntime;
   const withNetwork = async (runtime: Runtime) => {
     const [{ networked }, { composeNetwork }] = await Promise.all([
@@ -53,12 +56,13 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
       env: process.env,
       settings: config.network,
       ownPrices: prices,
+      redactors,
       ...(choices.events ? { onEvent: tell } : {}),
     });
     return networked(runtime, host);
   };
   const runtimes = createRuntimeSet({
-    context: { stateDir, guestPath, ...(choices.events ? { onEvent: tell } : {}) },
+    context: { stateDir, guestPath, ...(choices.events ? { onEvent: redactedEvents(tell, redactors) } : {}) },
     factories: {
       oci: async (context) => {
         const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");

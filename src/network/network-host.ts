@@ -2,6 +2,7 @@ import type { SandboxEvent } from "../contract/event.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { GatewayWire, RegistryName } from "../contract/network.ts";
 import type { Usage } from "../contract/run.ts";
+import type { Redactor } from "./secrets/redactor.ts";
 import type { RunSecretCommand } from "./secrets/secret-book.ts";
 
 /** What the composition root gives to the networks of its sandboxes. */
@@ -13,6 +14,8 @@ export interface NetworkHost {
   /** Starts a process that serves this sandbox's network from now on, independent of us; resolves when it was started. Absent: this process serves as long as it holds the sandbox. */
   startKeeper?: (sandbox: SandboxId) => Promise<void>;
   onEvent?: (event: SandboxEvent) => void;
+  /** What is known of secrets' values, by sandbox; for whoever passes events of commands on. */
+  readonly redactors: Map<SandboxId, Pick<Redactor, "json">>;
   settings: NetworkSettings;
   /** US dollars; null where the price is not known. */
   prices: (wire: GatewayWire, model: string, usage: Usage) => number | null;

@@ -2,6 +2,7 @@ import type { SandboxInfo } from "../contract/sandbox.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox, SpawnOptions } from "../sandbox/sandbox.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
+import { maskedProcess } from "./masked-process.ts";
 import type { NetworkHost } from "./network-host.ts";
 import { networkStateFile } from "./network-state.ts";
 import { firstState, type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
@@ -69,7 +70,8 @@ function withNetwork(
       get info(): SandboxInfo {
         return { ...inner.info, network: network.policy() };
       },
-      spawn: async (asked: SpawnOptions) => inner.spawn(await inNetwork(asked)),
+      spawn: async (asked: SpawnOptions) => maskedProcess(await inner.spawn(await inNetwork(asked)), network),
+      attach: async (...asked: Parameters<OwnedSandbox["attach"]>) => maskedProcess(await inner.attach(...asked), network),
       fork: options.fork,
       async release() {
         // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.

@@ -1,3 +1,4 @@
+import type { Transform } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { NetworkEvent } from "../contract/network-event.ts";
@@ -9,12 +10,15 @@ import { MIRROR_PORT } from "./inside/ports.ts";
 import type { NetworkHost } from "./network-host.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
+import type { SecretBook } from "./secrets/secret-book.ts";
 import type { ServedNetwork } from "./serve-network.ts";
 import { markServing, servedBy, unmarkServing } from "./serving.ts";
 
 /** The network of one sandbox as this process holds it, with what only the runtime around it may do. */
 export interface HeldNetwork extends SandboxNetwork {
   readonly state: NetworkState;
+  /** Masks values of secrets in output, keeping every length; null while none is known. */
+  mask(): Transform | null;
   /** For every command that is started from now on. */
   env(): Promise<Readonly<Record<string, string>>>;
   /** From now on this process serves it, whenever there is something to serve. */
@@ -100,9 +104,22 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     if (served === null) await start();
     else await served.apply(next);
   };
+  let book: SecretBook | null = null;
+  const bookNow = async (): Promise<SecretBook> => {
+    if (book !== null) return book;
+    const { secretsOf } = await import("./secrets-of.ts");
+    const made = secretsOf(state, host);
+    book ??= made;
+    // So that what is shown and stored can be looked through for values from the beginning.
+    if (book === made) {
+      host.redactors.set(sandbox.id, made.redactor());
+      await made.load();
+    }
+    return book;
+  };
   const start = async () => {
-    const [{ serveNetwork }, { secretsOf }] = await Promise.all([import("./serve-network.ts"), import("./secrets-of.ts")]);
-    served = await serveNetwork({ sandbox, folder, state, book: secretsOf(state, host), host, emit, budget: () => budget() });
+    const { serveNetwork } = await import("./serve-network.ts");
+    served = await serveNetwork({ sandbox, folder, state, book: await bookNow(), host, emit, budget: () => budget() });
     await markServing(folder, store);
   };
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -173,9 +190,11 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     limitGateway(left) {
       budget = left;
     },
-    redact: (text) => served?.redact(text) ?? text,
+    redact: (text) => book?.redactor().text(text) ?? text,
+    mask: () => book?.takeOut(Object.keys(state.secrets))?.body() ?? null,
     async env() {
       if (!needsServing(state)) return {};
+      if (Object.keys(state.secrets).length > 0) await bookNow();
       if (variables?.of !== state) variables = { of: state, env: variablesOf(state) };
       return variables.env;
     },
@@ -199,6 +218,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       await turn;
       await served?.close();
       await unmarkServing(folder, store).catch(() => {});
+      host.redactors.delete(sandbox.id);
     },
   };
   void sandbox.closed.then(() => held.close());

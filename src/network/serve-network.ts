@@ -19,7 +19,6 @@ export interface ServedNetwork {
   /** Takes over what the state says now: opens what became needed, ends what is not allowed any more. */
   apply(state: NetworkState): Promise<void>;
   fetch(request: FetchRequest): Promise<FetchResult>;
-  redact(text: string): string;
   close(): Promise<void>;
 }
 
@@ -90,9 +89,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     await close();
     throw error;
   }
-  // So that what is shown and stored can be looked through for values from the beginning.
-  void book.load();
-  return { apply, close, fetch: (request) => egress.fetch(request), redact: redactor.text };
+  return { apply, close, fetch: (request) => egress.fetch(request) };
 }
 
 function readCertificates(file: string): string {

@@ -1,4 +1,5 @@
 import type { GatewaySpec, GatewayWire, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
+import { gitCredentialEnv } from "../secrets/git-credential.ts";
 import { insidePath } from "./inside-paths.ts";
 import { GATEWAY_PORT, PROXY_PORT } from "./ports.ts";
 
@@ -19,9 +20,9 @@ export interface InsideEnvOptions {
  * which programs may look for, and the gateway, which needs no network.
  */
 export function insideEnv(options: InsideEnvOptions): Record<string, string> {
-  const { policy, placeholders, gateway, mirrorEnv } = options;
+  const { policy, placeholders, secrets, gateway, mirrorEnv } = options;
   return {
-    ...(policy.mode === "none" ? {} : { ...proxyEnv(), ...trustEnv(), ...mirrorEnv }),
+    ...(policy.mode === "none" ? {} : { ...proxyEnv(), ...trustEnv(), ...mirrorEnv, ...gitCredentialEnv(secrets, placeholders) }),
     ...placeholders,
     ...Object.assign({}, ...(gateway?.wires ?? []).map((wire) => gatewayEnv[wire])),
   };

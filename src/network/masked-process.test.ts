@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
+import { maskedProcess } from "./masked-process.ts";
+import { createTakeOut } from "./secrets/take-out.ts";
+
+const value = "s3cr3t-value-of-20ch";
+const placeholder = "PLACEHOLDER-OF-20-CH";
+
+function processOf(chunks: readonly OutputChunk[]): Process {
+  const never = async () => {};
+  return {
+    ref: "p",
+    pid: 2,
+    output: (async function* () {
+      yield* chunks;
+    })(),
+    ended: Promise.resolve({ kind: "exited", exitCode: 0, durationMs: 1, memoryKills: 0 } as never),
+    discardOutput() {},
+    write: never,
+    closeStdin: never,
+    resize: never,
+    signal: never,
+    kill: never,
+    detach() {},
+  };
+}
+const chunk = (stream: "stdout" | "stderr", offset: number, text: string): OutputChunk => ({ stream, offset, data: Buffer.from(text) });
+
+describe("output with secrets in it", () => {
+  test("is masked across chunks, stream by stream, and offsets stay true", async () => {
+    const text = `before ${value} after`;
+    const parts = [text.slice(0, 12), text.slice(12, 20), text.slice(20)];
+    let at = 100;
+    const out = parts.map((part) => {
+      at += part.length;
+      return chunk("stdout", at - part.length, part);
+    });
+    const mask = () => createTakeOut([{ value, placeholder }])?.body() ?? null;
+    const process = maskedProcess(processOf([out[0], chunk("stderr", 0, "warning\n"), out[1], out[2]] as OutputChunk[]), { mask });
+    const got: Record<string, string> = { stdout: "", stderr: "" };
+    let expected = 100;
+    for await (const each of process.output) {
+      got[each.stream] += Buffer.from(each.data).toString();
+      if (each.stream !== "stdout") continue;
+      expect(each.offset).toBe(expected);
+      expected += each.data.length;
+    }
+    expect(got).toEqual({ stdout: `before ${placeholder} after`, stderr: "warning\n" });
+  });
+
+  test("without a secret it is the same process", () => {
+    const process = processOf([]);
+    expect(maskedProcess(process, { mask: () => null })).toBe(process);
+  });
+});

@@ -1,0 +1,52 @@
+import type { Transform } from "node:stream";
+import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
+
+/**
+ * The same process, in whose output the values of secrets are masked. They do not come from the network; but people have them in files, too. Masking keeps every
+ * length, so that offsets stay true; `mask` makes a transform that does so, or null where there is nothing to look for.
+ */
+export function maskedProcess(process: Process, { mask }: { mask: () => Transform | null }): Process {
+  if (mask() === null) return process;
+  return {
+    ref: process.ref,
+    pid: process.pid,
+    output: { [Symbol.asyncIterator]: () => masked(process.output, mask) },
+    ended: process.ended,
+    discardOutput: () => process.discardOutput(),
+    write: (data) => process.write(data),
+    closeStdin: () => process.closeStdin(),
+    resize: (size) => process.resize(size),
+    signal: (name, options) => process.signal(name, options),
+    kill: () => process.kill(),
+    detach: () => process.detach(),
+  };
+}
+
+async function* masked(output: AsyncIterable<OutputChunk>, mask: () => Transform | null): AsyncGenerator<OutputChunk> {
+  const streams = new Map<OutputChunk["stream"], { transform: Transform; position: number }>();
+  for await (const chunk of output) {
+    let state = streams.get(chunk.stream);
+    if (state === undefined) {
+      const transform = mask();
+      if (transform === null) {
+        yield chunk;
+        continue;
+      }
+      state = { transform, position: chunk.offset };
+      streams.set(chunk.stream, state);
+    }
+    state.transform.write(chunk.data);
+    yield* taken(state, chunk.stream);
+  }
+  for (const [stream, state] of streams) {
+    state.transform.end();
+    yield* taken(state, stream);
+  }
+}
+
+function* taken(state: { transform: Transform; position: number }, stream: OutputChunk["stream"]): Generator<OutputChunk> {
+  for (let data: Buffer | null = state.transform.read(); data !== null; data = state.transform.read()) {
+    yield { stream, offset: state.position, data };
+    state.position += data.length;
+  }
+}
