@@ -5,7 +5,7 @@ import type { GatewayOptions } from "./gateway-options.ts";
 import { hostedUse } from "./hosted-tools.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 import type { Patience } from "./patience.ts";
-import type { BodyReader } from "./request-body.ts";
+import { type BodyReader, writeBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
 /** A request as it goes upstream, and what the gateway needs to know of it. */
@@ -55,7 +55,7 @@ export async function readCall(options: {
     const call: CallRequest = {
       model,
       asked,
-      body: Buffer.from(JSON.stringify(body)),
+      body: writeBody(body),
       inputEstimate: route.kind === "free" ? 0 : estimatedInputTokens(body),
       outputMax: outputBound(body),
       withoutUsageChunk,

@@ -20,7 +20,7 @@ export function createRecorder(options: {
 }): Recorder {
   const now = options.now ?? Date.now;
   const kept: GatewayEvent[] = [];
-  let minute = 0;
+  let minuteFromMs = Number.NEGATIVE_INFINITY;
   let freeEvents = 0;
   let leftOut = 0;
   const flush = () => {
@@ -30,9 +30,10 @@ export function createRecorder(options: {
     }
   };
   const mayRecordFree = () => {
-    const current = Math.floor(now() / MINUTE_MS);
-    if (current !== minute) freeEvents = 0;
-    minute = current;
+    if (now() - minuteFromMs >= MINUTE_MS) {
+      minuteFromMs = now();
+      freeEvents = 0;
+    }
     freeEvents += 1;
     if (freeEvents <= options.freeEventsPerMinute) return true;
     leftOut += 1;

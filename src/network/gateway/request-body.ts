@@ -59,6 +59,15 @@ export function parseBody(bytes: Buffer): JsonObject {
   return value;
 }
 
+/** Throws `invalid` for what is nested too deeply to be written. */
+export function writeBody(body: JsonObject): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(body));
+  } catch (error) {
+    throw new CaissonError("invalid", "The body is nested too deeply.", { cause: error });
+  }
+}
+
 /** Node has both for years; TypeScript's library has neither yet. */
 const rawJson = (JSON as unknown as { rawJSON(text: string): object }).rawJSON;
 

@@ -38,7 +38,9 @@ const form = /^(?:\/(anthropic|openai))?((?:\/v1){0,2})(\/.*)?$/;
 
 export function matchRoute(request: { method: string; url: string; headers: IncomingHttpHeaders }): RouteMatch {
   const [path = "/", query = ""] = split(request.url);
-  const [, prefix, version = "", rest = "/"] = form.exec(path) ?? [];
+  const parts = form.exec(path);
+  if (parts === null) return { found: "nothing", wire: "openai" };
+  const [, prefix, version = "", rest = "/"] = parts;
   if (rest === "/") return aboutMatch(request.method);
   const wire = prefix === "anthropic" || prefix === "openai" ? prefix : wireOf(rest, request.headers);
   // A path without prefix and version could be anybody's; only what no other wire has is taken.

@@ -1,0 +1,237 @@
+import { describe, expect, test } from "vitest";
+import { openGatewayRig } from "../../../test/support/gateway-rig.ts";
+import { anthropicMessage, chatCompletion, sendJson, type UpstreamCall, type UpstreamReply } from "../../../test/support/model-upstream.ts";
+
+const MESSAGES = "/anthropic/v1/messages";
+const CHAT = "/openai/v1/chat/completions";
+const ask = (more: object = {}) => ({ model: "priced-x", max_tokens: 10, messages: [{ role: "user", content: "Say it." }], ...more });
+const ok = sendJson(200, anthropicMessage("ok", { input: 10, output: 20 }));
+const replies = { "/v1/messages": ok, "/v1/chat/completions": sendJson(200, chatCompletion("ok", { input: 10, output: 20 })) };
+
+/** Answers that wait until the test lets them go, in order. */
+function held(): { reply: UpstreamReply; arrived(count: number): Promise<void>; release(): void; calls: UpstreamCall[] } {
+  const calls: UpstreamCall[] = [];
+  const waiting: (() => void)[] = [];
+  let came = Promise.withResolvers<void>();
+  return {
+    calls,
+    async reply(response, call) {
+      calls.push(call);
+      const turn = new Promise<void>((resolve) => waiting.push(resolve));
+      came.resolve();
+      came = Promise.withResolvers();
+      await turn;
+      await ok(response, call);
+    },
+    async arrived(count) {
+      while (calls.length < count) await came.promise;
+    },
+    release: () => waiting.shift()?.(),
+  };
+}
+const someTurns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe("models", () => {
+  test("only those that fit a pattern, also as fallbacks, written with the wire or without; the refusal names them", async () => {
+    await using rig = await openGatewayRig(replies, { spec: { wires: ["anthropic", "openai"], models: ["priced-*", "openai/o*"] } });
+    expect((await rig.post(MESSAGES, ask())).status).toBe(200);
+    expect((await rig.post(CHAT, ask({ model: "o3" }))).status).toBe(200);
+    const other = await rig.post(MESSAGES, ask({ model: "o3" }));
+    const message = 'The model "o3" is not allowed here; these are: priced-*, openai/o*.';
+    expect([other.status, other.headers.get("x-should-retry"), await other.json()]).toEqual([
+      403,
+      "false",
+      { type: "error", error: { type: "permission_error", message } },
+    ]);
+    const chat = await rig.post(CHAT, ask({ model: "x", models: ["priced-x"] }));
+    expect([chat.status, await chat.json()]).toMatchObject([403, { error: { code: "model_not_found" } }]);
+    for (const more of [{ models: ["gpt-4"] }, { fallbacks: [{ model: "gpt-4" }] }, { models: [null] }]) {
+      expect((await rig.post(CHAT, ask(more))).status).toBe(403);
+    }
+    // A name given twice means here what it will mean there.
+    const twice = await rig.post(CHAT, '{"model":"priced-x","model":"gpt-4","messages":[]}');
+    expect(twice.status).toBe(403);
+    expect((await fetch(`${rig.url}/openai/v1/models/gpt-4`)).status).toBe(403);
+    expect(rig.upstream.calls).toHaveLength(2);
+    await rig.eventsAre(9);
+    expect(rig.events[2]?.data).toMatchObject({ model: "o3", status: 403, asked: "Say it.", error: message });
+  });
+});
+
+describe("a bound on cost or tokens", () => {
+  const wires = ["anthropic", "openai"] as const;
+  test.each([
+    ["cost", { costUsdMax: 100 }, "$100.0000; the gateway's bound is $100"],
+    ["tokens", { tokensMax: 60 }, "60 tokens; the gateway's bound is 60"],
+  ])("of %s refuses calls once it is reached, in words and a status that nobody retries", async (_name, bound, words) => {
+    await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], ...bound }, howToRaise: "Run caisson again with more." });
+    // Ten of input and twenty of output: thirty tokens, fifty dollars.
+    for (let i = 0; i < 2; i++) await (await rig.post(MESSAGES, ask())).text();
+    const one = await rig.post(MESSAGES, ask());
+    expect([one.status, await one.json()]).toMatchObject([
+      403,
+      { error: { type: "permission_error", message: expect.stringContaining(words) } },
+    ]);
+    const other = await rig.post(CHAT, ask());
+    expect([other.status, other.headers.get("x-should-retry")]).toEqual([403, "false"]);
+    expect(await other.json()).toMatchObject({
+      error: { code: "insufficient_quota", message: expect.stringContaining("Run caisson again") },
+    });
+    expect((await rig.post("/v1/messages/count_tokens", ask())).status).toBe(404);
+    expect(rig.upstream.calls).toHaveLength(3);
+    expect(rig.events.map(({ data }) => [data.status, data.costUsd])).toEqual([
+      [200, 50],
+      [200, 50],
+      [403, 0],
+      [403, 0],
+      [404, 0],
+    ]);
+  });
+
+  test("counts what the log has from before, and the run's own budget", async () => {
+    await using before = await openGatewayRig(replies, {
+      spec: { wires: [...wires], tokensMax: 60 },
+      spent: () => ({ costUsd: 0, tokens: 60 }),
+    });
+    expect((await before.post(MESSAGES, ask())).status).toBe(403);
+    const left = { costUsdLeft: 1 as number | null, tokensLeft: null };
+    await using run = await openGatewayRig(replies, { budget: () => left });
+    expect((await run.post(MESSAGES, ask())).status).toBe(200);
+    left.costUsdLeft = -49;
+    const refused = await run.post(MESSAGES, ask());
+    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("$50.0000 and 30 tokens")]);
+  });
+
+  test("of cost refuses a model whose price is not known", async () => {
+    await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], costUsdMax: 100 } });
+    const answer = await rig.post(MESSAGES, ask({ model: "claude-x" }));
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("price of claude-x is not known")]);
+  });
+
+  test("is not passed by calls at once: they wait for what the ones before them may still use", async () => {
+    const upstream = held();
+    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { spec: { wires: [...wires], tokensMax: 100 } });
+    // Each may use about sixty tokens and uses thirty: the third must wait for the first two, and the fifth finds the bound reached.
+    const answers = [1, 2, 3, 4, 5].map(() => rig.post(MESSAGES, ask({ max_tokens: 55 })));
+    await upstream.arrived(2);
+    await someTurns();
+    expect(upstream.calls).toHaveLength(2);
+    for (let i = 1; i <= 4; i++) {
+      upstream.release();
+      if (i < 4) await upstream.arrived(Math.min(4, i + 1));
+    }
+    const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
+    expect(statuses).toEqual([200, 200, 200, 200, 403]);
+    await rig.eventsAre(5);
+    const used = rig.events.reduce((sum, { data }) => sum + data.usage.inputTokens + data.usage.outputTokens, 0);
+    expect(used).toBe(120);
+  });
+});
+
+describe("calls at once", () => {
+  test("are bounded; more wait in turn, and too many are told so", async () => {
+    const upstream = held();
+    const limits = { callsMax: 2, waitingMax: 1 };
+    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits });
+    const first = [rig.post(MESSAGES, ask()), rig.post(MESSAGES, ask())];
+    await upstream.arrived(2);
+    const third = rig.post(MESSAGES, ask());
+    const fourth = rig.post(MESSAGES, ask());
+    const refused = await Promise.race([third, fourth]);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
+    expect(await refused.json()).toMatchObject({ error: { type: "rate_limit_error" } });
+    expect(upstream.calls).toHaveLength(2);
+    upstream.release();
+    await upstream.arrived(3);
+    upstream.release();
+    upstream.release();
+    expect((await Promise.all([...first, third, fourth])).map(({ status }) => status).sort()).toEqual([200, 200, 200, 429]);
+  });
+
+  test("that wait too long, or are given up while they wait, leave the queue", async () => {
+    const upstream = held();
+    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { callsMax: 1, waitingMs: 50 } });
+    const first = rig.post(MESSAGES, ask());
+    await upstream.arrived(1);
+    expect((await rig.post(MESSAGES, ask())).status).toBe(429);
+    const controller = new AbortController();
+    const gone = rig.post(MESSAGES, ask(), { signal: controller.signal });
+    setImmediate(() => controller.abort());
+    await expect(gone).rejects.toThrow();
+    upstream.release();
+    expect((await first).status).toBe(200);
+    const last = rig.post(MESSAGES, ask());
+    await upstream.arrived(2);
+    upstream.release();
+    expect((await last).status).toBe(200);
+  });
+
+  test("hold no more of their bodies than a bound", async () => {
+    const upstream = held();
+    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { bodiesBytesMax: 3000 } });
+    const long = ask({ fill: "x".repeat(2000) });
+    const first = rig.post(MESSAGES, long);
+    await upstream.arrived(1);
+    expect((await rig.post(MESSAGES, long)).status).toBe(429);
+    upstream.release();
+    expect((await first).status).toBe(200);
+    const again = rig.post(MESSAGES, long);
+    await upstream.arrived(2);
+    upstream.release();
+    expect((await again).status).toBe(200);
+  });
+});
+
+describe("what the provider would do on its side", () => {
+  const image = { role: "user", content: [{ type: "image", source: { type: "url", url: "https://evil.example/?data" } }] };
+  test("is refused, as it goes around the sandbox's network policy, unless it is allowed", async () => {
+    await using rig = await openGatewayRig(replies);
+    const answer = await rig.post(MESSAGES, ask({ tools: [{ type: "web_fetch_20250910", name: "web_fetch" }] }));
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("web_fetch_20250910")]);
+    expect((await rig.post(MESSAGES, ask({ messages: [image] }))).status).toBe(403);
+    expect(rig.upstream.calls).toEqual([]);
+    await using open = await openGatewayRig(replies, { hostedTools: () => true });
+    expect((await open.post(MESSAGES, ask({ messages: [image] }))).status).toBe(200);
+  });
+});
+
+describe("records", () => {
+  test("have the beginnings of long texts, without secrets, cut after these were taken out", async () => {
+    const long = `${"a".repeat(16_380)}hunter2${"b".repeat(100_000)}`;
+    await using rig = await openGatewayRig({ "/v1/messages": sendJson(200, anthropicMessage(long, { input: 1, output: 1 })) });
+    await (await rig.post(MESSAGES, ask({ messages: [{ role: "user", content: long }] }))).text();
+    await rig.eventsAre(1);
+    const { asked, answered } = rig.events[0]?.data ?? {};
+    expect([asked, answered]).toEqual([`${"a".repeat(16_380)}[sec`, `${"a".repeat(16_380)}[sec`]);
+  });
+
+  test("that cannot be written stop further calls until they can", async () => {
+    let full = true;
+    const written: unknown[] = [];
+    await using rig = await openGatewayRig(replies, {
+      emit(event) {
+        if (full) throw new Error("no space");
+        written.push(event);
+      },
+    });
+    expect((await rig.post(MESSAGES, ask())).status).toBe(200);
+    expect((await rig.post(MESSAGES, ask())).status).toBe(502);
+    full = false;
+    expect((await rig.post(MESSAGES, ask())).status).toBe(200);
+    expect(rig.upstream.calls).toHaveLength(2);
+    expect(written).toHaveLength(3);
+  });
+
+  test("of what costs nothing are bounded, so that nobody fills the log for free", async () => {
+    await using rig = await openGatewayRig(replies, {
+      limits: { freeEventsPerMinute: 3 },
+      spec: { wires: ["anthropic"], models: ["priced-*"] },
+    });
+    for (let i = 0; i < 5; i++) await rig.post(MESSAGES, ask({ model: "other" }));
+    expect(rig.events).toHaveLength(3);
+    expect((await rig.post(MESSAGES, ask())).status).toBe(200);
+    await rig.eventsAre(4);
+  });
+});
