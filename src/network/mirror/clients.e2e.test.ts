@@ -1,0 +1,189 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type MirrorPort, startMirrorPort } from "../../../test/support/network/registries/mirror-port.ts";
+import { DEBIAN_SUITE, type RegistryServer, startRegistryServer } from "../../../test/support/network/registries/registry-server.ts";
+
+/** Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own. */
+let folder: string;
+let registry: RegistryServer;
+let port: MirrorPort;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  registry = await startRegistryServer();
+  port = await openPort();
+});
+afterEach(async () => {
+  await port[Symbol.asyncDispose]();
+  await registry[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+function openPort(options: { offline?: boolean; port?: number } = {}): Promise<MirrorPort> {
+  const registries = ["npm", "pypi", "crates", "go", "debian"] as const;
+  return startMirrorPort({ cacheDir: join(folder, "cache"), registries, upstreams: registry.upstreams, ...options });
+}
+
+const found = (program: string) => (process.env.PATH ?? "").split(delimiter).some((place) => existsSync(join(place, program)));
+
+/** A fresh home each time, so that only the mirror remembers anything. */
+function run(argv: readonly string[], options: { cwd?: string; env?: Record<string, string>; home?: string } = {}) {
+  const home = options.home ?? mkdtempSync(join(folder, "home-"));
+  const env = { PATH: process.env.PATH, HOME: home, LANG: "C.UTF-8", ...port.mirror.env, ...options.env };
+  return new Promise<{ code: number; output: string }>((resolve) => {
+    const [program = "", ...rest] = argv;
+    execFile(program, rest, { cwd: options.cwd ?? home, env, timeout: 50_000, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : 1, output: `${stdout}\n${stderr}` });
+    });
+  });
+}
+
+/** The registry is gone, and the mirror is another process' as far as it can tell. */
+async function goOffline(): Promise<void> {
+  await registry.stop();
+  await port[Symbol.asyncDispose]();
+  port = await openPort({ port: port.port });
+}
+
+function project(name: string, files: Record<string, string>): string {
+  const path = join(folder, name);
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, file)), { recursive: true });
+    writeFileSync(join(path, file), text);
+  }
+  return path;
+}
+
+const manifest = JSON.stringify({ name: "x", version: "1.0.0", dependencies: { "@caisson/scoped": "^2.0.0", "caisson-old": "*" } });
+
+test.skipIf(!found("npm"))(
+  "npm installs, with a question about vulnerabilities that nobody answers, and again without the registry",
+  async () => {
+    const first = project("first", { "package.json": manifest });
+    const installed = await run(["npm", "install", "--audit"], { cwd: first });
+    expect(installed, installed.output).toMatchObject({ code: 0 });
+    expect(installed.output).not.toContain("found 0 vulnerabilities");
+    expect(readFileSync(join(first, "node_modules/caisson-left/index.js"), "utf8")).toContain("1.1.0");
+    await goOffline();
+    const second = project("second", { "package.json": manifest });
+    const again = await run(["npm", "install"], { cwd: second });
+    expect(again, again.output).toMatchObject({ code: 0 });
+    expect(existsSync(join(second, "node_modules/@caisson/scoped/index.js"))).toBe(true);
+  },
+);
+
+test.skipIf(!found("npm"))("npm ci follows a lock file with addresses of the public registry", async () => {
+  const shasum = async (name: string, version: string) => {
+    const page = await fetch(`${port.origin}/npm/${name}/${version}`);
+    return ((await page.json()) as { dist: { integrity: string } }).dist.integrity;
+  };
+  const publicly = `https://${["registry", "npmjs", "org"].join(".")}`;
+  const packages = {
+    "": { name: "x", version: "1.0.0", dependencies: { "caisson-left": "^1.0.0" } },
+    "node_modules/caisson-left": {
+      version: "1.0.0",
+      resolved: `${publicly}/caisson-left/-/caisson-left-1.0.0.tgz`,
+      integrity: await shasum("caisson-left", "1.0.0"),
+    },
+  };
+  const lock = JSON.stringify({ name: "x", version: "1.0.0", lockfileVersion: 3, requires: true, packages });
+  const cwd = project("locked", { "package.json": JSON.stringify(packages[""]), "package-lock.json": lock });
+  const installed = await run(["npm", "ci"], { cwd });
+  expect(installed, installed.output).toMatchObject({ code: 0 });
+  expect(readFileSync(join(cwd, "node_modules/caisson-left/index.js"), "utf8")).toContain("1.0.0");
+});
+
+test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it not, at once", async () => {
+  await port[Symbol.asyncDispose]();
+  port = await openPort({ offline: true });
+  const cwd = project("nothing", { "package.json": manifest });
+  const failed = await run(["npm", "install"], { cwd });
+  expect(failed.code).toBe(1);
+  expect(failed.output).toContain("offline");
+});
+
+test.skipIf(!found("pip"))("pip installs a wheel and what it needs, and again without the registry", async () => {
+  const install = (target: string) =>
+    run(["pip", "install", "--target", join(folder, target), "caisson-wheel"], {
+      env: { PIP_CONFIG_FILE: "/dev/null", PIP_DISABLE_PIP_VERSION_CHECK: "1", PYENV_ROOT: join(homedir(), ".pyenv") },
+    });
+  const installed = await install("one");
+  expect(installed, installed.output).toMatchObject({ code: 0 });
+  expect(readFileSync(join(folder, "one/caisson_dep.py"), "utf8")).toContain("1.2");
+  await goOffline();
+  const again = await install("two");
+  expect(again, again.output).toMatchObject({ code: 0 });
+  expect(existsSync(join(folder, "two/caisson_wheel.py"))).toBe(true);
+});
+
+test.skipIf(!found("cargo"))("cargo fetches, and again without the registry", async () => {
+  const settings = port.mirror.files.find(({ path }) => path.endsWith("/.cargo/config.toml"));
+  const files = {
+    "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ncaisson-tiny = "0.1"\n',
+    "src/main.rs": 'fn main() { println!("{}", caisson_tiny::NAME); }\n',
+  };
+  const env = { RUSTUP_HOME: process.env.RUSTUP_HOME ?? join(homedir(), ".rustup"), CARGO_NET_RETRY: "0" };
+  const fetchInto = (name: string) => {
+    const home = project(`home-${name}`, { ".cargo/config.toml": settings?.text ?? "" });
+    return run(["cargo", "fetch"], { cwd: project(name, files), env, home });
+  };
+  const fetched = await fetchInto("one");
+  expect(fetched, fetched.output).toMatchObject({ code: 0 });
+  await goOffline();
+  const again = await fetchInto("two");
+  expect(again, again.output).toMatchObject({ code: 0 });
+  expect(readFileSync(join(folder, "two/Cargo.lock"), "utf8")).toContain('version = "0.1.0"');
+});
+
+test.skipIf(!found("apt-get"))("apt updates and downloads through its sources as they are, and again without the registry", async () => {
+  const host = ["deb", "debian", "org"].join(".");
+  const apt = (name: string) => {
+    const root = join(folder, name);
+    for (const part of [
+      "etc/apt/sources.list.d",
+      "etc/apt/apt.conf.d",
+      "etc/apt/preferences.d",
+      "var/lib/apt/lists/partial",
+      "var/cache/apt/archives/partial",
+      "var/lib/dpkg",
+    ])
+      mkdirSync(join(root, part), { recursive: true });
+    writeFileSync(join(root, "etc/apt/sources.list"), `deb [trusted=yes] http://${host}/debian ${DEBIAN_SUITE} main\n`);
+    writeFileSync(join(root, "var/lib/dpkg/status"), "");
+    const settings = port.mirror.files.find(({ path }) => path === port.mirror.env.APT_CONFIG);
+    writeFileSync(join(root, "apt.conf"), `${settings?.text}Dir "${root}";\nAPT::Sandbox::User "root";\n`);
+    const env = { APT_CONFIG: join(root, "apt.conf") };
+    return {
+      update: () => run(["apt-get", "update"], { env }),
+      download: () => run(["apt-get", "download", "caisson-tool"], { env, cwd: root }),
+      root,
+    };
+  };
+  for (const name of ["one", "two"]) {
+    const { update, download, root } = apt(name);
+    const updated = await update();
+    expect(updated, updated.output).toMatchObject({ code: 0 });
+    expect(updated.output).not.toMatch(/^(W|E):/m);
+    const downloaded = await download();
+    expect(downloaded, downloaded.output).toMatchObject({ code: 0 });
+    expect(
+      readFileSync(join(root, "caisson-tool_1.0_all.deb")).equals(
+        registry.body("/debian/pool/main/c/caisson-tool/caisson-tool_1.0_all.deb"),
+      ),
+    ).toBe(true);
+    if (name === "one") await goOffline();
+  }
+});
+
+test.skipIf(!found("go"))("go gets a module, and again without the registry", async () => {
+  const files = { "go.mod": "module x\n\ngo 1.20\n", "x.go": 'package x\n\nimport _ "example.com/Tiny"\n' };
+  const env = { GOSUMDB: "off", GOFLAGS: "-modcacherw" };
+  for (const name of ["one", "two"]) {
+    const got = await run(["go", "get", "example.com/Tiny@latest"], { cwd: project(name, files), env });
+    expect(got, got.output).toMatchObject({ code: 0 });
+    if (name === "one") await goOffline();
+  }
+});

@@ -1,0 +1,46 @@
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { duplexPair, pipeline } from "node:stream";
+import type { NetworkEventInput } from "../../../../src/network/egress/emit.ts";
+import { createMirror } from "../../../../src/network/mirror/mirror.ts";
+import type { Mirror, MirrorOptions, PackagesOptions } from "../../../../src/network/mirror/mirror-options.ts";
+
+export interface MirrorPort extends AsyncDisposable {
+  mirror: Mirror;
+  port: number;
+  /** As programs reach it. */
+  origin: string;
+  events: NetworkEventInput[];
+}
+
+type MirrorPortOptions = PackagesOptions & Pick<MirrorOptions, "registries" | "upstreams"> & { port?: number };
+
+/** A mirror on a port of this machine. Its connections are plain streams, as those from a sandbox are. */
+export async function startMirrorPort(options: MirrorPortOptions): Promise<MirrorPort> {
+  const sockets = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const [outer, inner] = duplexPair();
+    sockets.add(socket.once("close", () => sockets.delete(socket)));
+    pipeline(socket, outer, socket, () => {
+      socket.destroy();
+      outer.destroy();
+      inner.destroy();
+    });
+    mirror.handle({ stream: inner, destination: null });
+  });
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const events: NetworkEventInput[] = [];
+  const mirror = createMirror({ ...options, origin, emit: (event) => void events.push(event) });
+  return {
+    mirror,
+    port,
+    origin,
+    events,
+    async [Symbol.asyncDispose]() {
+      await mirror.close();
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
