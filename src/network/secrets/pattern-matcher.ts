@@ -29,7 +29,8 @@ export function createPatternMatcher(patterns: readonly Buffer[]): PatternMatche
   const window = Math.min(shortest, WINDOW_BYTES_MAX);
   const longestFirst = patterns.map((bytes, index) => ({ bytes, index })).sort((left, right) => right.bytes.length - left.bytes.length);
   const { jumps, byLastPair } = tables(longestFirst, window);
-  const byFirstByte = Map.groupBy(longestFirst, ({ bytes }) => bytes[0] as number);
+  const byFirstByte = Array.from({ length: 256 }, (_, first) => longestFirst.filter(({ bytes }) => bytes[0] === first));
+  const begins = Uint8Array.from(byFirstByte, (some) => (some.length > 0 ? 1 : 0));
 
   return {
     longest,
@@ -53,8 +54,10 @@ export function createPatternMatcher(patterns: readonly Buffer[]): PatternMatche
     },
     unfinished(bytes, from) {
       for (let at = Math.max(from, bytes.length - longest + 1); at < bytes.length; at++) {
+        const first = bytes[at] as number;
+        if (begins[first] === 0) continue;
         const there = bytes.length - at;
-        for (const pattern of byFirstByte.get(bytes[at] as number) ?? []) {
+        for (const pattern of byFirstByte[first] ?? []) {
           if (pattern.bytes.length <= there) break;
           if (bytes.compare(pattern.bytes, 0, there, at, bytes.length) === 0) return at;
         }
