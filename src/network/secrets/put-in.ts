@@ -53,7 +53,7 @@ export function createPutIn({
       const found = replacements.get(header);
       return found === undefined ? header : { ...header, value: replaced(header.value, found, values) };
     });
-    return { head: { ...head, headers: askedUncompressed(headers) }, used, withheld: [...withheld.values()] };
+    return { head: { ...head, headers }, used, withheld: [...withheld.values()] };
   };
 }
 
@@ -113,10 +113,4 @@ function withValues(text: string, found: readonly Found[], values: ReadonlyMap<s
 
 function decoded(base64: string): string {
   return Buffer.from(base64, "base64").toString("latin1");
-}
-
-/** Values are not found in compressed answers, so none is asked for. */
-function askedUncompressed(headers: readonly Header[]): Header[] {
-  const others = headers.filter(({ lower }) => lower !== "accept-encoding");
-  return [...others, { name: "Accept-Encoding", lower: "accept-encoding", value: "identity" }];
 }

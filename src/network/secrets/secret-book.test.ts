@@ -37,13 +37,13 @@ test("it is what egress asks for", () => {
   expect(secrets.concerns("example.com", 443)).toBe(false);
 });
 
-test("the value goes where the placeholder was, in any header and at any place, and the answer is asked for as it is", async () => {
+test("the value goes where the placeholder was, in any header and at any place", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] }, OTHER: { hosts: ["api.example.com"] } });
   const { TOKEN = "", OTHER = "" } = book.placeholders;
   const head = request({
     Authorization: `Bearer ${TOKEN}`,
     "X-Two": `a=${OTHER};b=${TOKEN};c=${OTHER}`,
-    "Accept-Encoding": "gzip, br",
+
     Host: "api.example.com",
   });
   const result = await book.putIn(head, there);
@@ -51,7 +51,7 @@ test("the value goes where the placeholder was, in any header and at any place, 
   expect(result.withheld).toEqual([]);
   expect(headerOf(result.head, "authorization")).toEqual([`Bearer ${token}`]);
   expect(headerOf(result.head, "x-two")).toEqual([`a=other-value-0123456789;b=${token};c=other-value-0123456789`]);
-  expect(headerOf(result.head, "accept-encoding")).toEqual(["identity"]);
+  expect(result.head.headers.map(({ name }) => name)).toEqual(head.headers.map(({ name }) => name));
   expect(headerOf(head, "authorization")).toEqual([`Bearer ${TOKEN}`]);
 });
 

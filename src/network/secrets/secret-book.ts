@@ -63,11 +63,13 @@ export interface SecretBook {
   concerns(host: string, port: number): boolean;
   /**
    * Replaces placeholders in the headers of a request where the values may go, also inside of Basic credentials, and tells which were used and which were withheld
-   * and why. When one was used, the answer is asked for uncompressed, so that it can be looked through. Throws `denied` with `details.reason` `secret_unavailable`
-   * when a value may go there but was revoked or cannot be had; the request must not be sent then.
+   * and why. Throws `denied` with `details.reason` `secret_unavailable` when a value may go there but was revoked or cannot be had; the request must not be sent then.
    */
   putIn(head: RequestHead, to: SecretDestination): Promise<PutInResult>;
-  /** For the answer to a request that used these: values that come back become placeholders. Null when none was used. */
+  /**
+   * For answers to requests that used these: values that come back become placeholders, those of before a change, too. Null when there is nothing to look for. Whoever
+   * sends the request asks for an answer that is not compressed: nothing is found in one that is.
+   */
   takeOut(used: readonly string[]): TakeOut | null;
   /** At once: the next `putIn` throws, and so does one that waits for the value. Unknown names are ignored. */
   revoke(name: string): void;
