@@ -31,7 +31,8 @@ export function createPutIn({
     const refusalOf = (name: string): string | null => {
       const known = refusals.get(name);
       if (known !== undefined) return known;
-      const refusal = scopes.get(name)?.refusal(head, to) ?? null;
+      const scope = scopes.get(name);
+      const refusal = scope === undefined ? "it is not known" : scope.refusal(head, to);
       refusals.set(name, refusal);
       return refusal;
     };

@@ -80,7 +80,7 @@ export interface SecretBook {
   load(): Promise<void>;
   /** Has every value that was not revoked. Throws `invalid` for the first that cannot be had. */
   check(): Promise<void>;
-  /** For events, logs and output. Sees values that become known later, too. */
+  /** For events, logs and output; one for all. Sees values that become known later, too. */
   redactor(): Redactor;
 }
 
@@ -95,6 +95,10 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
   const scopes = new Map(Object.entries(specs).map(([name, spec]) => [name, createSecretScope(spec)]));
   const revoked = new Set(options.revoked);
   const listeners = new Set<(name: string) => void>();
+  const redactor = createRedactor({
+    version: values.version,
+    values: () => names.flatMap((name) => values.known(name).map((value) => ({ name, value }))),
+  });
   const usableValue = async (name: string): Promise<string> => {
     if (revoked.has(name)) throw secretUnavailable(name, "it was revoked");
     const value = await values.get(name);
@@ -131,11 +135,7 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
         throw new CaissonError("invalid", error.message, { details: error.details ?? {} });
       }
     },
-    redactor: () =>
-      createRedactor({
-        version: values.version,
-        values: () => names.flatMap((name) => values.known(name).map((value) => ({ name, value }))),
-      }),
+    redactor: () => redactor,
   };
 }
 
