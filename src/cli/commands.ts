@@ -1,6 +1,7 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { netCommands } from "./net-command-specs.ts";
 import { networkOptions } from "./network-options.ts";
+import { previewCommands } from "./preview-command-specs.ts";
 import { runCommands } from "./run-command-specs.ts";
 
 const runtimeOption: OptionSpec = {
@@ -188,6 +189,7 @@ export const commands: readonly CommandSpec[] = [
     load: () => import("./cp.ts"),
   },
   ...netCommands,
+  ...previewCommands,
   {
     path: ["doctor"],
     summary: "What works on this machine, what does not, and the fix",

@@ -1,0 +1,157 @@
+import { CaissonError } from "../contract/error.ts";
+import type { NetworkEvent } from "../contract/network-event.ts";
+import { createForward, type Forward } from "../network/preview/forward.ts";
+import { createPreview } from "../network/preview/preview.ts";
+import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-ports.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { sandboxNamed } from "./net-target.ts";
+import { openSandbox } from "./sandbox-session.ts";
+import { exitCodeOf } from "./signals.ts";
+import { table } from "./table.ts";
+
+/** How often a person is told that connections to the same port come to nothing. */
+const COMPLAINT_MS = 5_000;
+const PORT_MAX = 65_535;
+
+/** `caisson open RUN|SANDBOX PORT` */
+export async function open(context: CliContext, given: Given): Promise<number> {
+  const [name = "", portText = ""] = given.words;
+  const port = portFrom("PORT", portText);
+  const listen = given.text("listen");
+  const listenPort = listen === undefined ? 0 : portFrom("--listen", listen);
+  const sandbox = await openSandbox(context, await sandboxNamed(context, name));
+  const listeners = () => sandbox.listeners();
+  const preview = await createPreview({ connect: (inside) => sandbox.connect(inside), listeners, port, listenPort });
+  try {
+    let isOpen = onePerPort(await listeners()).has(port);
+    const { url, plainUrl, token } = preview;
+    const facts = { sandbox: sandbox.id, port, url, plainUrl, token, listenPort: preview.listenPort, listening: isOpen };
+    await context.stdout.write(given.switched("json") ? `${JSON.stringify(facts)}\n` : `${url}\n`);
+    const say = (event: NetworkEvent, words: string) =>
+      given.switched("json") ? context.stdout.write(`${JSON.stringify(event)}\n`) : context.stderr.write(`caisson: ${words}\n`);
+    if (!isOpen && !given.switched("json")) await context.stderr.write(`caisson: nothing listens on port ${port} yet\n`);
+    const change = (now: { port: number; address?: string }) => {
+      const opened = now.address !== undefined;
+      if (now.port !== port || opened === isOpen) return;
+      isOpen = opened;
+      void say(portEvent(sandbox.id, now), `port ${port} ${opened ? "listens now" : "no longer listens"}`);
+    };
+    // When it cannot look any more, the preview itself may still be of use.
+    void watchPorts({ listeners, onOpened: change, onClosed: change, signal: context.interruption.signal });
+    return await untilOver(context, sandbox);
+  } finally {
+    await preview.revoke();
+  }
+}
+
+/** `caisson forward RUN|SANDBOX PORT[:LOCAL]…` */
+export async function forward(context: CliContext, given: Given): Promise<number> {
+  const [name = "", ...words] = given.words;
+  const wanted = words.map(forwardFrom);
+  const listenHost = given.text("listen-host") ?? "127.0.0.1";
+  const sandbox = await openSandbox(context, await sandboxNamed(context, name));
+  const forwards: Forward[] = [];
+  const complain = complainer(context);
+  try {
+    for (const { port, local } of wanted) {
+      const make = (listenPort: number) =>
+        createForward({
+          connect: (inside) => sandbox.connect(inside),
+          port,
+          listenPort,
+          listenHost,
+          onRefused: (error) => complain(port, error),
+        });
+      const made = await (local === null ? make(port).catch(orAnyPort(() => make(0))) : make(local));
+      forwards.push(made);
+      const facts = { sandbox: sandbox.id, port, listenHost, listenPort: made.listenPort };
+      const line = `${listenHost}:${made.listenPort} is port ${port} of ${sandbox.id}`;
+      await context.stdout.write(`${given.switched("json") ? JSON.stringify(facts) : line}\n`);
+    }
+    return await untilOver(context, sandbox);
+  } finally {
+    await Promise.all(forwards.map((each) => each.close()));
+  }
+}
+
+/** `caisson ports RUN|SANDBOX` */
+export async function ports(context: CliContext, given: Given): Promise<number> {
+  const sandbox = await openSandbox(context, await sandboxNamed(context, given.words[0] as string));
+  const json = given.switched("json");
+  if (!given.switched("watch")) {
+    const listening = [...onePerPort(await sandbox.listeners()).values()];
+    if (json) await context.stdout.write(`${JSON.stringify(listening)}\n`);
+    else if (listening.length === 0) await context.stderr.write("caisson: nothing listens\n");
+    else await context.stdout.write(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
+    return 0;
+  }
+  const show = (now: { port: number; address?: string }) => {
+    const line = now.address === undefined ? `- ${now.port}` : `+ ${now.port} on ${now.address}`;
+    void context.stdout.write(`${json ? JSON.stringify(portEvent(sandbox.id, now)) : line}\n`);
+  };
+  const watching = watchPorts({
+    listeners: () => sandbox.listeners(),
+    onOpened: show,
+    onClosed: show,
+    signal: context.interruption.signal,
+  });
+  const first = await Promise.race([watching, sandbox.closed.then(() => null), context.stdout.broken.then(() => null)]);
+  return endOfWatch(context, first);
+}
+
+function endOfWatch(context: CliContext, end: WatchEnd | null): number {
+  if (end?.why === "failed" && !(end.error instanceof CaissonError && end.error.code === "lost")) throw end.error;
+  const received = context.interruption.received();
+  return received === null ? 0 : exitCodeOf(received);
+}
+
+/** Serves until somebody ends it or the sandbox is gone, which is no failure. */
+async function untilOver(context: CliContext, sandbox: OwnedSandbox): Promise<number> {
+  const gone = sandbox.closed.then(() => null);
+  const signal = await Promise.race([context.interruption.first, gone]);
+  if (signal !== null) return exitCodeOf(signal);
+  await context.stderr.write(`caisson: the sandbox ${sandbox.id} is gone\n`);
+  return 0;
+}
+
+function complainer(context: CliContext): (port: number, error: unknown) => void {
+  const last = new Map<number, number>();
+  return (port, error) => {
+    const now = performance.now();
+    if (now - (last.get(port) ?? Number.NEGATIVE_INFINITY) < COMPLAINT_MS) return;
+    last.set(port, now);
+    const why = error instanceof CaissonError && error.code === "unavailable" ? "nothing listens there" : String((error as Error).message);
+    void context.stderr.write(`caisson: port ${port}: ${why}\n`);
+  };
+}
+
+/** The same number outside is a courtesy: another one is better than none. */
+function orAnyPort(make: () => Promise<Forward>): (error: unknown) => Promise<Forward> {
+  return (error) => {
+    if (error instanceof CaissonError && (error.code === "conflict" || error.code === "denied")) return make();
+    throw error;
+  };
+}
+
+function portEvent(sandbox: string, { port, address }: { port: number; address?: string }): NetworkEvent {
+  const at = new Date().toISOString();
+  if (address === undefined) return { type: "port.closed", version: 1, at, data: { sandbox, port } };
+  return { type: "port.opened", version: 1, at, data: { sandbox, port, address } };
+}
+
+function forwardFrom(text: string): { port: number; local: number | null } {
+  const [port = "", local, ...more] = text.split(":");
+  if (more.length > 0) refusePort("PORT[:LOCAL]", text);
+  return { port: portFrom("PORT", port), local: local === undefined ? null : portFrom("LOCAL", local) };
+}
+
+function portFrom(what: string, text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+  return port >= 1 && port <= PORT_MAX ? port : refusePort(what, text);
+}
+
+function refusePort(what: string, text: string): never {
+  throw new CaissonError("invalid", `${what} ${JSON.stringify(text)} is not a port`, { hint: `A port is a number from 1 to ${PORT_MAX}.` });
+}
