@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { CANARY, openGatewayRig } from "../../../test/support/gateway-rig.ts";
 import {
@@ -175,6 +177,11 @@ describe("the door", () => {
     ]);
     const get = await fetch(`${rig.url}/v1/messages`);
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
+    // What Codex tries first; at this answer it goes on without.
+    const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
+    socket.write("GET /openai/v1/responses HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+    expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1.1 426 /);
+    socket.destroy();
     expect(rig.upstream.calls).toEqual([]);
     expect(rig.events).toEqual([]);
   });

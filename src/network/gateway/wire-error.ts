@@ -59,9 +59,10 @@ function bodyOf(wire: GatewayWire, shape: Shape, message: string, error: unknown
   return { error: { message, type: openai.type, param: null, code: openai.code } };
 }
 
-/** A path that is there, with a method that is not. */
+/** A path that is there, with a method that is not; or one that speaks no WebSocket, at which Codex goes on without. */
 function methodOf(error: unknown): number | undefined {
-  return error instanceof CaissonError && typeof error.details?.allow === "string" ? 405 : undefined;
+  if (!(error instanceof CaissonError) || typeof error.details?.allow !== "string") return undefined;
+  return error.details.upgrade === true ? 426 : 405;
 }
 
 function allowOf(error: unknown): Record<string, string> {
