@@ -13,5 +13,6 @@ export function secretsOf(state: Pick<NetworkState, "secrets" | "placeholders" |
     revoked: state.revoked,
     env: Object.fromEntries(names.map((name) => [name, host.variable(name)])),
     runCommand: host.runCommand,
+    warn: (text) => process.emitWarning(text),
   });
 }

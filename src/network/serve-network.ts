@@ -6,6 +6,7 @@ import { createAuthority } from "./authority/authority.ts";
 import { createEgress } from "./egress/egress.ts";
 import type { Egress } from "./egress/egress-options.ts";
 import type { NetworkEventInput } from "./egress/emit.ts";
+import { resolveByHost } from "./egress/resolve.ts";
 import type { GatewayOptions } from "./gateway/gateway-options.ts";
 import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "./inside/ports.ts";
 import { keepGateway } from "./keep-gateway.ts";
@@ -32,6 +33,9 @@ export interface ServeOptions {
   budget: NonNullable<GatewayOptions["budget"]>;
 }
 
+/** The machine itself, as programs inside call it. */
+const HOST_NAME = "host.caisson";
+
 /** Throws `invalid` for certificates that cannot be read, and what `sandbox.serve` throws. */
 export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork> {
   const { sandbox, host, folder, book } = options;
@@ -50,6 +54,8 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     authority: createAuthority(state.authority ?? undefined),
     emit,
     howToAsk: (name, port) => howToAsk(sandbox, name, port),
+    // Loopback inside is the sandbox's own: what listens on the host's has a name, which only a private rule leads to.
+    resolve: async (name) => (name === HOST_NAME ? ["127.0.0.1"] : resolveByHost(name)),
     upstreamCa,
     mirror,
   });

@@ -95,7 +95,7 @@ function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pic
   };
 }
 
-async function resolveByHost(name: string): Promise<string[]> {
+export async function resolveByHost(name: string): Promise<string[]> {
   return (await lookup(name, { all: true, order: "verbatim" })).map(({ address }) => address);
 }
 
