@@ -74,6 +74,8 @@ export class ClientConnection implements ExchangeHost {
     client.on("data", this.#onData);
     if (first !== undefined && first.length > 0) this.#onData(first);
     else client.resume();
+    // Whoever read the first bytes may have come to the end with them, and that is told only once.
+    if (client.readableEnded) this.#onEnd();
   }
 
   get isLast(): boolean {
