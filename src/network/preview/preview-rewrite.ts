@@ -21,49 +21,59 @@ export function createPreviewRewrite(options: { token: string; port: number }): 
   const hide = (text: string) =>
     text.includes(token) ? text.replace(ownName, (_, colon = ":") => `localhost${colon}${port}`).replaceAll(token, "token") : text;
 
-  const requestHeader = (each: Header, host: string): Header[] => {
-    if (each.lower === "host") return [header(each.name, inside)];
-    if (each.lower === "cookie") {
+  /** Null: not passed on. */
+  const requestHeader = (each: Header, host: string): Header | null => {
+    if (each.lower === "host") return header(each.name, inside);
+    if (each.lower === "cookie" && each.value.includes(COOKIE_PREFIX)) {
       const rest = each.value.split(";").filter((part) => !part.trim().startsWith(COOKIE_PREFIX));
-      return rest.length === 0 ? [] : [header(each.name, hide(rest.join(";").trim()))];
+      return rest.length === 0 ? null : header(each.name, hide(rest.join(";").trim()));
     }
-    if (each.lower === "origin" || each.lower === "referer")
-      return [header(each.name, hide(ownOriginInside(each.value, { host, inside })))];
-    const hidden = hide(each.value);
-    return hidden === each.value ? [each] : [header(each.name, hidden)];
+    const isOrigin = each.lower === "origin" || each.lower === "referer";
+    const value = hide(isOrigin ? ownOriginInside(each.value, { host, inside }) : each.value);
+    return value === each.value ? each : header(each.name, value);
   };
-  const responseHeader = (each: Header, host: string): Header[] => {
+  const responseHeader = (each: Header, host: string): Header | null => {
     switch (each.lower) {
       case "location":
-        return [header(each.name, toInside.test(each.value) ? ownPath(each.value.replace(toInside, "")) : each.value)];
+        return toInside.test(each.value) ? header(each.name, ownPath(each.value.replace(toInside, ""))) : each;
       case "access-control-allow-origin":
-        return [header(each.name, each.value === `http://${inside}` ? `http://${host}` : each.value)];
+        return each.value === `http://${inside}` ? header(each.name, `http://${host}`) : each;
       case "set-cookie":
         // Nobody inside decides about our cookies.
-        if (each.value.trimStart().startsWith(COOKIE_PREFIX)) return [];
-        return [header(each.name, each.value.replace(/;\s*domain=[^;]*/gi, ""))];
+        if (each.value.trimStart().startsWith(COOKIE_PREFIX)) return null;
+        return header(each.name, each.value.replace(/;\s*domain=[^;]*/gi, ""));
       default:
-        return [each];
+        return each;
     }
+  };
+  const eachOf = (headers: readonly Header[], host: string, change: (each: Header, host: string) => Header | null): Header[] => {
+    const changed: Header[] = [];
+    for (const each of headers) {
+      const after = change(each, host);
+      if (after !== null) changed.push(after);
+    }
+    return changed;
   };
   return {
     request(head, path) {
       const host = headerValue(head, "host") ?? "";
-      return { ...head, target: hide(path), headers: head.headers.flatMap((each) => requestHeader(each, host)) };
+      return { method: head.method, target: hide(path), version: head.version, headers: eachOf(head.headers, host, requestHeader) };
     },
     response(head, { host, byHost }) {
-      const headers = head.headers.flatMap((each) => responseHeader(each, host));
+      const headers = eachOf(head.headers, host, responseHeader);
       // The page's name is the key to it: other sites need not know by which page they were reached.
       const isPage = byHost && headerValue(head, "content-type")?.startsWith("text/html") === true;
       if (isPage && headerValue(head, "referrer-policy") === undefined) headers.push(header("Referrer-Policy", "same-origin"));
-      return { ...head, headers };
+      return { version: head.version, status: head.status, reason: head.reason, headers };
     },
   };
 }
 
 function ownOriginInside(value: string, { host, inside }: { host: string; inside: string }): string {
-  const match = /^https?:\/\/([^/?#]*)/.exec(value);
-  return match !== null && match[1] === host ? `http://${inside}${value.slice(match[0].length)}` : value;
+  const scheme = value.startsWith("http://") ? 7 : value.startsWith("https://") ? 8 : 0;
+  const end = scheme + host.length;
+  const isOwn = scheme > 0 && value.startsWith(host, scheme) && (value.length === end || "/?#".includes(value.charAt(end)));
+  return isOwn ? `http://${inside}${value.slice(end)}` : value;
 }
 
 /** Two slashes at the beginning would be another host. */
