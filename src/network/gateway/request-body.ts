@@ -25,7 +25,8 @@ export function createBodyReader(limits: { bodyBytesMax: number; bodiesBytesMax:
       };
       try {
         const pieces: Buffer[] = [];
-        for await (const piece of request as AsyncIterable<Buffer>) {
+        // Left early, it must not take the connection with it: there is an answer to be given.
+        for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
           bytes += piece.length;
           heldBytes += piece.length;
           if (bytes > limits.bodyBytesMax) throw new CaissonError("too_large", `The body is longer than ${limits.bodyBytesMax} bytes.`);
