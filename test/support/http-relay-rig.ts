@@ -86,7 +86,10 @@ export async function connectClient(port: number): Promise<TestClient> {
   const socket = netConnect({ port, host: "127.0.0.1", allowHalfOpen: true });
   let all = "";
   let given = 0;
-  let wake = () => {};
+  const waiting: (() => void)[] = [];
+  const wake = () => {
+    for (const resolve of waiting.splice(0)) resolve();
+  };
   let closed = false;
   let clean = false;
   socket.on("data", (chunk) => {
@@ -103,7 +106,7 @@ export async function connectClient(port: number): Promise<TestClient> {
     closed = true;
     wake();
   });
-  const changed = () => new Promise<void>((resolve) => (wake = resolve));
+  const changed = () => new Promise<void>((resolve) => waiting.push(resolve));
   await new Promise((resolve) => socket.once("connect", resolve));
   return {
     socket,

@@ -39,6 +39,8 @@ export class Upstream {
       this.error ??= error;
     });
     for (const [name, listener] of this.#listeners) stream.on(name, listener as (...args: unknown[]) => void);
+    // Whoever connected it may have waited for its first bytes, and paused it.
+    stream.resume();
   }
 
   /** Whether another request can be sent on it. */

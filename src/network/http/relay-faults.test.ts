@@ -1,0 +1,389 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { type Duplex, duplexPair, PassThrough } from "node:stream";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type RelayRig, type RelayRigOptions, startRelayRig, type TestClient } from "../../../test/support/http-relay-rig.ts";
+import type { ResponseHead } from "./head.ts";
+import { UpstreamPool } from "./pool.ts";
+import { type BodyTransform, relayHttp } from "./relay.ts";
+
+async function rigWith(options: RelayRigOptions): Promise<{ rig: RelayRig; client: TestClient }> {
+  const rig = await startRelayRig(options);
+  const client = await rig.connect();
+  onTestFinished(async () => {
+    client.socket.destroy();
+    await rig[Symbol.asyncDispose]();
+  });
+  return { rig, client };
+}
+
+const ok = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const closed = (socket: Socket | undefined) => (socket === undefined || socket.closed ? Promise.resolve() : once(socket, "close"));
+
+describe("a kept-alive connection that the upstream closes as the next request is sent", () => {
+  /** The first connection answers once and breaks at the second request; later ones do as `then` says. */
+  const breaking = (then: (socket: Socket) => void) => {
+    const received: string[] = [];
+    const upstream = (socket: Socket, index: number) => {
+      let requests = 0;
+      received[index] = "";
+      socket.on("data", (chunk) => {
+        received[index] += chunk.toString();
+        requests += 1;
+        if (index > 0) then(socket);
+        else if (requests === 1) socket.write(ok("first"));
+        else socket.resetAndDestroy();
+      });
+    };
+    return { upstream, received };
+  };
+
+  test("the request is sent again, once, on a fresh one", async () => {
+    const { upstream, received } = breaking((socket) => socket.write(ok("second")));
+    const { rig, client } = await rigWith({ upstream });
+    client.send(GET);
+    await client.until("first");
+    client.send(GET);
+    await client.until("second");
+    expect(rig.upstreams).toHaveLength(2);
+    expect(received).toEqual([GET + GET, GET]);
+    expect(rig.outcomes).toMatchObject([{ error: null }, { error: null }]);
+  });
+
+  test("but not twice", async () => {
+    const { upstream } = breaking((socket) => socket.destroy());
+    const { rig, client } = await rigWith({ upstream });
+    client.send(GET);
+    await client.until("first");
+    client.send(GET);
+    await client.until("HTTP/1.1 502 Bad Gateway");
+    expect(rig.upstreams).toHaveLength(2);
+  });
+
+  test.each([
+    ["a POST", "POST / HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ["a POST whose body was sent", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"],
+    ["a PUT whose body was sent in part", "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh"],
+  ])("but not %s", async (_name, request) => {
+    const { upstream, received } = breaking((socket) => socket.write(ok("second")));
+    const { client } = await rigWith({ upstream });
+    client.send(GET);
+    await client.until("first");
+    client.send(request);
+    await client.until("HTTP/1.1 502 Bad Gateway");
+    expect(received).toHaveLength(1);
+  });
+
+  test("a POST whose body has not begun is sent again, with its body", async () => {
+    const { upstream, received } = breaking((socket) => {
+      if (received[1]?.endsWith("hi")) socket.write(ok("second"));
+      else client.send("hi");
+    });
+    const { client } = await rigWith({ upstream });
+    client.send(GET);
+    await client.until("first");
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n");
+    await client.until("second");
+    expect(received[1]).toBe("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+  });
+
+  test("a POST takes no connection that was idle for long", async () => {
+    const pool = new UpstreamPool();
+    const { rig, client } = await rigWith({
+      upstream: (socket) => socket.on("data", () => socket.write(ok("x"))),
+      pool,
+      limits: { freshMs: 0 },
+    });
+    client.send(GET);
+    await client.until("\r\n\r\nx");
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    await client.until("\r\n\r\nx");
+    expect(rig.upstreams).toHaveLength(2);
+  });
+
+  test("one that closes without an answer to its first request is not tried again", async () => {
+    const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.end()) });
+    client.send(GET);
+    await client.until("The upstream closed the connection without an answer.");
+    expect(rig.upstreams).toHaveLength(1);
+  });
+});
+
+describe("an upstream that breaks off", () => {
+  const cases: Record<string, [string, "end" | "reset", string?]> = {
+    "in a body with a length, properly": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "end"],
+    "in a body with a length, by a reset": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "reset"],
+    "in a chunk": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "end"],
+    "between chunks": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end"],
+    "before the last line of the trailers": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "end"],
+    "in a body until close, by a reset": ["HTTP/1.1 200 OK\r\n\r\nabc", "reset"],
+    "with a chunk that is none": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end", "xyz"],
+  };
+  const transforms: [string, (() => BodyTransform) | null][] = [
+    ["plain", null],
+    ["through a Transform", () => new PassThrough()],
+  ];
+  for (const [how, transform] of transforms) {
+    test.each(Object.entries(cases))(`${how}: %s is no proper end for the client`, async (_name, [text, end, then]) => {
+      const { rig, client } = await rigWith({
+        upstream: (socket) => {
+          socket.once("data", () => {
+            socket.write(text);
+            void client.until("200 OK").then(() => (end === "end" ? socket.end(then ?? "") : socket.resetAndDestroy()));
+          });
+        },
+        forward: () => (transform === null ? {} : { response: (head) => ({ head, body: transform() }) }),
+      });
+      client.send(GET);
+      expect((await client.closed()).clean).toBe(false);
+      await rig.settled();
+      expect(rig.outcomes).toMatchObject([{ status: 200, error: expect.any(Error) }]);
+      expect(rig.pool.size).toBe(0);
+    });
+  }
+
+  test("in the middle of its head: the client is told", async () => {
+    const { client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nX: ")) });
+    client.send(GET);
+    expect(await client.until("answer.\n")).toContain("HTTP/1.1 502 Bad Gateway");
+  });
+
+  test.each([
+    "HTTP/1.1 200 OK\nX: y\n\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "SSH-2.0-x\r\n\r\n",
+    "\x15\x03\x01",
+  ])("an answer that is none (%j) is a 502", async (text) => {
+    const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.write(text)) });
+    client.send(GET);
+    await client.until("HTTP/1.1 502 Bad Gateway");
+    await closed(rig.upstreams[0]);
+  });
+});
+
+describe("a client that goes away", () => {
+  test.each([
+    ["while it waits for the answer", GET, ""],
+    ["in the middle of its body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", ""],
+    ["in the middle of the answer", GET, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"],
+  ])("%s takes the upstream's connection with it", async (_name, request, answer) => {
+    const { rig, client } = await rigWith({
+      upstream: (socket) => {
+        socket.once("data", () => {
+          if (answer === "") client.socket.resetAndDestroy();
+          else socket.write(answer);
+        });
+      },
+    });
+    client.send(request);
+    if (answer !== "") {
+      await client.until("abc");
+      client.socket.resetAndDestroy();
+    }
+    await rig.settled();
+    await closed(rig.upstreams[0]);
+    expect(rig.outcomes).toMatchObject([{ error: { code: "gone" } }]);
+    expect(rig.pool.size).toBe(0);
+  });
+
+  test("having ended only its side, it gets the answer to all that it asked", async () => {
+    const { client } = await rigWith({
+      upstream: (socket) => socket.on("data", () => setTimeout(() => socket.write(ok("late")), 50)),
+    });
+    client.socket.end(GET + GET);
+    const { clean, text } = await client.closed();
+    expect(clean).toBe(true);
+    expect(text.match(/late/g)).toHaveLength(2);
+  });
+
+  test("having ended its side, it is not waited for without end", async () => {
+    const { rig, client } = await rigWith({ upstream: () => {}, limits: { halfOpenMs: 100 } });
+    client.socket.end(GET);
+    expect((await client.closed()).clean).toBe(false);
+    await closed(rig.upstreams[0]);
+  });
+
+  test("having ended its side in the middle of a body, it takes the upstream's connection with it", async () => {
+    const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => client.socket.end()) });
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+    expect((await client.closed()).clean).toBe(false);
+    await closed(rig.upstreams[0]);
+  });
+
+  test("while it is decided on, nothing is sent, and whoever takes it over learns of it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let taken: Duplex | null = null;
+    const { rig, client } = await rigWith({
+      upstream: () => {},
+      decide: async () => {
+        client.socket.resetAndDestroy();
+        await promise;
+        return {
+          kind: "take",
+          take: (stream) => {
+            taken = stream;
+          },
+        };
+      },
+    });
+    client.send(GET);
+    await rig.settled();
+    resolve();
+    await new Promise((done) => setImmediate(done));
+    expect((taken as Duplex | null)?.destroyed).toBe(true);
+  });
+});
+
+describe("limits", () => {
+  test("a head that takes too long is answered with 408", async () => {
+    const { client } = await rigWith({ upstream: () => {}, limits: { headMs: 100 } });
+    client.send("GET / HTTP/1.1\r\nHos");
+    const drip = setInterval(() => client.send("t"), 20);
+    onTestFinished(() => clearInterval(drip));
+    expect((await client.closed()).text).toContain("HTTP/1.1 408 Request Timeout");
+  });
+
+  test("a client that says nothing is closed", async () => {
+    const { client } = await rigWith({
+      upstream: (socket) => socket.on("data", () => socket.write(ok("x"))),
+      limits: { keepAliveMs: 100 },
+    });
+    client.send(GET);
+    expect(await client.closed()).toMatchObject({ clean: true });
+  });
+
+  test("connecting that takes too long is a 504, and what comes late is destroyed", async () => {
+    const { promise, resolve } = Promise.withResolvers<Duplex>();
+    const { client } = await rigWith({ upstream: () => {}, forward: () => ({ connect: () => promise }), limits: { connectMs: 100 } });
+    client.send(GET);
+    await client.until("HTTP/1.1 504 Gateway Timeout");
+    const [late] = duplexPair();
+    resolve(late);
+    await new Promise((done) => setImmediate(done));
+    expect(late.destroyed).toBe(true);
+  });
+
+  test("an upstream that does not answer is a 504; one that stops answering breaks the connection", async () => {
+    const { rig, client } = await rigWith({
+      upstream: (socket, index) => socket.on("data", () => index === 1 && socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na")),
+      limits: { idleMs: 100 },
+    });
+    client.send(GET);
+    await client.until("HTTP/1.1 504 Gateway Timeout");
+    client.send(GET);
+    expect((await client.closed()).clean).toBe(false);
+    await closed(rig.upstreams[1]);
+  });
+
+  test("a client that does not close after us is closed", async () => {
+    const { rig, client } = await rigWith({ upstream: () => {}, limits: { lingerMs: 100 } });
+    client.socket.removeAllListeners("end");
+    client.send("nonsense\n");
+    await client.until("HTTP/1.1 400 Bad Request");
+    await rig.settled();
+  });
+
+  test("abort ends both sides", async () => {
+    const abort = new AbortController();
+    const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => abort.abort()), signal: abort.signal });
+    client.send(GET);
+    await client.closed();
+    await rig.settled();
+    await closed(rig.upstreams[0]);
+  });
+});
+
+describe("an answer that comes before the whole body was sent", () => {
+  const early = (socket: Socket) => socket.once("data", () => socket.write(ok("enough")));
+  const post = (bytes: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`;
+
+  test("a short rest is dropped, and the next request is answered", async () => {
+    const { rig, client } = await rigWith({ upstream: early });
+    client.send(`${post(1000)}${"x".repeat(100)}`);
+    await client.until("enough");
+    client.send(`${"x".repeat(900)}${GET}`);
+    await client.until("enough");
+    // The first has bytes on their way that nobody asked for any more.
+    expect(rig.upstreams).toHaveLength(2);
+  });
+
+  test("with a long rest the connection is closed, and the answer still arrives", async () => {
+    const { client } = await rigWith({ upstream: early, limits: { drainBytesMax: 100_000 } });
+    client.send(post(50_000_000));
+    await client.until("enough");
+    client.socket.write(Buffer.alloc(1_000_000));
+    await client.closed();
+  });
+
+  test("a body that turns out not to be one is answered with 400, and ends the upstream's connection", async () => {
+    const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => client.send("xyz")) });
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    expect((await client.closed()).text).toContain("HTTP/1.1 400 Bad Request");
+    await closed(rig.upstreams[0]);
+  });
+});
+
+describe("a reader that does not read holds the writer up", () => {
+  const BOUND = 1_000_000;
+  const QUIET_MS = 200;
+  const chunk = Buffer.alloc(65_536, 1);
+
+  /** Writes as long as it is taken; resolves with the count once nothing was taken for a while. */
+  async function fill(stream: Duplex): Promise<number> {
+    let bytes = 0;
+    while (bytes < BOUND * 10) {
+      stream.write(chunk);
+      bytes += chunk.length;
+      if (!stream.writableNeedDrain) continue;
+      const drained = await Promise.race([once(stream, "drain"), new Promise<null>((resolve) => setTimeout(resolve, QUIET_MS, null))]);
+      if (drained === null) return bytes;
+    }
+    return bytes;
+  }
+
+  async function pair(request: string, transform?: () => BodyTransform) {
+    const [client, relayClient] = duplexPair();
+    const [upstream, relayUpstream] = duplexPair();
+    const response = transform === undefined ? {} : { response: (head: ResponseHead) => ({ head, body: transform() }) };
+    const over = relayHttp(relayClient, {
+      decide: (head) => ({ kind: "forward", key: "k", request: head, connect: async () => relayUpstream, ...response }),
+    });
+    client.write(request);
+    upstream.once("readable", () => upstream.read());
+    await once(upstream, "readable");
+    onTestFinished(async () => {
+      client.destroy();
+      relayClient.destroy();
+      upstream.destroy();
+      await over;
+    });
+    return { client, upstream };
+  }
+
+  test.each([
+    ["plain", undefined],
+    ["through a Transform", () => new PassThrough()],
+    ["through a function", () => (bytes: Buffer) => bytes],
+  ])("the answer, %s", async (_name, transform) => {
+    const { client, upstream } = await pair(GET, transform);
+    upstream.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BOUND * 100}\r\n\r\n`);
+    const before = await fill(upstream);
+    expect(before).toBeLessThan(BOUND);
+    let read = 0;
+    client.on("data", (bytes: Buffer) => {
+      read += bytes.length;
+    });
+    while (read < before) await once(client, "data");
+    expect(await fill(upstream)).toBeGreaterThan(BOUND * 9);
+  });
+
+  test("the request", async () => {
+    const { client, upstream } = await pair(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${BOUND * 100}\r\n\r\n`);
+    const before = await fill(client);
+    expect(before).toBeLessThan(BOUND);
+    upstream.resume();
+    upstream.on("data", () => {});
+    expect(await fill(client)).toBeGreaterThan(BOUND * 9);
+  });
+});
