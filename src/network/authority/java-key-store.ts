@@ -1,4 +1,4 @@
-import { createHash, X509Certificate } from "node:crypto";
+import { createHash } from "node:crypto";
 import { CaissonError } from "../../contract/error.ts";
 
 /** What every Java trust store has. It keeps nothing secret: it only shows that the file is whole. */
@@ -36,16 +36,17 @@ export function javaKeyStore(certificatesPem: readonly string[]): Buffer {
 }
 
 function certificatesOf(pem: string): Buffer[] {
-  const readable = (pem.match(onePem) ?? []).flatMap((one) => {
-    try {
-      return [new X509Certificate(one).raw];
-    } catch {
-      // Java refuses a whole store for one certificate that it cannot read.
-      return [];
-    }
-  });
+  const readable = (pem.match(onePem) ?? []).map((one) => Buffer.from(one.replaceAll(/-----[^-]+-----/g, ""), "base64")).filter(isWhole);
   if (readable.length > 0) return readable;
   throw new CaissonError("invalid", "a trust store is made of certificates in PEM form; there is none in this text");
+}
+
+/**
+ * A sequence of exactly its own length (DER). Java refuses a whole store for one certificate that it cannot read; to parse each would cost as much as
+ * the rest of making a sandbox.
+ */
+function isWhole(der: Buffer): boolean {
+  return der.length > 4 && der[0] === 0x30 && der[1] === 0x82 && der.readUInt16BE(2) + 4 === der.length;
 }
 
 function u32(value: number): Buffer {
