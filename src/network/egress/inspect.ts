@@ -26,11 +26,9 @@ export async function inspectTls(context: EgressContext, { client, first, passag
   });
   tls.on("error", () => tls.destroy());
   client.once("close", () => tls.destroy());
-  if (await isSecure(tls, context.limits.handshakeMs)) {
-    const { decide } = createTunnelRequests(context, { passage, via, tls: true, upstream: null });
-    await relayHttp(tls, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count });
-  }
-  tls.destroy();
+  endUnlessSecure(tls, context.limits.handshakeMs);
+  const { decide } = createTunnelRequests(context, { passage, via, tls: true, upstream: null });
+  await relayHttp(tls, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count });
   client.destroy();
 }
 
@@ -41,14 +39,14 @@ export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
   return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
 }
 
-function isSecure(tls: TLSSocket, timeoutMs: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (secure: boolean) => {
-      clearTimeout(timer);
-      resolve(secure);
-    };
-    const timer = setTimeout(() => settle(false), timeoutMs);
-    tls.once("secure", () => settle(true));
-    tls.once("close", () => settle(false));
+/** A client that gives up during the handshake, as one does that does not trust us, or never finishes it. */
+function endUnlessSecure(tls: TLSSocket, timeoutMs: number): void {
+  const end = () => tls.destroy();
+  const timer = setTimeout(end, timeoutMs);
+  tls.once("end", end);
+  tls.once("secure", () => {
+    clearTimeout(timer);
+    tls.off("end", end);
   });
+  tls.once("close", () => clearTimeout(timer));
 }

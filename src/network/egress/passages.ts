@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import { resetStream } from "../http/reset-stream.ts";
 import { decideHost, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
@@ -155,7 +157,9 @@ function createPassage(options: {
     end,
     destroy() {
       end();
-      client.destroy();
+      // Not an end that could be taken for that of a whole answer.
+      if (client instanceof Duplex) resetStream(client);
+      else client.destroy();
     },
   };
 }

@@ -42,7 +42,7 @@ describe("plain HTTP", () => {
       inspected: false,
       requests: 1,
     });
-    expect(closed.sentBytes).toBeGreaterThan(50);
+    expect(closed.sentBytes).toBeGreaterThan(40);
     expect(closed.receivedBytes).toBeGreaterThan(50);
   });
 

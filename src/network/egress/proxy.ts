@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 import { relayHttp } from "../http/relay.ts";
+import { resetStream } from "../http/reset-stream.ts";
 import type { Taken } from "./connect.ts";
 import { type Denial, denialAnswer } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
@@ -48,7 +49,7 @@ export function createProxy(context: EgressContext, names: FakeNames): Proxy {
     connections: () => live.size,
     async close() {
       closed = true;
-      for (const client of live.keys()) client.destroy();
+      for (const client of live.keys()) resetStream(client);
       await Promise.all(live.values());
     },
   };

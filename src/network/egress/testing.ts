@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { type createSecureContext, type TLSSocket, connect as tlsConnect } from "node:tls";
+import { type ConnectionOptions, TLSSocket, connect as tlsConnect } from "node:tls";
 import { NetworkPolicy } from "../../contract/network.ts";
 import { type Authority, createAuthority } from "../authority/authority.ts";
 import { createEgress, type Egress, type EgressOptions } from "./egress.ts";
@@ -24,6 +23,7 @@ export interface EgressRig extends AsyncDisposable {
   inside: Authority;
   setPolicy(policy: object): void;
   http(listener: RequestListener): Promise<number>;
+  /** Shows a certificate for `host` (default `site.test`), whatever name it is asked for. */
   https(listener: RequestListener, options?: { authority?: Authority; host?: string }): Promise<number>;
   tcp(onSocket: (socket: Socket) => void): Promise<number>;
   /** A raw connection to the proxy. */
@@ -31,7 +31,7 @@ export interface EgressRig extends AsyncDisposable {
   /** A connection that says CONNECT; resolves with the answer's head, and what follows is the tunnel. */
   tunnel(target: string): Promise<{ socket: Socket; head: string }>;
   /** TLS over a tunnel, as a program inside would do it. */
-  secure(socket: Socket, servername: string): Promise<TLSSocket>;
+  secure(socket: Socket, servername: string, options?: ConnectionOptions): Promise<TLSSocket>;
   eventsOf<T extends NetworkEventInput["type"]>(type: T): Extract<NetworkEventInput, { type: T }>["data"][];
   /** Waits for one more event of this type. */
   event<T extends NetworkEventInput["type"]>(type: T): Promise<Extract<NetworkEventInput, { type: T }>["data"]>;
@@ -84,9 +84,9 @@ export async function createEgressRig(
     upstreamCa: [world.certificatePem],
     ...given,
   });
-  const listen = async (server: Server, onConnection = true) => {
+  const listen = async (server: Server) => {
     servers.push(server);
-    if (onConnection) server.on("connection", track);
+    server.on("connection", track);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     return (server.address() as AddressInfo).port;
@@ -111,14 +111,15 @@ export async function createEgressRig(
       policy = NetworkPolicy.parse(next);
     },
     http: (listener) => listen(createServer(listener)),
-    https(listener, { authority = world, host } = {}) {
-      const context = (name: string) => authority.contextFor(host ?? name);
-      const SNICallback = (name: string, done: (error: Error | null, context: ReturnType<typeof createSecureContext>) => void) =>
-        done(null, context(name));
-      const server = createHttpsServer({ SNICallback }, listener);
-      // A client that sends no name gets the server's own certificate.
-      server.on("connection", () => {});
-      return listen(server);
+    https(listener, { authority = world, host = "site.test" } = {}) {
+      const server = createServer(listener);
+      return listen(
+        createTcpServer((socket) => {
+          const tls = new TLSSocket(socket, { isServer: true, secureContext: authority.contextFor(host), ALPNProtocols: ["http/1.1"] });
+          tls.on("error", () => {});
+          server.emit("connection", tls);
+        }),
+      );
     },
     tcp: (onSocket) => listen(createTcpServer({ allowHalfOpen: true }, onSocket)),
     async tunnel(target) {
@@ -126,8 +127,8 @@ export async function createEgressRig(
       socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
       return { socket, head: await readHead(socket) };
     },
-    async secure(socket, servername) {
-      const tls = tlsConnect({ socket, servername, ca: inside.certificatePem });
+    async secure(socket, servername, more = {}) {
+      const tls = tlsConnect({ socket, servername, ca: [inside.certificatePem, world.certificatePem], ...more });
       track(tls);
       await once(tls, "secureConnect");
       return tls;

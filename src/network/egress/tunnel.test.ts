@@ -1,0 +1,249 @@
+import { once } from "node:events";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createAuthority } from "../authority/authority.ts";
+import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
+
+let rig: EgressRig;
+const local = ["127.0.0.1"];
+
+beforeEach(async () => {
+  rig = await createEgressRig();
+  rig.names.set("site.test", local).set("other.test", local);
+});
+afterEach(() => rig[Symbol.asyncDispose]());
+
+const allow = (port: number, more: object = {}) =>
+  rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true, ...more }] });
+/** A request over a connection that is there, and everything that comes back. */
+async function ask(socket: Parameters<typeof readAll>[0], host: string, path = "/", more = ""): Promise<string> {
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${more}\r\n`);
+  return await readAll(socket);
+}
+
+describe("CONNECT with TLS that is passed through", () => {
+  let port: number;
+  beforeEach(async () => {
+    port = await rig.https((request, response) => response.end(`hello ${request.headers.host}`));
+    allow(port);
+  });
+
+  test("goes end to end: the certificate is the server's", async () => {
+    const { socket, head } = await rig.tunnel(`site.test:${port}`);
+    expect(head).toBe("HTTP/1.1 200 Connection Established\r\n\r\n");
+    const tls = await rig.secure(socket, "site.test", { ca: rig.world.certificatePem });
+    expect(await ask(tls, "site.test")).toContain("hello site.test");
+    const closed = rig.eventsOf("network.closed")[0] ?? (await rig.event("network.closed"));
+    expect(closed).toMatchObject({ host: "site.test", via: "connect", address: "127.0.0.1", inspected: false, requests: 0 });
+    expect(closed.sentBytes).toBeGreaterThan(300);
+    expect(closed.receivedBytes).toBeGreaterThan(300);
+    expect(rig.egress.stats()).toMatchObject({ sentBytes: closed.sentBytes, receivedBytes: closed.receivedBytes });
+  });
+
+  test("a denied host is told in the answer to CONNECT, and never looked up", async () => {
+    const { head } = await rig.tunnel("evil.test:443");
+    expect(head).toMatch(/^HTTP\/1\.1 403 Denied by Caisson: evil\.test is not on/);
+    expect(rig.lookedUp).toEqual([]);
+    expect((await rig.tunnel("site.test:22")).head).toContain("port_not_allowed");
+    expect((await rig.tunnel("169.254.169.254:80")).head).toContain("host_not_allowed");
+    expect((await rig.tunnel("site.test")).head).toMatch(/^HTTP\/1\.1 400/);
+  });
+
+  test("another name in TLS is refused with an alert", async () => {
+    const { socket } = await rig.tunnel(`site.test:${port}`);
+    await expect(rig.secure(socket, "other.test")).rejects.toMatchObject({ code: expect.stringContaining("UNRECOGNIZED_NAME") });
+    expect(rig.eventsOf("network.denied")).toMatchObject([{ host: "site.test", port, reason: "name_mismatch", via: "connect" }]);
+  });
+
+  test("no name in TLS passes; in an open policy any name does", async () => {
+    const nameless = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "", { checkServerIdentity: () => undefined });
+    expect(await ask(nameless, "site.test")).toContain("hello");
+    // Private addresses stay closed in an open policy, but for rules.
+    rig.setPolicy({ mode: "open" });
+    expect((await rig.tunnel(`site.test:${port}`)).head).toContain("private_address");
+  });
+
+  test("a host given as an address needs a rule for the address, whatever name is in TLS", async () => {
+    expect((await rig.tunnel(`127.0.0.1:${port}`)).head).toContain("host_not_allowed");
+    rig.setPolicy({ mode: "allow", rules: [{ host: "127.0.0.1", ports: [port], private: true }] });
+    const tls = await rig.secure((await rig.tunnel(`127.0.0.1:${port}`)).socket, "site.test");
+    expect(await ask(tls, "site.test")).toContain("hello");
+    expect(rig.lookedUp).toEqual([]);
+  });
+
+  test("what only begins like TLS is refused", async () => {
+    const { socket } = await rig.tunnel(`site.test:${port}`);
+    socket.write(Buffer.from([22, 3, 1, 0, 0, 1, 2, 3]));
+    expect(await readAll(socket)).toBe("\x15\x03\x03\x00\x02\x02\x31");
+    expect(rig.eventsOf("network.denied")).toMatchObject([{ reason: "bad_request" }]);
+  });
+});
+
+describe("CONNECT with other protocols", () => {
+  test("a server that speaks first is heard at once, and ends are passed on one by one", async () => {
+    const port = await rig.tcp((socket) => {
+      socket.write("220 hello\r\n");
+      socket.once("data", () => {
+        socket.once("end", () => socket.end("bye"));
+        socket.write("250 ok\r\n");
+      });
+      socket.resume();
+    });
+    allow(port);
+    const { socket } = await rig.tunnel(`site.test:${port}`);
+    expect(String(await once(socket.resume(), "data"))).toBe("220 hello\r\n");
+    socket.write("EHLO x\r\n");
+    expect(String(await once(socket, "data"))).toBe("250 ok\r\n");
+    socket.end();
+    expect(await readAll(socket)).toBe("bye");
+  });
+
+  test("a client that speaks first, slowly, in any protocol", async () => {
+    const port = await rig.tcp((socket) => socket.pipe(socket));
+    allow(port);
+    const { socket } = await rig.tunnel(`site.test:${port}`);
+    socket.write("\0binary");
+    expect(String(await once(socket.resume(), "data"))).toBe("\0binary");
+    socket.destroy();
+    const line = (await rig.tunnel(`site.test:${port}`)).socket;
+    line.write("NI");
+    line.write("CK x\r\n");
+    expect(String(await once(line.resume(), "data"))).toBe("NICK x\r\n");
+  });
+
+  test("HTTP in a tunnel: each request's Host is compared, and nobody gets through by an empty line or odd spaces", async () => {
+    const port = await rig.http((request, response) => response.end(`hello ${request.headers.host}`));
+    allow(port);
+    expect(await ask((await rig.tunnel(`site.test:${port}`)).socket, `site.test:${port}`)).toContain(`hello site.test:${port}`);
+    expect(await ask((await rig.tunnel(`site.test:${port}`)).socket, "other.test")).toMatch(/^HTTP\/1\.1 403 [\s\S]*name_mismatch/);
+    for (const line of ["\r\nGET / HTTP/1.1", "GET  /  HTTP/1.1", "GET\t/ HTTP/1.1", "get / http/1.1"]) {
+      const { socket } = await rig.tunnel(`site.test:${port}`);
+      socket.write(`${line}\r\nHost: other.test\r\n\r\n`);
+      expect(await readAll(socket), line).toMatch(/^HTTP\/1\.1 40[03]/);
+    }
+  });
+
+  test("HTTP in a tunnel: methods and paths hold, also when the head comes in pieces", async () => {
+    const port = await rig.http((_request, response) => response.end("hello"));
+    allow(port, { paths: ["/api"] });
+    const { socket } = await rig.tunnel(`site.test:${port}`);
+    socket.write("GET /ap");
+    await new Promise((done) => setTimeout(done, 20));
+    socket.write(`i HTTP/1.1\r\nHost: site.test:${port}\r\n\r\n`);
+    expect(await readHead(socket)).toContain("200 OK");
+    await once(socket.resume(), "data");
+    expect(await ask(socket, `site.test:${port}`, "/admin")).toContain("path_not_allowed");
+  });
+
+  test("where requests must be seen, nothing else is spoken, and silence is not waited for for ever", async () => {
+    await using hasty = await createEgressRig({ limits: { firstBytesMs: 100 } });
+    hasty.names.set("site.test", local);
+    const port = await hasty.tcp((socket) => socket.pipe(socket));
+    hasty.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true, methods: ["GET"] }] });
+    const { socket } = await hasty.tunnel(`site.test:${port}`);
+    socket.write("SSH-2.0-client\r\n");
+    expect(await readAll(socket)).toBe("");
+    expect(hasty.eventsOf("network.denied")).toMatchObject([{ reason: "bad_request" }]);
+    expect(await readAll((await hasty.tunnel(`site.test:${port}`)).socket)).toBe("");
+  });
+});
+
+describe("TLS that is inspected", () => {
+  test("requests are decided one by one, and the server is verified", async () => {
+    const seen: string[] = [];
+    const port = await rig.https((request, response) => {
+      seen.push(`${request.method} ${request.url} ${request.headers.host}`);
+      response.end("hello");
+    });
+    allow(port, { methods: ["GET"], paths: ["/api"] });
+    const tls = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test", {
+      ca: rig.inside.certificatePem,
+      ALPNProtocols: ["h2", "http/1.1"],
+    });
+    expect(tls.alpnProtocol).toBe("http/1.1");
+    tls.write(`GET /api/1 HTTP/1.1\r\nHost: site.test:${port}\r\n\r\n`);
+    expect(await readHead(tls)).toContain("200 OK");
+    await once(tls.resume(), "data");
+    tls.write(`POST /api/2 HTTP/1.1\r\nHost: site.test:${port}\r\nContent-Length: 0\r\n\r\n`);
+    expect(await readHead(tls)).toContain("method_not_allowed");
+    await once(tls.resume(), "data");
+    expect(await ask(tls, `site.test:${port}`, "/admin")).toContain("path_not_allowed");
+    expect(seen).toEqual([`GET /api/1 site.test:${port}`]);
+    const closed = rig.eventsOf("network.closed")[0] ?? (await rig.event("network.closed"));
+    expect(closed).toMatchObject({ host: "site.test", inspected: true, requests: 1, rule: `GET site.test:${port} /api` });
+  });
+
+  test("another Host inside is refused, and so is another name outside", async () => {
+    const port = await rig.https((_request, response) => response.end("hello"));
+    allow(port, { methods: ["GET"] });
+    const tls = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test");
+    expect(await ask(tls, "other.test")).toContain("name_mismatch");
+    await expect(rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "other.test")).rejects.toThrow();
+  });
+
+  test.each([
+    ["signed by nobody known", { authority: createAuthority() }, "UNABLE_TO"],
+    ["for another name", { host: "other.test" }, "ALTNAME_INVALID"],
+  ])("a certificate %s is answered with 502", async (_what, options, code) => {
+    let requests = 0;
+    const port = await rig.https(() => void requests++, options);
+    allow(port, { methods: ["GET"] });
+    const tls = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test");
+    const answer = await ask(tls, `site.test:${port}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 502 [\s\S]*x-caisson-denied: not_verified/);
+    expect(answer).toContain(code);
+    expect(requests).toBe(0);
+    expect(rig.eventsOf("network.denied")).toMatchObject([{ reason: "not_verified", host: "site.test" }]);
+  });
+
+  test("a client that does not trust us ends, and nothing is left", async () => {
+    const port = await rig.https(() => {});
+    allow(port, { methods: ["GET"] });
+    await expect(
+      rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test", { ca: rig.world.certificatePem }),
+    ).rejects.toThrow();
+    if (rig.eventsOf("network.closed").length === 0) await rig.event("network.closed");
+    await rig.egress.close();
+  });
+});
+
+describe("a change of the policy", () => {
+  test("ends what it does not allow any more, and nothing else", async () => {
+    const port = await rig.tcp((socket) => socket.pipe(socket));
+    const rule = (host: string) => ({ host, ports: [port], private: true });
+    rig.setPolicy({ mode: "allow", rules: [rule("site.test"), rule("other.test")] });
+    const [site, other] = [(await rig.tunnel(`site.test:${port}`)).socket, (await rig.tunnel(`other.test:${port}`)).socket];
+    for (const socket of [site, other]) {
+      socket.write("\0");
+      await once(socket.resume(), "data");
+    }
+    rig.setPolicy({ mode: "allow", rules: [rule("other.test")] });
+    rig.egress.enforce();
+    await readAll(site);
+    other.write("\0");
+    await once(other, "data");
+    // A tunnel whose requests were not seen may not stay where they must be seen, nor one to an address that is private now.
+    rig.setPolicy({ mode: "allow", rules: [{ ...rule("other.test"), methods: ["GET"] }] });
+    rig.egress.enforce();
+    await readAll(other);
+    expect(rig.egress.stats().connections).toBeLessThanOrEqual(2);
+  });
+
+  test("ends downloads in plain HTTP and over inspected TLS", async () => {
+    const listener = (_request: unknown, response: { write(text: string): void }) => response.write("begin");
+    const [plain, secure] = [await rig.http(listener), await rig.https(listener)];
+    const rules = [
+      { host: "site.test", ports: [plain], private: true },
+      { host: "site.test", ports: [secure], private: true, methods: ["GET"] },
+    ];
+    rig.setPolicy({ mode: "allow", rules });
+    const client = await rig.dial();
+    client.write(`GET http://site.test:${plain}/ HTTP/1.1\r\nHost: site.test:${plain}\r\n\r\n`);
+    const tls = await rig.secure((await rig.tunnel(`site.test:${secure}`)).socket, "site.test");
+    tls.write(`GET / HTTP/1.1\r\nHost: site.test:${secure}\r\n\r\n`);
+    await Promise.all([readHead(client), readHead(tls)]);
+    rig.setPolicy({ mode: "allow", rules: rules.map((rule) => ({ ...rule, paths: ["/elsewhere"] })) });
+    rig.egress.enforce();
+    await Promise.all([readAll(client), readAll(tls)]);
+    expect(rig.eventsOf("network.closed")).toHaveLength(2);
+  });
+});
