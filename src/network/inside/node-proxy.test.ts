@@ -216,9 +216,11 @@ describe.each(nodes)("programs of %s", (node) => {
   test("a dispatcher that the program chose stays", async () => {
     const { said } = await run(
       node,
-      `new Headers();
-      globalThis[Symbol.for("undici.globalDispatcher.1")] = { dispatch() { throw new Error("the program's own"); } };
-      fetch("https://example.test/").catch((error) => say((error.cause || error).message));`,
+      `const key = Symbol.for("undici.globalDispatcher.1");
+      new Headers();
+      const { constructor: Agent } = globalThis[key];
+      globalThis[key] = new Agent({ connect: (_, done) => done(new Error("the program's own")) });
+      fetch("https://example.test/").catch((error) => say(error.cause.message));`,
     );
     expect(said).toEqual(["the program's own"]);
     expect(asked).toEqual([]);
