@@ -9,6 +9,7 @@ import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 import type { RunEvent } from "./contract/run-event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
+import { absoluteSecrets } from "./network/absolute-secrets.ts";
 import type { NetworkHost, NetworkSettings } from "./network/network-host.ts";
 import { redactedEvents } from "./network/redacted-events.ts";
 import { createResolver } from "./sandbox/resolver.ts";
@@ -165,7 +166,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
   return {
     runtime: runtimeOf,
     async create(spec = {}, { runtime, signal } = {}) {
-      const parsed = withAbsoluteWorkspace(parseSpec(spec));
+      const parsed = withAbsolutePaths(parseSpec(spec));
       const chosen = typeof runtime === "object" ? await givenRuntime(runtime, parsed) : await runtimeOf(runtime);
       const sandbox = await chosen.create(parsed, signal && { signal });
       sweepOnce(chosen);
@@ -237,10 +238,11 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   });
 }
 
-/** A relative folder is taken from where the program runs; runtimes only know absolute ones. */
-function withAbsoluteWorkspace(spec: SandboxSpec): SandboxSpec {
-  if (spec.workspace.kind === "empty") return spec;
-  return { ...spec, workspace: { ...spec.workspace, path: resolve(spec.workspace.path) } };
+/** Relative paths are taken from where the program runs; runtimes only know absolute ones. */
+function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
+  const { workspace } = spec;
+  const secrets = absoluteSecrets(spec.secrets, ".");
+  return { ...spec, secrets, workspace: workspace.kind === "empty" ? workspace : { ...workspace, path: resolve(workspace.path) } };
 }
 
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. This file and main.ts alone read the environment. */

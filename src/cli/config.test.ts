@@ -18,7 +18,14 @@ describe("the configuration", () => {
 
   test("has defaults", async () => {
     const author = { name: "Caisson", email: "caisson@localhost" };
-    const config = { runtime: "auto", limits: {}, models: { prices: {} }, agentFolders: [], author };
+    const config = {
+      runtime: "auto",
+      limits: {},
+      models: { prices: {} },
+      agentFolders: [],
+      author,
+      network: { caFiles: [], registries: {}, gateway: {} },
+    };
     expect(await load()).toEqual({ config, file: null, sources: {} });
   });
 

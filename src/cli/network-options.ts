@@ -2,6 +2,7 @@ import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
 import { parsePolicy, parseSecret } from "../contract/network-text.ts";
+import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import type { Given, OptionSpec } from "./command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 
@@ -33,7 +34,7 @@ export interface NetworkAsked {
 }
 
 /** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
-export function networkFrom(given: Given): NetworkAsked {
+export function networkFrom(given: Given, folder: string): NetworkAsked {
   const words = given.texts("network");
   const secrets: Record<string, SecretSpec> = {};
   for (const text of given.texts("secret")) {
@@ -48,7 +49,11 @@ export function networkFrom(given: Given): NetworkAsked {
   const policy = words.length === 0 ? undefined : parsePolicy(words);
   const network = withSecretHosts(policy, secrets);
   const gateway = gatewayFrom(given);
-  return { secrets, ...(network === undefined ? {} : { network }), ...(gateway === undefined ? {} : { gateway }) };
+  return {
+    secrets: absoluteSecrets(secrets, folder),
+    ...(network === undefined ? {} : { network }),
+    ...(gateway === undefined ? {} : { gateway }),
+  };
 }
 
 function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Record<string, SecretSpec>>): NetworkPolicy | undefined {

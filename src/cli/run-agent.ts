@@ -8,6 +8,7 @@ import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Session, WorkspaceSource } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
+import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import { createRunInNewSession } from "../station/new-run.ts";
 import { checkAddress } from "../workspace/git/address.ts";
 import { checkFolder } from "../workspace/sessions.ts";
@@ -89,7 +90,7 @@ function withFlags(definition: AgentDefinition, context: CliContext, given: Give
   const cpus = given.text("cpus");
   if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
   if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
-  const asked = networkFrom(given);
+  const asked = networkFrom(given, context.cwd);
   const timeout = given.text("timeout");
   const steps = given.text("max-steps");
   const attended = context.stdout.isTerminal || given.switched("detach");
@@ -102,7 +103,7 @@ function withFlags(definition: AgentDefinition, context: CliContext, given: Give
       ...(given.text("runtime") === undefined ? {} : { runtime: given.text("runtime") }),
       ...(given.text("image") === undefined ? {} : { image: given.text("image") }),
       ...asked,
-      secrets: { ...definition.sandbox.secrets, ...asked.secrets },
+      secrets: { ...absoluteSecrets(definition.sandbox.secrets, context.cwd), ...asked.secrets },
     },
     harness: {
       ...definition.harness,

@@ -53,10 +53,35 @@ describe("the spec that options ask for", () => {
     [["--workspace", ".", "--no-workspace"], "invalid"],
     [["--image", "a", "--snapshot", "sn_aaaaaaaaaaaa"], "invalid"],
     [["--snapshot", "nonsense"], "invalid"],
-    [["--network", "open"], "unsupported"],
+    [["--network", "none", "--network", "example.org"], "invalid"],
+    [["--network", "not a host"], "invalid"],
+    [["--network", "none", "--secret", "A@example.org"], "invalid"],
+    [["--secret", "A"], "invalid"],
+    [["--secret", "1A@example.org"], "invalid"],
+    [["--secret", "A@example.org", "--secret", "A@example.com"], "invalid"],
+    [["--gateway", "telepathy"], "invalid"],
+    [["--gateway-cost", "1"], "invalid"],
     [["--env", "1A=x"], "invalid"],
   ] as const)("%j is refused", (argv, code) => {
     expect(() => spec(...argv)).toThrow(expect.objectContaining({ code }));
+  });
+  test("a network: hosts, registries, secrets whose hosts can then be reached, and models", () => {
+    expect(spec("--network", "registries:npm,github.com", "--network", "transparent").network).toMatchObject({
+      mode: "allow",
+      rules: [{ host: "github.com" }],
+      registries: ["npm"],
+      transparent: true,
+    });
+    const { network, secrets } = spec("--secret", "A@api.example.org;from=file:key", "--network", "example.org");
+    expect(network).toMatchObject({ mode: "allow", rules: [{ host: "example.org" }, { host: "api.example.org", ports: [443] }] });
+    expect(secrets.A?.from).toEqual({ file: expect.stringMatching(/^\/.*\/key$/) });
+    expect(spec("--secret", "A@x.org").network).toMatchObject({ mode: "allow", rules: [{ host: "x.org" }] });
+    expect(spec("--secret", "A@x.org", "--network", "open").network).toMatchObject({ mode: "open", rules: [] });
+    expect(spec("--gateway", "anthropic,openai", "--gateway-cost", "2.5", "--gateway-models", "claude-*").gateway).toEqual({
+      wires: ["anthropic", "openai"],
+      models: ["claude-*"],
+      costUsdMax: 2.5,
+    });
   });
   test("variables: given, taken from outside, or not set there", () => {
     expect(spec("--env", "A=b=c", "--env", "SET", "--env", "UNSET", "--env", "EMPTY=").env).toEqual({

@@ -26,7 +26,7 @@ export function specFrom(
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
     env: pairs(context, given.texts("env"), "env"),
-    ...networkFrom(given),
+    ...networkFrom(given, context.cwd),
     allowRoot: given.switched("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},

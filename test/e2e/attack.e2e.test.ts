@@ -8,6 +8,7 @@ import { createDockerRuntime } from "../../src/sandbox/runtimes/docker/runtime.t
 import { createHostRuntime } from "../../src/sandbox/runtimes/host/runtime.ts";
 import { describeAttack } from "../support/attack-results.ts";
 import { useDockerEngine } from "../support/docker-engine.ts";
+import { networkedForTest } from "../support/network-host.ts";
 import { ordinaryUser } from "../support/ordinary-user.ts";
 import { runSuite } from "../support/run-suite.ts";
 
@@ -45,7 +46,7 @@ describeAttack("docker", async () => {
   return withStateDir(async (stateDir) => {
     await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
     const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
-    return (await runAttacks(runtime, { version: "test", stateDir, probePath, spec })).verdicts;
+    return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec })).verdicts;
   });
 });
 

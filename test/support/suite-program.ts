@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
 import { runConformance } from "../../src/sandbox/conformance/run-conformance.ts";
 import { createOciRuntime, type OciOptions } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import { networkedForTest } from "./network-host.ts";
 
 const [suite, stateDir = "", optionsText = "{}"] = process.argv.slice(2);
 const builds = join(import.meta.dirname, "../../guest/build");
@@ -20,7 +21,12 @@ try {
         print(result.outcome === "failed" ? { ...result, error: String((result.error as Error)?.stack ?? result.error) } : result),
     });
   } else if (probe.usable) {
-    await runAttacks(runtime, { version: "test", stateDir, probePath: join(builds, "caisson-probe"), onVerdict: print });
+    await runAttacks(networkedForTest(runtime, { stateDir }), {
+      version: "test",
+      stateDir,
+      probePath: join(builds, "caisson-probe"),
+      onVerdict: print,
+    });
   }
 } finally {
   await runtime[Symbol.asyncDispose]();

@@ -201,6 +201,22 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { interfaces: ["lo"], routes: [], results: { "icmp 1.1.1.1 0": "ok" } },
     ],
   },
+  N02: {
+    right: { answers: { "127.0.0.1:80": "403", "localhost:80": "502" }, arrived: 0 },
+    wrong: [
+      { answers: { "127.0.0.1:80": "200" }, arrived: 0 },
+      { answers: { "127.0.0.1:80": "no answer: " }, arrived: 0 },
+      { answers: { "127.0.0.1:80": "403" }, arrived: 1 },
+    ],
+  },
+  N10: {
+    right: { answers: { "127.0.0.1:80": "403", "localhost:80": "502" }, arrived: 0 },
+    wrong: [
+      { answers: { "127.0.0.1:80": "200" }, arrived: 0 },
+      { answers: { "127.0.0.1:80": "no answer: " }, arrived: 0 },
+      { answers: { "127.0.0.1:80": "403" }, arrived: 1 },
+    ],
+  },
   N13: {
     right: { port: "8080", result: "ECONNREFUSED" },
     wrong: [

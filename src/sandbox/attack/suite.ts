@@ -1,4 +1,5 @@
 import type { Claim } from "./claim.ts";
+import { egressClaims } from "./egress-claims.ts";
 import { exhaustionClaims } from "./exhaustion-claims.ts";
 import { faultClaims } from "./fault-claims.ts";
 import { frameClaims } from "./frame-claims.ts";
@@ -11,7 +12,7 @@ import { trustClaims } from "./trust-claims.ts";
 export const claims: readonly Claim[] = [
   ...sorted([...isolationClaims, ...sightClaims]),
   ...sorted([...trustClaims, ...frameClaims]),
-  ...networkClaims,
+  ...sorted([...networkClaims, ...egressClaims]),
   ...exhaustionClaims,
   ...faultClaims,
 ];

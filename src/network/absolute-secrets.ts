@@ -1,0 +1,12 @@
+import { resolve } from "node:path";
+import type { SecretSpec } from "../contract/network.ts";
+
+/** The same secrets, their files named from the root: whoever serves them later stands elsewhere. */
+export function absoluteSecrets(secrets: Readonly<Record<string, SecretSpec>>, folder: string): Record<string, SecretSpec> {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, secret]) => {
+      const { from } = secret;
+      return [name, typeof from === "object" && "file" in from ? { ...secret, from: { file: resolve(folder, from.file) } } : secret];
+    }),
+  );
+}

@@ -1,0 +1,120 @@
+import { createServer } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { NetworkPolicy } from "../../contract/network.ts";
+import type { AttackContext } from "./attack-context.ts";
+import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
+
+interface Asked {
+  /** Target → the status the proxy answered with, or what went wrong. */
+  answers: Record<string, string>;
+  /** Connections that arrived at the host's own listener. */
+  arrived: number;
+}
+
+const none = { rules: [], registries: [], transparent: false };
+const open: NetworkPolicy = { mode: "open", ...none };
+const nothing: NetworkPolicy = { mode: "allow", ...none };
+
+/** What a network that was asked for still keeps in. Everything is asked of the proxy inside, which is the only way out; nothing leaves the machine. */
+export const egressClaims: Claim[] = [
+  defineClaim<Asked>({
+    id: "N02",
+    title: "An open network leads neither to the host itself nor to private and metadata addresses",
+    group: "network",
+    tried:
+      "With an open network, asked the proxy inside for a listener on the host's loopback by many names, for the host's addresses, private and metadata ones.",
+    observe: (context) =>
+      ask(context, {
+        network: open,
+        targets: (port) => [...disguises(port), ...ownAddresses(port), "169.254.169.254:80", "10.255.255.1:80", "[fd00:ec2::254]:80"],
+      }),
+    judge: refusedAll,
+    describe: describeAnswers,
+  }),
+  defineClaim<Asked>({
+    id: "N10",
+    title: "An allow-list with nothing on it allows nothing",
+    group: "network",
+    tried: "With an empty allow-list, asked the proxy inside for the host's loopback, a public address and a name.",
+    observe: (context) => ask(context, { network: nothing, targets: (port) => [`127.0.0.1:${port}`, "1.1.1.1:80", "example.com:80"] }),
+    judge: refusedAll,
+    describe: describeAnswers,
+  }),
+];
+
+/** Other ways to write loopback, and the name by which it can be allowed. */
+function disguises(port: string): string[] {
+  const hosts = [
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "0177.0.0.1",
+    "localhost",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "0.0.0.0",
+    "host.caisson",
+  ];
+  return hosts.map((host) => `${host}:${port}`);
+}
+
+function ownAddresses(port: string): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter((each) => !each.internal && each.family === "IPv4")
+    .map((each) => `${each.address}:${port}`);
+}
+
+async function ask(
+  context: AttackContext,
+  options: { network: NetworkPolicy; targets: (port: string) => string[] },
+): Promise<Asked | NotTried> {
+  if (!context.capabilities.network.includes(options.network.mode)) return unverifiable("the runtime gives no such network");
+  let arrived = 0;
+  const server = createServer((socket) => {
+    arrived += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? String(address.port) : "9";
+  try {
+    const sandbox = await context.create({ network: options.network });
+    if (sandbox.network === null) return unverifiable("nothing serves a network here");
+    const answers: Record<string, string> = {};
+    for (const target of options.targets(port)) {
+      const { stdout, stderr, ended } = await context.shell(sandbox, askProxy, [target]);
+      if (ended.kind === "exited" && ended.exitCode === 3)
+        return unverifiable("nothing inside can speak to the proxy (bash, python3 or curl)");
+      answers[target] = /^HTTP\/1\.1 (\d{3})/m.exec(stdout)?.[1] ?? `no answer: ${(stdout + stderr).slice(0, 80)}`;
+    }
+    await sandbox.destroy();
+    return { answers, arrived };
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+/** `$1` is asked for, in the form that proxies are asked in; the status line is printed. */
+const askProxy = [
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
+  'p="${http_proxy##*:}"; p="${p%/}"',
+  'if command -v bash >/dev/null; then exec bash -c \'exec 3<>/dev/tcp/127.0.0.1/$1 && printf "GET http://%s/ HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" "$2" "$2" >&3 && head -n 1 <&3\' bash "$p" "$1"',
+  'elif command -v curl >/dev/null; then exec curl -s -i -m 20 -x "127.0.0.1:$p" "http://$1/"',
+  "else exit 3; fi",
+].join("\n");
+
+function refusedAll({ answers, arrived }: Asked): string[] {
+  const wrong = Object.entries(answers).filter(([, status]) => !/^[45]\d\d$/.test(status));
+  return [
+    ...wrong.map(([target, status]) => `${target}: ${status}`),
+    ...(arrived === 0 ? [] : [`${arrived} connections arrived at the host`]),
+  ];
+}
+
+function describeAnswers({ answers }: Asked): string {
+  return Object.entries(answers)
+    .map(([target, status]) => `${target}: ${status}`)
+    .join(", ");
+}
