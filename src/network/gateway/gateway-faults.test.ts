@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { CANARY, openGatewayRig } from "../../../test/support/gateway-rig.ts";
@@ -223,6 +224,20 @@ describe("the program inside", () => {
     expect((await rig.post(MESSAGES, claude())).status).toBe(200);
     await rig.eventsAre(2);
     expect(rig.events[0]?.data).toMatchObject({ status, costUsd: 0, error: expect.any(String) });
+  });
+
+  test("sends too much on a connection that it wants to use again: the rest is read away, and the next request is answered", async () => {
+    await using rig = await openGatewayRig({}, { limits: { bodyBytesMax: 1000 } });
+    const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
+    let heard = "";
+    socket.on("data", (data) => {
+      heard += data;
+    });
+    const long = "x".repeat(4_000_000);
+    socket.write(`POST ${MESSAGES} HTTP/1.1\r\nhost: x\r\ncontent-length: ${long.length}\r\n\r\n${long}`);
+    socket.end("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    await once(socket, "close");
+    expect(heard).toMatch(/^HTTP\/1.1 413 .*HTTP\/1.1 200 .*Caisson's model gateway/s);
   });
 
   test("sends a coded body, or no HTTP at all", async () => {
