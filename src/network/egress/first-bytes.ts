@@ -43,6 +43,7 @@ export type Beginning =
   | Extract<ClientHello, { kind: "hello" }>;
 
 const NEWLINE = 0x0a;
+const TLS_HANDSHAKE = 0x16;
 /** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */
 const requestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t].*[ \t]HTTP\/[01](?:\.\d)?[ \t\r]*$/i;
 const mayBecomeRequestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]*(?:[ \t][^\0]*)?$/;
@@ -61,20 +62,23 @@ export function beginningOf(bytes: Buffer, { bytesMax }: { bytesMax: number }): 
   return { kind: mayBecomeRequestLine.test(bytes.toString("latin1", start)) ? "more" : "raw" };
 }
 
-/**
- * Collects a client's bytes until it is clear what it speaks; `wait` gives more of them. The last answer of `wait` is given back when it was no bytes.
- */
+/** Collects a client's bytes until it is clear what it speaks; `wait` is told what there is, and gives more. When it gave none, `stopped` says why. */
 export async function readBeginning(options: {
   first: Buffer;
   bytesMax: number;
-  wait: () => Promise<Next>;
+  wait: (bytes: Buffer) => Promise<Next>;
 }): Promise<{ beginning: Beginning; bytes: Buffer; stopped: Exclude<Next["kind"], "bytes"> | null }> {
   let bytes = options.first;
   for (;;) {
     const beginning = beginningOf(bytes, options);
     if (beginning.kind !== "more") return { beginning, bytes, stopped: null };
-    const next = await options.wait();
+    const next = await options.wait(bytes);
     if (next.kind !== "bytes") return { beginning, bytes, stopped: next.kind };
     bytes = Buffer.concat([bytes, next.bytes]);
   }
+}
+
+/** Whether the bytes could still become a ClientHello, of which no program stops in the middle. */
+export function mayBecomeTls(bytes: Buffer): boolean {
+  return bytes[0] === TLS_HANDSHAKE;
 }

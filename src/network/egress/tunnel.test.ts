@@ -110,6 +110,44 @@ describe("CONNECT with other protocols", () => {
     expect(String(await once(line.resume(), "data"))).toBe("NICK x\r\n");
   });
 
+  test("a client that says a word and waits is answered; one that says a request word by word is not", async () => {
+    await using hasty = await createEgressRig({ limits: { silentMs: 20 } });
+    hasty.names.set("site.test", local);
+    const received: string[] = [];
+    const port = await hasty.tcp((socket) => {
+      socket.on("data", (chunk) => {
+        received.push(String(chunk));
+        socket.write(`got ${chunk}`);
+      });
+    });
+    hasty.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true }] });
+    const word = (await hasty.tunnel(`site.test:${port}`)).socket;
+    word.write("ping");
+    expect(String(await once(word.resume(), "data"))).toBe("got ping");
+    const silent = await hasty.tcp((socket) => void socket.on("data", (chunk) => received.push(String(chunk))));
+    hasty.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [silent], private: true }] });
+    const pieces = (await hasty.tunnel(`site.test:${silent}`)).socket;
+    pieces.write("GET ");
+    while (!received.includes("GET ")) await new Promise(setImmediate);
+    pieces.write("/ HTT");
+    while (!received.includes("/ HTT")) await new Promise(setImmediate);
+    pieces.write("P/1.1\r\nHost: other.test\r\n\r\n");
+    expect(await readAll(pieces)).toBe("");
+    expect(received.join("")).not.toContain("other.test");
+    expect(hasty.eventsOf("network.denied")).toMatchObject([{ reason: "bad_request" }]);
+  });
+
+  test("a name in TLS is compared however late it comes", async () => {
+    await using patient = await createEgressRig({ limits: { silentMs: 5, firstBytesMs: 5 } });
+    patient.names.set("site.test", local);
+    const port = await patient.https((_request, response) => response.end("hello"));
+    patient.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true }] });
+    const { socket } = await patient.tunnel(`site.test:${port}`);
+    await new Promise((done) => setTimeout(done, 50));
+    await expect(patient.secure(socket, "other.test")).rejects.toThrow();
+    expect(patient.eventsOf("network.denied")).toMatchObject([{ reason: "name_mismatch" }]);
+  });
+
   test("HTTP in a tunnel: each request's Host is compared, and nobody gets through by an empty line or odd spaces", async () => {
     const port = await rig.http((request, response) => response.end(`hello ${request.headers.host}`));
     allow(port);

@@ -6,7 +6,7 @@ import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
 import { mustInspect } from "./decide.ts";
 import type { Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
-import { type Beginning, nextBytes, readBeginning } from "./first-bytes.ts";
+import { type Beginning, beginningOf, mayBecomeTls, nextBytes, readBeginning } from "./first-bytes.ts";
 import { inspectTls, relayLimitsOf } from "./inspect.ts";
 import type { Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
@@ -48,8 +48,8 @@ export async function carryTunnel(context: EgressContext, options: TunnelOptions
       first: options.first,
       bytesMax: context.limits.helloBytesMax,
       // Where the server speaks first (ssh, smtp), the client waits for it: then there is no name to look at.
-      wait: () =>
-        nextBytes(client, { timeoutMs: context.limits.firstBytesMs, ...(upstream === null || inspected ? {} : { other: upstream }) }),
+      wait: (soFar) =>
+        nextBytes(client, { timeoutMs: waitMs(context, soFar, inspected), ...(upstream === null ? {} : { other: upstream }) }),
     });
     const known = { ...options, first: bytes };
     if (stopped !== null) await carryUnfinished(context, known, { inspected, stopped });
@@ -61,6 +61,12 @@ export async function carryTunnel(context: EgressContext, options: TunnelOptions
   }
 }
 
+/** A client that may stay silent may do so for as long as any connection; one whose requests must be seen, or that is in the middle of a ClientHello, may not. */
+function waitMs({ limits }: EgressContext, soFar: Buffer, inspected: boolean): number {
+  if (inspected || mayBecomeTls(soFar)) return limits.firstBytesMs;
+  return soFar.length === 0 ? limits.idleMs : limits.silentMs;
+}
+
 /** The client stopped, or the server spoke, before it was clear what this is. */
 async function carryUnfinished(
   context: EgressContext,
@@ -68,10 +74,38 @@ async function carryUnfinished(
   { inspected, stopped }: { inspected: boolean; stopped: "ended" | "silent" | "otherSpoke" },
 ): Promise<void> {
   const { client, upstream, first } = options;
-  const mayBeRaw = stopped === "otherSpoke" || first.length === 0;
-  if (!inspected && upstream !== null && mayBeRaw) return await carryRaw(context, { ...options, upstream });
+  if (!inspected && upstream !== null) {
+    if (stopped !== "silent") return await carryRaw(context, { ...options, upstream });
+    if (first.length > 0 && !mayBecomeTls(first)) return await carryWatched(context, { ...options, upstream });
+  }
   if (stopped === "silent") refuse(context, options, { reason: "bad_request", why: "the client did not say in time what it wants" });
   client.destroy();
+}
+
+/**
+ * The client said a word and waits for an answer: it gets what it waits for, but its first line is looked at as it passes. A request that comes in such
+ * pieces that it does not look like one is broken off before its Host has passed.
+ */
+async function carryWatched(context: EgressContext, options: TunnelOptions & { upstream: Duplex }): Promise<void> {
+  const { client, upstream, passage, first } = options;
+  const { helloBytesMax, idleMs } = context.limits;
+  let passed = first;
+  passage.count(first.length, 0);
+  upstream.write(first);
+  for (;;) {
+    const next = await nextBytes(client, { timeoutMs: idleMs, other: upstream });
+    if (next.kind === "silent") return void client.destroy();
+    if (next.kind !== "bytes") return await carryRaw(context, { ...options, first: Buffer.alloc(0) });
+    passed = Buffer.concat([passed, next.bytes]);
+    const { kind } = beginningOf(passed, { bytesMax: helloBytesMax });
+    if (kind === "http") {
+      refuse(context, options, { reason: "bad_request", why: "the request came in pieces, too slowly" });
+      return void client.destroy();
+    }
+    if (kind !== "more") return await carryRaw(context, { ...options, first: next.bytes });
+    passage.count(next.bytes.length, 0);
+    upstream.write(next.bytes);
+  }
 }
 
 async function carryKnown(

@@ -1,0 +1,122 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createFakeNames } from "./fake-names.ts";
+
+const A = 1;
+const AAAA = 28;
+
+function question(name: string, type = A, { flags = 0x0100, extra = Buffer.alloc(0), additional = 0 } = {}): Buffer {
+  const labels =
+    name === "" ? [] : name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, "latin1")]));
+  const header = Buffer.alloc(12);
+  header.writeUInt16BE(0xbeef, 0);
+  header.writeUInt16BE(flags, 2);
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(additional, 10);
+  return Buffer.concat([header, ...labels, Buffer.from([0, 0, type, 0, 1]), extra]);
+}
+
+/** The address in an answer; null when there is none. */
+function addressIn(answer: Buffer | null): string | null {
+  if (answer === null) throw new Error("no answer");
+  if (answer.readUInt16BE(6) === 0) return null;
+  const type = answer.readUInt16BE(answer.lastIndexOf(Buffer.from([0xc0, 12])) + 2);
+  return type === A
+    ? [...answer.subarray(-4)].join(".")
+    : answer
+        .subarray(-16)
+        .toString("hex")
+        .replaceAll(/(.{4})(?=.)/g, "$1:");
+}
+
+describe("names in transparent mode", () => {
+  const names = createFakeNames({ namesMax: 100 });
+  const ask = (name: string, type = A) => addressIn(names.answerName(question(name, type)));
+
+  test("a name has one address of each family, which lead back to it", () => {
+    const [ipv4, ipv6] = [ask("site.test"), ask("site.test", AAAA)];
+    expect(ipv4).toMatch(/^198\.1[89]\./);
+    expect(ipv6).toMatch(/^fd63:6169:7373:6f6e:/);
+    expect(ask("SITE.test")).toBe(ipv4);
+    expect(names.nameOf(ipv4 as string)).toEqual({ kind: "name", text: "site.test" });
+    expect(names.nameOf(ipv6 as string)).toEqual({ kind: "name", text: "site.test" });
+    expect(ask("other.test")).not.toBe(ipv4);
+  });
+
+  test("the answer repeats the question as it was asked", () => {
+    const asked = question("SiTe.TeSt");
+    const answer = names.answerName(asked) as Buffer;
+    expect(answer.readUInt16BE(0)).toBe(0xbeef);
+    expect(answer.readUInt16BE(2)).toBe(0x8180);
+    expect(answer.subarray(12, asked.length)).toEqual(asked.subarray(12));
+  });
+
+  test("other addresses have no name", () => {
+    for (const address of [
+      "198.18.0.0",
+      "198.19.255.255",
+      "198.20.0.1",
+      "1.1.1.1",
+      "fd63:6169:7373:6f6e::ffff",
+      "fd63:6169:7373:6f6e:1::1",
+      "::1",
+      "nonsense",
+    ]) {
+      expect(names.nameOf(address), address).toBeNull();
+    }
+  });
+
+  test("other types have no records; loopback stays inside", () => {
+    for (const type of [2, 5, 12, 15, 16, 33, 65]) expect(ask("site.test", type)).toBeNull();
+    expect(ask("", 2)).toBeNull();
+    expect(ask("localhost")).toBe("127.0.0.1");
+    expect(ask("a.localhost", AAAA)).toBe("0000:0000:0000:0000:0000:0000:0000:0001");
+  });
+
+  test("with EDNS", () => {
+    const opt = Buffer.from([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+    expect(addressIn(names.answerName(question("site.test", A, { extra: opt, additional: 1 })))).toMatch(/^198/);
+    expect(names.answerName(question("site.test", A, { extra: Buffer.concat([opt, opt]), additional: 1 }))).toBeNull();
+  });
+
+  test.each([
+    ["nothing", Buffer.alloc(0)],
+    ["a response", question("site.test", A, { flags: 0x8180 })],
+    ["an update", question("site.test", A, { flags: 0x2800 })],
+    ["something behind it", question("site.test", A, { extra: Buffer.alloc(1) })],
+    ["a label with a space", question("si te.test")],
+    ["a pointer", Buffer.concat([question("").subarray(0, 12), Buffer.from([0xc0, 12, 0, 1, 0, 1])])],
+    ["a name that is too long", question(`${"a".repeat(60)}.`.repeat(4).concat("a".repeat(20)))],
+    ["a label that is cut off", question("site.test").subarray(0, 16)],
+    ["no host", question("")],
+  ])("%s is no question", (_what, message) => expect(names.answerName(message)).toBeNull());
+
+  test("only so many names are known; the ones used last stay", () => {
+    const few = createFakeNames({ namesMax: 3 });
+    const given = (name: string) => addressIn(few.answerName(question(name))) as string;
+    const [a, b, c] = [given("a.test"), given("b.test"), given("c.test")];
+    expect(few.nameOf(a)?.text).toBe("a.test");
+    const d = given("d.test");
+    expect([a, b, c, d].map((address) => few.nameOf(address)?.text)).toEqual(["a.test", undefined, "c.test", "d.test"]);
+    for (let index = 0; index < 200_000; index++) few.answerName(question(`n${index}.test`));
+    expect(few.nameOf(given("last.test"))?.text).toBe("last.test");
+  });
+
+  test("whatever comes gives an answer or none", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        const answer = names.answerName(Buffer.from(bytes));
+        if (answer !== null) expect(answer.readUInt16BE(2) & 0x8000).toBe(0x8000);
+      }),
+      { numRuns: 2000 },
+    );
+    const real = question("site.test");
+    fc.assert(
+      fc.property(
+        fc.nat(real.length - 1),
+        fc.nat(255),
+        (at, byte) => void names.answerName(Buffer.from(real.map((old, index) => (index === at ? byte : old)))),
+      ),
+    );
+  });
+});
