@@ -25,6 +25,8 @@ enum {
   STREAM_BUCKETS = 512,
   /* Connections from inside that are carried to the host, or told that nobody serves them, at once. Further ones wait in the backlog. */
   ACCEPTED_MAX = 2048,
+  /* Those of them that may have the full window. */
+  ACCEPTED_WIDE_MAX = 64,
   LISTENERS_SERVED_MAX = 256,
   CLAIMS_MAX = 1024,
 };
@@ -199,8 +201,9 @@ struct guest {
 
   struct listener *listeners; /* served for the host; they stay once they are open */
   size_t listener_count, claim_count;
-  size_t accepted_count;  /* connections from inside, carried or refused */
-  bool accepting_paused;  /* some listener waits for room */
+  size_t accepted_count; /* connections from inside, carried or refused */
+  size_t wide_count;
+  bool accepting_paused; /* some listener waits for room */
 
   struct stream *shutdown_stream;
   struct timer shutdown_timer;

@@ -11,7 +11,6 @@
 enum {
   PORT_CHUNK = 65536,
   PORT_READ_BUDGET = 524288,
-  CREDIT_STEP = 262144,
   LISTENERS_MAX = 4096,
   /* Less is copied behind what is queued, so that many small ones leave in one call at the end of the turn. */
   COPIED_CHUNK = 16384,
@@ -25,6 +24,7 @@ struct port {
   bool host_ended, peer_ended, shut;
   struct ring to; /* from the host, not yet written */
   uint64_t credited;
+  size_t granted;  /* bytes the host may send before it gets credit */
   uint64_t window; /* bytes the host still takes */
 };
 
@@ -40,7 +40,9 @@ static void port_free(struct port *port) {
   struct guest *guest = port->stream->connection->guest;
   stream_remove(port->stream);
   loop_free_later(loop, port);
-  if (port->accepted) serve_slot_freed(guest);
+  if (!port->accepted) return;
+  if (port->granted > ACCEPTED_WINDOW) guest->wide_count--;
+  serve_slot_freed(guest);
 }
 
 static void port_fail(struct port *port, enum error_code code, int error) {
@@ -103,7 +105,7 @@ bool request_connect(struct connection *connection, const struct frame_header *h
     }
     return true;
   }
-  *port = (struct port){.stream = stream, .number = (uint16_t)number, .window = STREAM_WINDOW, .source.fd = -1};
+  *port = (struct port){.stream = stream, .number = (uint16_t)number, .granted = STREAM_WINDOW, .window = STREAM_WINDOW, .source.fd = -1};
   stream->port = port;
   if (!port_dial(port)) port_refused(port, errno);
   return true;
@@ -115,7 +117,8 @@ bool port_adopt(struct stream *stream, int fd, uint16_t number) {
     close(fd);
     return false;
   }
-  *port = (struct port){.stream = stream, .number = number, .window = STREAM_WINDOW, .connected = true, .accepted = true};
+  *port = (struct port){.stream = stream, .number = number, .granted = ACCEPTED_WINDOW, .window = ACCEPTED_WINDOW};
+  port->connected = port->accepted = true;
   stream->port = port;
   source_open(&port->source, fd, port_ready);
   set_interest(port);
@@ -130,12 +133,19 @@ static bool port_done(struct port *port) {
 }
 
 static void send_credit(struct port *port) {
-  uint64_t written = port->to.start;
-  if (written - port->credited < CREDIT_STEP || port->host_ended) return;
-  uint8_t credit[4];
-  put_u32(credit, (uint32_t)(written - port->credited));
-  port->credited = written;
   struct connection *connection = port->stream->connection;
+  uint64_t written = port->to.start;
+  if (written - port->credited < port->granted / 4 || port->host_ended) return;
+  uint64_t more = written - port->credited;
+  /* What is written on is worth a larger window, as long as not too many have one: whoever connected may stop reading. */
+  if (port->granted < STREAM_WINDOW && connection->guest->wide_count < ACCEPTED_WIDE_MAX) {
+    connection->guest->wide_count++;
+    more += STREAM_WINDOW - port->granted;
+    port->granted = STREAM_WINDOW;
+  }
+  uint8_t credit[4];
+  put_u32(credit, (uint32_t)more);
+  port->credited = written;
   frame_begin(&connection->out, FRAME_CREDIT, port->stream->id);
   frame_raw(&connection->out, credit, sizeof credit);
   frame_end(&connection->out);
@@ -155,7 +165,7 @@ static size_t write_through(struct port *port, const uint8_t *bytes, size_t leng
 static bool port_write(struct port *port) {
   while (port->connected && port->to.start != port->to.end) {
     struct iovec view[2];
-    struct msghdr message = {.msg_iov = view, .msg_iovlen = (size_t)ring_view(&port->to, port->to.start, STREAM_WINDOW, view)};
+    struct msghdr message = {.msg_iov = view, .msg_iovlen = (size_t)ring_view(&port->to, port->to.start, port->granted, view)};
     ssize_t put = sendmsg(port->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) break;
@@ -249,7 +259,7 @@ bool port_frame(struct stream *stream, const struct frame_header *header, const 
     case FRAME_DATA: {
       if (port->host_ended) return false;
       size_t put = write_through(port, payload, header->length);
-      if (!ring_add(&port->to, STREAM_WINDOW, payload + put, header->length - put)) return false;
+      if (!ring_add(&port->to, port->granted, payload + put, header->length - put)) return false;
       port_write(port);
       return true;
     }

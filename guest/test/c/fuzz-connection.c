@@ -2,9 +2,13 @@
  * A whole connection: any bytes from the host, against a guest that has processes to attach to, acknowledge, feed and forget.
  * It is shutting down, so that nothing is started and no file is touched, and has a network of its own.
  */
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "guest.h"
@@ -14,6 +18,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct guest *guest;
 
+static void loopback_up(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+  if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0) die_errno("loopback");
+  close(fd);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc, (void)argv;
   if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) die_errno("a network of its own is needed");
@@ -22,7 +33,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   guest->not_init = guest->shutting_down = true;
   guest->oom_fd = -1;
   loop_open(&guest->loop);
+  loopback_up();
   return 0;
+}
+
+/* Somebody inside connects to ports that the input may have claimed; the vectors' own among them. */
+static void dial(int sockets[], int count) {
+  static const uint16_t ports[] = {19080, 443, 1, 8080};
+  for (int i = 0; i < count; i++) {
+    sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(ports[i]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (sockets[i] < 0) abort();
+    if (connect(sockets[i], (struct sockaddr *)&address, sizeof address) == 0) send(sockets[i], "question", 8, MSG_NOSIGNAL);
+  }
 }
 
 /* One that ended and one that runs, each with output nobody acknowledged. */
@@ -60,18 +83,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0 && data[0] != 0x55 && write(pair[1], hello.data, hello.length) < 0) abort();
   frame_writer_free(&hello);
   static uint8_t answers[65536];
+  enum { DIALS = 4 };
+  int dials[DIALS] = {-1, -1, -1, -1};
+  /* In two parts, so that frames can follow for streams which the guest opened. */
   for (size_t at = 0; at < size;) {
-    ssize_t put = write(pair[1], data + at, size - at);
+    size_t part = at < size / 2 ? size / 2 - at : size - at;
+    ssize_t put = write(pair[1], data + at, part);
     if (put > 0) at += (size_t)put;
     loop_turn(&guest->loop, false);
     connection_flush_all(guest);
     while (read(pair[1], answers, sizeof answers) > 0) {}
     if (guest->connections == NULL) break;
+    if (at < size / 2 || dials[0] >= 0 || guest->listeners == NULL) continue;
+    dial(dials, DIALS);
+    loop_turn(&guest->loop, false);
+    connection_flush_all(guest);
   }
   loop_turn(&guest->loop, false);
   connection_flush_all(guest);
   close(pair[1]);
   while (guest->connections) connection_close(guest->connections);
+  for (int i = 0; i < DIALS; i++) close_fd(&dials[i]);
+  /* Listeners stay; whoever was refused is gone a turn after they hung up, those still in the backlog two. */
+  for (int turn = 0; turn < 4 || (guest->accepted_count > 0 && turn < 100); turn++) loop_turn(&guest->loop, false);
   while (guest->oldest) {
     guest->oldest->tree_empty = true;
     process_delete(guest->oldest, false);
@@ -80,6 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   guest->tombstones = NULL;
   guest->running_count = 0;
   loop_turn(&guest->loop, false);
-  if (guest->connection_count || guest->process_count || rings_held()) abort();
+  if (guest->connection_count || guest->process_count || guest->accepted_count || guest->claim_count || rings_held()) abort();
   return 0;
 }

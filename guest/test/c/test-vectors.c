@@ -190,6 +190,27 @@ static void refuses(void) {
   frame_writer_free(&writer);
 }
 
+/* A conversation about a port that the host serves: a claim, then bytes on the first stream that the guest opens, its end, the claim's. */
+static void save_served(const char *folder) {
+  static const uint8_t bytes[48];
+  struct frame_writer writer = {0};
+  frame_begin(&writer, FRAME_LISTEN, 1);
+  frame_field_u64(&writer, 1, 19080);
+  frame_end(&writer);
+  frame_begin(&writer, FRAME_DATA, 2);
+  frame_raw(&writer, bytes, sizeof bytes);
+  frame_end(&writer);
+  for (int i = 0; i < 2; i++) {
+    frame_begin(&writer, i ? FRAME_CANCEL : FRAME_END, i ? 1 : 2);
+    frame_end(&writer);
+  }
+  char path[512];
+  snprintf(path, sizeof path, "%s/served", folder);
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fwrite(writer.data, 1, writer.length, file) != writer.length || fclose(file) != 0) exit(1);
+  frame_writer_free(&writer);
+}
+
 /* For the fuzzers: one file each. */
 static void save(const char *folder) {
   for (size_t i = 0; i < vector_count; i++) {
@@ -204,6 +225,7 @@ int main(int argc, char **argv) {
   load(argc > 1 ? argv[1] : "vectors/frames.txt");
   assert(vector_count > 40);
   if (argc > 2) save(argv[2]);
+  if (argc > 2) save_served(argv[2]);
   for (size_t i = 0; i < vector_count; i++) round_trip(&vectors[i]);
   encodes();
   decodes();

@@ -9,14 +9,15 @@ const CREDIT_MAX = 2 ** 40;
 /** Sends `DATA` on one stream, never more than the guest gave credit for. The bytes are not copied. */
 export class ByteSink {
   readonly #link: Link;
-  #credit = STREAM_WINDOW;
+  #credit: number;
   #failure: CaissonError | null = null;
   #room: PromiseWithResolvers<void> | null = null;
   /** Set once the request opened its stream. */
   stream = 0;
 
-  constructor(link: Link) {
+  constructor(link: Link, window = STREAM_WINDOW) {
     this.#link = link;
+    this.#credit = window;
   }
 
   addCredit(bytes: number): void {

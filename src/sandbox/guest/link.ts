@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { Outbox } from "./outbox.ts";
 import type { SlabReader } from "./slab-reader.ts";
 
 /** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
@@ -28,10 +29,10 @@ export interface Link {
   refuse(stream: number): void;
   /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
   send(frame: Buffer): void;
-  /** Sends a frame whose body is not copied; it must not change until the guest answered. */
+  /** Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or `whenWritten`. */
   sendWithBody(head: Buffer, body: Uint8Array): void;
-  /** Sends what `work` sends in one write. */
-  batch(work: () => void): void;
+  /** Calls back when the socket has taken what was sent so far, or the link is closed. */
+  whenWritten(then: () => void): void;
   /** The stream is over without another frame; late ones of it are passed over. */
   retire(stream: number): void;
   /** Gives a stream up. Frames of it that are on their way are passed over. */
@@ -59,9 +60,8 @@ const CANCELLED_MAX = 4_096;
 const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
 /** Streams that the guest opened and that are open at once: as many as it may accept. */
 export const INBOUND_MAX = 2_048;
-/** A guest that has this many bytes in this many frames not read, acknowledgements and the like among them, will not read them at all. */
-const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-const UNREAD_FRAMES_MAX = 65_536;
+/** Bulk waits for the socket; a guest that leaves this much of everything else unread will not read it at all. */
+const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
@@ -71,10 +71,10 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
   const streams = new Map<number, StreamHandler>();
   const cancelled = new Set<number>();
   const lazy = new Set<LazySource>();
+  const outbox = new Outbox(socket);
   const closedOnce = Promise.withResolvers<CaissonError | null>();
   let nextId = 1;
   let inbound = 0;
-  let unreadFrames = 0;
   let closed = false;
   let failure: CaissonError | null = null;
   let lazyTimer: NodeJS.Timeout | undefined;
@@ -88,6 +88,7 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     clearTimeout(lazyTimer);
     lazy.clear();
     socket.destroy();
+    outbox.drop();
     draining?.resolve();
     const told = error ?? new CaissonError("lost", "the connection to the guest was closed");
     const waiting = [...streams.values()];
@@ -159,29 +160,18 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     if (lazy.size === 0) return;
     const sources = [...lazy];
     lazy.clear();
-    socket.cork();
-    for (const source of sources) source.takeFrames((frame) => socket.write(frame));
-    socket.uncork();
+    for (const source of sources) source.takeFrames((frame) => outbox.add(frame));
   };
   /** Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our memory. */
-  const checkRead = () => {
-    if (socket.writableLength === 0) unreadFrames = 0;
-    else if (++unreadFrames > UNREAD_FRAMES_MAX && socket.writableLength > UNREAD_BYTES_MAX) {
-      shutDown(protocolError("it does not read what it is sent"));
-    }
-  };
   const write = (head: Buffer, body?: Uint8Array) => {
     if (closed) return;
-    checkRead();
-    if (lazy.size === 0 && body === undefined) {
-      socket.write(head);
+    if (outbox.queuedBytes > UNREAD_BYTES_MAX) {
+      shutDown(protocolError("it does not read what it is sent"));
       return;
     }
-    socket.cork();
-    flushLazy();
-    socket.write(head);
-    if (body !== undefined) socket.write(body);
-    socket.uncork();
+    if (lazy.size > 0) flushLazy();
+    outbox.add(head);
+    if (body !== undefined) outbox.add(body);
   };
 
   const link: Link = {
@@ -205,13 +195,9 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
       return id;
     },
     greet: (handler) => void streams.set(0, handler),
-    batch(work) {
-      socket.cork();
-      try {
-        work();
-      } finally {
-        socket.uncork();
-      }
+    whenWritten: (then) => {
+      if (closed) then();
+      else outbox.whenWritten(then);
     },
     retire,
     send: (frame) => write(frame),
@@ -222,7 +208,7 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
       write(frame);
     },
     drained() {
-      if (closed || socket.writableLength < SOCKET_QUEUE_BYTES) return undefined;
+      if (closed || outbox.queuedBytes < SOCKET_QUEUE_BYTES) return undefined;
       draining ??= Promise.withResolvers<void>();
       return draining.promise;
     },
@@ -234,7 +220,10 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     dropLazy: (source) => void lazy.delete(source),
     fail: shutDown,
     close: () => {
-      if (!closed) flushLazy();
+      if (!closed) {
+        flushLazy();
+        outbox.flush();
+      }
       shutDown(null);
     },
     get isClosed() {

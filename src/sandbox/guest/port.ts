@@ -4,12 +4,19 @@ import { ByteSink } from "./byte-sink.ts";
 import { STREAM_WINDOW } from "./byte-source.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
+import type { InboundBudget } from "./inbound-budget.ts";
 import type { Link, StreamHandler } from "./link.ts";
+import { COPIED_BYTES_MAX } from "./outbox.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
 import { openWith } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
 
-const CREDIT_BATCH_BYTES = 65_536;
+/** What either side of a connection from inside may send before it gets credit; the first credit may widen it to `STREAM_WINDOW`. */
+export const ACCEPTED_WINDOW = 65_536;
+/** Of the window: so much has to be read before credit is given for it. */
+const CREDIT_SHARE = 1 / 4;
+/** What may wait for the socket: two reads of another one, so that one is written while the next comes. */
+const WRITABLE_BYTES = 131_072;
 
 /** Who waits for the answer to a CONNECT. */
 interface Opening {
@@ -26,10 +33,11 @@ export function connectPort(link: Link, port: number): Promise<Duplex> {
 }
 
 /** A connection that something inside made and the guest opened a stream for. Throws `protocol` for a stream that cannot be. */
-export function acceptPort(link: Link, { port, stream }: { port: number; stream: number }): Duplex {
-  const accepted = new PortStream(link, { port, opening: null });
+export function acceptPort(link: Link, { port, stream, budget }: { port: number; stream: number; budget: InboundBudget }): Duplex {
+  const accepted = new PortStream(link, { port, budget });
   accepted.begin(stream);
   link.adopt(stream, accepted);
+  budget.opened();
   // Whoever is inside may break it at any time; that nobody listens for it must not be this process's end.
   accepted.on("error", () => {});
   return accepted;
@@ -43,17 +51,23 @@ class PortStream extends Duplex implements StreamHandler {
   #stream = 0;
   /** Null once bytes may flow. */
   #opening: Opening | null;
-  #allowance = STREAM_WINDOW;
+  /** Of a connection from inside. */
+  readonly #budget: InboundBudget | null;
+  #window: number;
+  #allowance: number;
   #consumed = 0;
   #sentEnd = false;
   #gotEnd = false;
 
-  constructor(link: Link, options: { port: number; opening: Opening | null }) {
-    super({ allowHalfOpen: true });
+  constructor(link: Link, options: { port: number; opening?: Opening; budget?: InboundBudget }) {
+    super({ allowHalfOpen: true, writableHighWaterMark: WRITABLE_BYTES });
     this.#link = link;
     this.#port = options.port;
-    this.#opening = options.opening;
-    this.#sink = new ByteSink(link);
+    this.#opening = options.opening ?? null;
+    this.#budget = options.budget ?? null;
+    this.#window = this.#budget === null ? STREAM_WINDOW : ACCEPTED_WINDOW;
+    this.#allowance = this.#window;
+    this.#sink = new ByteSink(link, this.#window);
   }
 
   begin(stream: number): void {
@@ -93,7 +107,8 @@ class PortStream extends Duplex implements StreamHandler {
     if (data.length === 0) return;
     this.#allowance -= data.length;
     this.#consumed += data.length;
-    if (this.push(ownIfSmall(data))) this.#grant();
+    const mayHold = this.#budget === null || this.#budget.mayHoldSlabs;
+    if (this.push(mayHold ? ownIfSmall(data) : Buffer.from(data))) this.#grant();
   }
 
   onLost(error: CaissonError): void {
@@ -111,9 +126,26 @@ class PortStream extends Duplex implements StreamHandler {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    const rest = this.#sink.send(chunk);
-    if (rest === undefined) done();
-    else rest.then(() => done(), done);
+    this.#written(this.#sink.send(chunk), chunk.length > COPIED_BYTES_MAX, done);
+  }
+
+  /** What came while the socket was busy. */
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    const send = (from: number): Promise<void> | undefined => {
+      for (let i = from; i < chunks.length; i++) {
+        const rest = this.#sink.send((chunks[i] as { chunk: Buffer }).chunk);
+        if (rest !== undefined) return rest.then(() => send(i + 1));
+      }
+      return undefined;
+    };
+    this.#written(send(0), true, done);
+  }
+
+  /** Whoever wrote a large chunk may use its memory again once we are done: not before it was taken over. */
+  #written(rest: Promise<void> | undefined, isLarge: boolean, done: (error?: Error | null) => void): void {
+    if (rest !== undefined) rest.then(() => this.#link.whenWritten(done), done);
+    else if (isLarge) this.#link.whenWritten(done);
+    else done();
   }
 
   override _final(done: (error?: Error | null) => void): void {
@@ -125,6 +157,7 @@ class PortStream extends Duplex implements StreamHandler {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#sink.fail(new CaissonError("gone", `the connection to port ${this.#port} was closed`));
+    this.#budget?.closed({ wasWide: this.#window > ACCEPTED_WINDOW });
     if (!this.#sentEnd || !this.#gotEnd) this.#link.cancel(this.#stream, encodeFrame("CANCEL", this.#stream));
     done(error);
   }
@@ -146,9 +179,14 @@ class PortStream extends Duplex implements StreamHandler {
 
   /** Credit is given when the bytes were read, not when they came: a slow reader slows the sender down. */
   #grant(): void {
-    if (this.#consumed < CREDIT_BATCH_BYTES || this.#gotEnd) return;
-    this.#allowance += this.#consumed;
-    this.#link.send(encodeCredit(this.#stream, this.#consumed));
+    if (this.#consumed < this.#window * CREDIT_SHARE || this.#gotEnd || this.destroyed) return;
+    let credit = this.#consumed;
+    if (this.#window < STREAM_WINDOW && this.#budget?.widen()) {
+      credit += STREAM_WINDOW - this.#window;
+      this.#window = STREAM_WINDOW;
+    }
+    this.#allowance += credit;
     this.#consumed = 0;
+    this.#link.send(encodeCredit(this.#stream, credit));
   }
 }

@@ -3,6 +3,7 @@ import type { InboundConnection } from "../sandbox.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
+import { InboundBudget } from "./inbound-budget.ts";
 import { INBOUND_MAX, type Link } from "./link.ts";
 import { acceptPort } from "./port.ts";
 import { openWith } from "./request.ts";
@@ -24,6 +25,7 @@ export function createServing(link: Link): Serving {
   const claims = new Map<number, Claim[]>();
   /** How many connections to a port that is served no more may still come: they crossed with our giving it up. */
   const late = new Map<number, number>();
+  const budget = new InboundBudget();
 
   const giveUp = (port: number, claim: Claim) => {
     const left = (claims.get(port) ?? []).filter((each) => each !== claim);
@@ -45,7 +47,7 @@ export function createServing(link: Link): Serving {
       return;
     }
     if (address !== "" || addressPort !== 0) throw protocolError("ACCEPTED with an address nobody asked for");
-    const accepted = acceptPort(link, { port, stream });
+    const accepted = acceptPort(link, { port, stream, budget });
     try {
       claim.onConnection({ stream: accepted, destination: null });
     } catch (error) {

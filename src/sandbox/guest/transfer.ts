@@ -106,13 +106,10 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
     sink.end();
   };
   if (data instanceof Uint8Array) {
-    let rest: Promise<void> | undefined;
-    link.batch(() => {
-      begin();
-      rest = sink.send(data);
-      if (rest === undefined) finish();
-    });
-    if (rest !== undefined) await rest.then(finish, () => {});
+    begin();
+    const rest = sink.send(data);
+    if (rest === undefined) finish();
+    else await rest.then(finish, () => {});
     return promise;
   }
   begin();

@@ -150,13 +150,15 @@ export class FakeMachine {
 const nobodyText = "No process on the host serves this sandbox's network now.\n";
 const nobodyServes = `HTTP/1.1 503 Service Unavailable\r\ncontent-length: ${nobodyText.length}\r\nconnection: close\r\n\r\n${nobodyText}`;
 
-/** Two ends of a connection, of which one notices when the other breaks off. */
+/** Two ends of a connection, of which one notices when the other breaks off; that nobody listens for it is no reason to end this process. */
 function connectedPair(): [Duplex, Duplex] {
   const [first, second] = duplexPair({ allowHalfOpen: true });
-  const tie = (one: Duplex, other: Duplex) =>
+  const tie = (one: Duplex, other: Duplex) => {
+    one.on("error", () => {});
     one.once("close", () => {
       if (!(one.readableEnded && one.writableFinished)) other.destroy(new Error("the connection was reset"));
     });
+  };
   tie(first, second);
   tie(second, first);
   return [first, second];

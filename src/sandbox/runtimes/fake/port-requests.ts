@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
+import { STREAM_WINDOW } from "../../guest/byte-source.ts";
 import { answers, decodeFields, shapes } from "../../guest/fields.ts";
 import type { FrameName } from "../../guest/frame.ts";
+import { ACCEPTED_WINDOW } from "../../guest/port.ts";
 import { failure } from "./failure.ts";
 import { cut, u32, type Wire } from "./file-requests.ts";
-
-const STREAM_WINDOW = 1_048_576;
 
 /** Ports of a machine in memory: connections to programs, and those of programs to the host. */
 export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: number, payload: Buffer) => void>> {
@@ -14,14 +14,14 @@ export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: num
       const connection = machine.connect(decodeFields("CONNECT", shapes.CONNECT, payload).port);
       if (connection === null) throw failure("refused", "nothing listens there");
       wire.ok(stream, answers.nothing, {});
-      carry(wire, stream, connection);
+      carry(wire, stream, connection, STREAM_WINDOW);
     },
     LISTEN(stream, payload) {
       const { port } = decodeFields("LISTEN", shapes.LISTEN, payload);
       const giveUp = machine.claim(port, (connection) => {
         const accepted = wire.nextAccepted();
         wire.accepted(accepted, { port });
-        carry(wire, accepted, connection);
+        carry(wire, accepted, connection, ACCEPTED_WINDOW);
       });
       if (giveUp === null) throw failure("exists", `port ${port} is taken`);
       wire.open(stream, { onFrame: (type) => type === "CANCEL" && giveUp(), onCancel: giveUp });
@@ -31,30 +31,38 @@ export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: num
 }
 
 /** A connection to a program in memory; the host's credit is asked for by hand, the program's by the stream. */
-function carry(wire: Wire, stream: number, connection: Duplex): void {
-  let credit = STREAM_WINDOW;
+function carry(wire: Wire, stream: number, connection: Duplex, window: number): void {
+  let credit = window;
   let paused: Buffer[] = [];
   let isOpen = true;
+  let state: "open" | "ending" | "ended" = "open";
   const flush = () => {
     while (paused[0] !== undefined && credit >= paused[0].length) {
       const data = paused.shift() as Buffer;
       credit -= data.length;
       wire.send("DATA", stream, data);
     }
-    if (paused.length === 0) connection.resume();
+    if (paused.length > 0) return;
+    if (state === "open") connection.resume();
+    else if (state === "ending") {
+      state = "ended";
+      wire.send("END", stream);
+    }
   };
   connection.on("data", (data: Buffer) => {
     paused.push(...cut([data]));
     connection.pause();
     flush();
   });
-  connection.on("end", () => isOpen && wire.send("END", stream));
+  connection.on("end", () => {
+    state = "ending";
+    if (isOpen) flush();
+  });
   connection.on("error", () => {});
   connection.on("close", () => {
-    if (!isOpen) return;
+    if (!isOpen || (connection.readableEnded && connection.writableFinished)) return;
     isOpen = false;
-    if (connection.readableEnded && connection.writableFinished) wire.close(stream);
-    else wire.fail(stream, failure("io", "the connection was reset"));
+    wire.fail(stream, failure("io", "the connection was reset"));
   });
   const giveUp = () => {
     isOpen = false;

@@ -1,0 +1,107 @@
+import { Duplex } from "node:stream";
+import { expect, test } from "vitest";
+import { encodeFrame } from "./frame.ts";
+import { createLink } from "./link.ts";
+import { Outbox } from "./outbox.ts";
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A socket that notes what it is given at once, and takes it when told to. */
+function slowSocket() {
+  const writes: Buffer[] = [];
+  const takers: (() => void)[] = [];
+  const socket = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      writes.push(Buffer.from(chunk));
+      takers.push(done);
+    },
+    writev(chunks: { chunk: Buffer }[], done) {
+      writes.push(Buffer.concat(chunks.map(({ chunk }) => chunk)));
+      takers.push(done);
+    },
+  });
+  return { socket, writes, take: () => takers.shift()?.() };
+}
+
+test("the small pieces of one turn are one write, in order, and copied", async () => {
+  const { socket, writes } = slowSocket();
+  const outbox = new Outbox(socket);
+  const piece = Buffer.from("abc");
+  for (let i = 0; i < 100; i++) {
+    outbox.add(piece);
+    piece[0] = 97 + (i % 26);
+  }
+  expect(writes).toHaveLength(0);
+  expect(outbox.queuedBytes).toBe(300);
+  await turn();
+  expect(writes).toHaveLength(1);
+  expect(writes[0]?.toString().slice(0, 12)).toBe("abcabcbbccbc");
+});
+
+test("a large piece goes at once, after what came before it", () => {
+  const { socket, writes } = slowSocket();
+  const outbox = new Outbox(socket);
+  outbox.add(Buffer.from("head"));
+  outbox.add(Buffer.alloc(100_000, "b"));
+  expect(writes.map(({ length }) => length)).toEqual([100_004]);
+  expect(writes[0]?.toString("latin1", 0, 5)).toBe("headb");
+});
+
+test("what is more than a turn may hold back goes at once, whatever its pieces", async () => {
+  const { socket, writes, take } = slowSocket();
+  const outbox = new Outbox(socket);
+  let sent = Buffer.alloc(0);
+  for (let i = 0; i < 1_000; i++) {
+    const piece = Buffer.alloc(1_000, i);
+    sent = Buffer.concat([sent, piece]);
+    outbox.add(piece);
+  }
+  expect(writes.length).toBeGreaterThan(0);
+  for (let i = 0; i < 10; i++) {
+    await turn();
+    take();
+  }
+  expect(Buffer.concat(writes).equals(sent)).toBe(true);
+});
+
+test("who waits is told when the socket took the bytes, in order, and not before", async () => {
+  const { socket, take } = slowSocket();
+  const outbox = new Outbox(socket);
+  const told: string[] = [];
+  outbox.whenWritten(() => told.push("nothing to wait for"));
+  outbox.add(Buffer.alloc(50_000));
+  outbox.whenWritten(() => told.push("first"));
+  outbox.add(Buffer.from("second"));
+  outbox.whenWritten(() => told.push("second"));
+  await turn();
+  expect(told).toEqual(["nothing to wait for"]);
+  take();
+  await turn();
+  expect(told).toEqual(["nothing to wait for", "first"]);
+  take();
+  await turn();
+  expect(told).toEqual(["nothing to wait for", "first", "second"]);
+});
+
+test("who waits is told when it is dropped, and nothing more is written", async () => {
+  const { socket, writes } = slowSocket();
+  const outbox = new Outbox(socket);
+  let told = false;
+  outbox.add(Buffer.from("never"));
+  outbox.whenWritten(() => {
+    told = true;
+  });
+  outbox.drop();
+  await turn();
+  expect({ told, writes, queued: outbox.queuedBytes }).toEqual({ told: true, writes: [], queued: 0 });
+});
+
+test("a guest that makes us answer and reads nothing is given up, with bounded memory", async () => {
+  const { socket } = slowSocket();
+  const link = createLink({ socket });
+  let sent = 0;
+  for (; !link.isClosed && sent < 10_000_000; sent++) link.send(encodeFrame("CANCEL", 1));
+  expect(await link.closed).toMatchObject({ code: "protocol" });
+  expect(sent * 12).toBeLessThan(33 * 1024 * 1024);
+});

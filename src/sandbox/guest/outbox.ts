@@ -1,0 +1,104 @@
+import type { Duplex } from "node:stream";
+
+/** Pieces up to this are copied behind each other, so that many small frames are one write; larger ones are written from where they are. */
+export const COPIED_BYTES_MAX = 16_384;
+const SLAB_BYTES = 65_536;
+/** More than this is not held back until the turn's end. */
+const HELD_BYTES_MAX = 262_144;
+
+/** Frames on their way to a socket. Those of one turn of the event loop leave together, at its end: one system call for many streams. */
+export class Outbox {
+  readonly #socket: Duplex;
+  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  #from = 0;
+  #used = 0;
+  /** What comes before the slab's part that is not written yet. */
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+  /** Who waits for a write, by its number; numbers grow. */
+  readonly #waiting: { write: number; then: () => void }[] = [];
+  #writes = 0;
+  #written = 0;
+  #isScheduled = false;
+  readonly #flush = () => {
+    this.#isScheduled = false;
+    this.flush();
+  };
+
+  readonly #onWritten = () => {
+    this.#written++;
+    while (this.#waiting[0] !== undefined && this.#waiting[0].write <= this.#written) this.#waiting.shift()?.then();
+  };
+
+  constructor(socket: Duplex) {
+    this.#socket = socket;
+  }
+
+  /** Bytes that the kernel has not taken yet. */
+  get queuedBytes(): number {
+    return this.#heldBytes + this.#socket.writableLength;
+  }
+
+  /** A piece over `COPIED_BYTES_MAX` must not change until it is written. */
+  add(piece: Uint8Array): void {
+    this.#heldBytes += piece.length;
+    if (piece.length > COPIED_BYTES_MAX) {
+      // Worth a call of its own, and its owner waits for it.
+      this.#seal();
+      this.#held.push(piece);
+      this.flush();
+      return;
+    }
+    if (piece.length > SLAB_BYTES - this.#used) this.#renew();
+    this.#slab.set(piece, this.#used);
+    this.#used += piece.length;
+    if (this.#heldBytes > HELD_BYTES_MAX) this.flush();
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(this.#flush);
+    }
+  }
+
+  /** Calls back when the kernel has taken what was added so far, or the socket broke. */
+  whenWritten(then: () => void): void {
+    if (this.queuedBytes === 0) then();
+    else this.#waiting.push({ write: this.#heldBytes === 0 ? this.#writes : this.#writes + 1, then });
+  }
+
+  flush(): void {
+    if (this.#heldBytes === 0) return;
+    this.#seal();
+    const pieces = this.#held;
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#writes++;
+    const last = pieces.length - 1;
+    if (last > 0) {
+      this.#socket.cork();
+      for (let i = 0; i < last; i++) this.#socket.write(pieces[i]);
+    }
+    this.#socket.write(pieces[last], this.#onWritten);
+    if (last > 0) this.#socket.uncork();
+  }
+
+  /** Forgets what was not written. */
+  drop(): void {
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#from = this.#used;
+    for (const { then } of this.#waiting.splice(0)) then();
+  }
+
+  #seal(): void {
+    if (this.#used === this.#from) return;
+    this.#held.push(this.#slab.subarray(this.#from, this.#used));
+    this.#from = this.#used;
+  }
+
+  #renew(): void {
+    this.#seal();
+    this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+    this.#from = 0;
+    this.#used = 0;
+  }
+}
