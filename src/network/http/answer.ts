@@ -1,6 +1,6 @@
-import type { Writable } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
-import { type BodyFraming, BodyScanner, noBody, responseFraming, untilClose } from "./body.ts";
+import { type BodyFraming, BodyScanner, chunkedBody, noBody, responseFraming, untilClose } from "./body.ts";
+import type { ClientStream } from "./client-stream.ts";
 import { parseResponseHead, type ResponseHead, responseHeadText } from "./head.ts";
 import { HeadReader } from "./head-reader.ts";
 import { type ConnectionWishes, connectionWishes, headersDownstream, isPersistent } from "./hop-by-hop.ts";
@@ -8,18 +8,17 @@ import { HttpSyntaxError } from "./http-syntax-error.ts";
 import type { IncomingRequest } from "./incoming-request.ts";
 import { type TransformedBody, transformBody } from "./transformed-body.ts";
 import type { BodyTransform, ForwardVerdict } from "./verdict.ts";
-import { NOTHING, writeMessage } from "./write-message.ts";
+import { NOTHING } from "./write-message.ts";
 
 /** What an answer needs of the exchange it belongs to. */
 export interface AnswerHost {
-  readonly client: Writable;
+  readonly client: ClientStream;
   readonly request: IncomingRequest;
   readonly verdict: ForwardVerdict;
   /** The protocol the client may switch to. */
   readonly upgrade: string | null;
   /** Whether the client's connection ends with this answer, whatever the answer says. */
   closesClient(): boolean;
-  countReceived(bytes: number): void;
   pauseUpstream(): void;
   resumeUpstream(): void;
   /** All of it was written to the client. */
@@ -119,7 +118,7 @@ export class Answer {
       throw new CaissonError("internal", "the status of an answer was changed to one with another kind of body");
     }
     const old = request.head.version === "1.0";
-    const framingOut = old && framing.kind === "chunked" ? untilClose : framing;
+    const framingOut = framingFor(framing, request.head.version);
     this.closesClient = framingOut.kind === "close" || !isPersistent(request.head, request.wishes) || this.#host.closesClient();
     this.keepsUpstream = framing.kind !== "close" && verdict.request.version === "1.1" && isPersistent(head, wishes);
     this.serverKeepsMs = wishes.keepMs;
@@ -143,10 +142,7 @@ export class Answer {
     const host = this.#host;
     this.#transformed = transformBody({
       ...options,
-      write(bytes) {
-        host.countReceived(bytes.length);
-        return host.client.write(bytes);
-      },
+      write: (bytes) => host.client.write(bytes),
       onDrain: () => host.resumeUpstream(),
       onWhole: () => host.onAnswered(),
       onError: (error) => host.onAnswerError(error),
@@ -161,11 +157,7 @@ export class Answer {
       return;
     }
     const end = this.#body.scan(chunk, 0);
-    let more = true;
-    if (end > 0) {
-      this.#host.countReceived(end);
-      more = this.#host.client.write(end === chunk.length ? chunk : chunk.subarray(0, end));
-    }
+    const more = end === 0 || this.#host.client.write(end === chunk.length ? chunk : chunk.subarray(0, end));
     this.#afterBodyBytes({ more, bytesFollow: end < chunk.length });
   }
 
@@ -200,7 +192,12 @@ export class Answer {
   #writeHead(head: ResponseHead, body: Buffer): boolean {
     const text = responseHeadText(head);
     if (head.status >= 200 || head.status === 101) this.status = head.status;
-    this.#host.countReceived(text.length + body.length);
-    return writeMessage(this.#host.client, text, body);
+    return this.#host.client.writeMessage(text, body);
   }
+}
+
+/** The end of a connection is no sign of a whole body, as it may have been cut off: whoever knows chunks gets them. */
+function framingFor(framing: BodyFraming, version: "1.0" | "1.1"): BodyFraming {
+  if (framing.kind === "close") return version === "1.0" ? untilClose : chunkedBody;
+  return framing.kind === "chunked" && version === "1.0" ? untilClose : framing;
 }

@@ -9,7 +9,7 @@ export interface BodyFraming {
 
 export const noBody: BodyFraming = { kind: "none", bytes: 0 };
 export const untilClose: BodyFraming = { kind: "close", bytes: 0 };
-const chunked: BodyFraming = { kind: "chunked", bytes: 0 };
+export const chunkedBody: BodyFraming = { kind: "chunked", bytes: 0 };
 
 /** Of a head that was parsed: it states its length at most once. */
 export function requestFraming(head: RequestHead): BodyFraming {
@@ -27,7 +27,7 @@ export function responseFraming(head: ResponseHead, method: string): BodyFraming
 function stated(head: RequestHead | ResponseHead): BodyFraming | null {
   for (const { lower, value } of head.headers) {
     if (lower === "content-length") return { kind: "length", bytes: Number(value) };
-    if (lower === "transfer-encoding") return chunked;
+    if (lower === "transfer-encoding") return chunkedBody;
   }
   return null;
 }

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { Answer, type AnswerHost } from "./answer.ts";
 import type { BodyScanner } from "./body.ts";
+import type { ClientStream } from "./client-stream.ts";
 import { requestHeadText } from "./head.ts";
 import { headersUpstream } from "./hop-by-hop.ts";
 import { HttpSyntaxError } from "./http-syntax-error.ts";
@@ -12,41 +13,41 @@ import { Upstream, type UpstreamUser } from "./upstream.ts";
 import type { BodyTransform, ForwardVerdict } from "./verdict.ts";
 import { NOTHING, writeMessage } from "./write-message.ts";
 
+/** A connection that speaks another protocol from here on. */
+export interface Switched {
+  upstream: Duplex;
+  /** Came after the head, from upstream. */
+  received: Buffer;
+  transform: BodyTransform | undefined;
+  status: number;
+}
+
 /** The client's side of an exchange. */
 export interface ExchangeHost {
-  readonly client: Duplex;
+  readonly stream: ClientStream;
   readonly limits: RelayLimits;
   readonly pool: UpstreamPool;
   /** Follows the body of the request. */
   readonly requestBody: BodyScanner;
   /** The client has ended its side, and this is its last request. */
   readonly isLast: boolean;
-  /** Bytes of the client that nobody used yet; they are the caller's then. */
-  takeHeld(): Buffer;
-  /** Gives bytes back that belong to the next request. */
-  hold(bytes: Buffer): void;
-  pauseClient(): void;
-  resumeClient(): void;
   /** Something passed. */
   touch(): void;
-  /** Bytes were written to the client. */
-  countReceived(bytes: number): void;
   exchangeEnded(outcome: { status: number; close: boolean }): void;
-  /** The body of the request is not framed as it should be; nothing of an answer went out. */
-  requestBroke(error: HttpSyntaxError): void;
   /** There is no answer to pass on, and nothing of one went out. */
   exchangeFailed(error: unknown, status: number): void;
   /** The answer broke off in the middle. */
   exchangeBroke(error: unknown, status: number): void;
-  /** The connection is raw bytes from here on. `received` are the first from upstream. */
-  becomeTunnel(tunnel: { upstream: Duplex; received: Buffer; transform: BodyTransform | undefined; status: number }): void;
+  /** The body of the request is not framed as it should be; nothing of an answer went out. */
+  requestBroke(error: HttpSyntaxError): void;
+  becomeTunnel(switched: Switched): void;
 }
 
 const idempotent = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"]);
 
 /** One request on its way to an upstream, together with its answer. */
 export class Exchange implements UpstreamUser, AnswerHost {
-  readonly client: Duplex;
+  readonly client: ClientStream;
   readonly request: IncomingRequest;
   readonly verdict: ForwardVerdict;
   readonly upgrade: string | null;
@@ -62,7 +63,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
   #anyByte = false;
 
   constructor(host: ExchangeHost, request: IncomingRequest, options: { verdict: ForwardVerdict; upgrades: readonly string[] }) {
-    this.client = host.client;
+    this.client = host.stream;
     this.request = request;
     this.verdict = options.verdict;
     const { upgrade } = request.wishes;
@@ -99,22 +100,19 @@ export class Exchange implements UpstreamUser, AnswerHost {
     const end = this.#scanRequest(chunk);
     if (end <= 0) return;
     this.#bodySent = true;
-    if (end < chunk.length) this.#host.hold(chunk.subarray(end));
-    if (this.#upstream?.stream.write(end === chunk.length ? chunk : chunk.subarray(0, end)) === false) this.#host.pauseClient();
+    if (end < chunk.length) this.client.hold(chunk.subarray(end));
+    if (this.#upstream?.stream.write(end === chunk.length ? chunk : chunk.subarray(0, end)) === false) this.client.pause();
   }
 
   onClientDrain(): void {
     if (this.#phase === "sent") this.#answer.clientDrained();
   }
 
-  onTick(nowMs: number): void {
-    if (this.#phase === "connecting" && nowMs - this.#connectingSinceMs > this.#host.limits.connectMs) {
+  onTick(nowMs: number, quietMs: number): void {
+    const { connectMs, idleMs } = this.#host.limits;
+    if (this.#phase === "connecting" && nowMs - this.#connectingSinceMs > connectMs) {
       this.#fail(new CaissonError("timeout", "connecting to the upstream took too long"), 504);
-    }
-  }
-
-  onIdle(): void {
-    this.#fail(new CaissonError("timeout", "the upstream did not answer in time"), 504);
+    } else if (quietMs > idleMs) this.#fail(new CaissonError("timeout", "the upstream did not answer in time"), 504);
   }
 
   /** Lets go of the upstream: the client is gone, or the answer failed. */
@@ -144,17 +142,13 @@ export class Exchange implements UpstreamUser, AnswerHost {
 
   onUpstreamDrain(): void {
     this.#host.touch();
-    if (this.wantsBody) this.#host.resumeClient();
+    if (this.wantsBody) this.client.resume();
   }
 
   closesClient(): boolean {
     if (this.#host.isLast) return true;
     // The client may now send the body or leave it out: nobody could say where its next request begins.
     return this.request.wishes.expectContinue && !this.#bodySent && !this.#host.requestBody.done;
-  }
-
-  countReceived(bytes: number): void {
-    this.#host.countReceived(bytes);
   }
 
   pauseUpstream(): void {
@@ -219,15 +213,15 @@ export class Exchange implements UpstreamUser, AnswerHost {
     const host = this.#host;
     let body = NOTHING;
     if (!host.requestBody.done) {
-      const held = host.takeHeld();
+      const held = this.client.takeHeld();
       const end = held.length === 0 ? 0 : this.#scanRequest(held);
       if (end === -1) return;
       body = held.subarray(0, end);
       this.#bodySent ||= end > 0;
-      if (end < held.length) host.hold(held.subarray(end));
+      if (end < held.length) this.client.hold(held.subarray(end));
     }
     const more = writeMessage(upstream.stream, this.#headText, body);
-    if (more && !host.requestBody.done) host.resumeClient();
+    if (more && !host.requestBody.done) this.client.resume();
   }
 
   /** Where the body ends in these bytes; -1 when they are no body, which ends the exchange. */

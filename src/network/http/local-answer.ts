@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
 import { encodeResponseHead, type Header, header, type RequestHead } from "./head.ts";
+import { HttpSyntaxError } from "./http-syntax-error.ts";
 import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./verdict.ts";
 
 /** The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a header. */
@@ -38,6 +39,10 @@ export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   }
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return { kind: "answer", status, body: `The upstream could not be reached${typeof code === "string" ? ` (${code})` : ""}.\n` };
+}
+
+export function requestTimeout(): HttpSyntaxError {
+  return new HttpSyntaxError("the head did not come in time", 408);
 }
 
 function sentence(text: string): string {

@@ -30,3 +30,12 @@ export const relayLimits: RelayLimits = {
   tunnelIdleMs: 7_200_000,
   freshMs: 2_000,
 };
+
+const LOOKS_PER_LIMIT = 4;
+const TICK_MS_MIN = 5;
+
+/** How often a connection's times are looked at: one timer for all of them is cheaper than one for each byte. */
+export function tickMsOf(limits: RelayLimits): number {
+  const { headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs } = limits;
+  return Math.max(TICK_MS_MIN, Math.min(headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs) / LOOKS_PER_LIMIT);
+}
