@@ -57,11 +57,11 @@ export async function download(options: DownloadOptions): Promise<void> {
   if (resource.digest !== undefined && digest === null) return onHead({ kind: "missing", status: 404 });
   const response = await upstream.get({ url: resource.url, headers: requestHeaders(options), signal });
   if (response.status !== 200) {
-    response.body.on("error", () => undefined).destroy();
+    response.body.destroy();
     return onHead(await withoutContent(options, response.status));
   }
   const draft = await cache.begin().catch((error: unknown) => {
-    response.body.on("error", () => undefined).destroy();
+    response.body.destroy();
     throw error;
   });
   const contentType = resource.contentType ?? harmlessType(response.headers["content-type"]);
@@ -119,7 +119,7 @@ async function receive({ resource, response, draft, digest, onBytes }: ReceiveOp
   const { headers } = response;
   // Without a length or chunks, a transfer that broke off looks like one that ended.
   if (digest === null && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) {
-    response.body.on("error", () => undefined).destroy();
+    response.body.destroy();
     throw new CaissonError("protocol", `${resource.url.host} does not say how long its answer is`);
   }
   const sha256 = createHash("sha256");
@@ -137,7 +137,7 @@ async function receive({ resource, response, draft, digest, onBytes }: ReceiveOp
       onBytes();
     }
   } catch (error) {
-    response.body.on("error", () => undefined).destroy();
+    response.body.destroy();
     if (error instanceof CaissonError) throw error;
     throw new CaissonError("unavailable", `${resource.url.host} broke off in the middle of ${resource.url.pathname}`, { cause: error });
   }
@@ -155,7 +155,7 @@ function unpacked(response: UpstreamResponse, resource: Resource): Readable {
   if (resource.rewrite === undefined || response.headers["content-encoding"] !== "gzip") return response.body;
   const gunzip = createGunzip();
   response.body.once("error", (error) => gunzip.destroy(error));
-  gunzip.once("close", () => response.body.on("error", () => undefined).destroy());
+  gunzip.once("close", () => response.body.destroy());
   return response.body.pipe(gunzip);
 }
 

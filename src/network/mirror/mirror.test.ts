@@ -1,48 +1,282 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
-import { startMirrorPort } from "../../../test/support/network/registries/mirror-port.ts";
-import { startRegistryServer } from "../../../test/support/network/registries/registry-server.ts";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
+import { NetworkClosed, NetworkDenied } from "../../contract/network-event.ts";
+import type { NetworkEventInput } from "../egress/emit.ts";
 
-const all = ["npm", "pypi", "crates", "go", "debian"] as const;
-const stack: AsyncDisposableStack[] = [];
-afterEach(async () => {
-  await stack.pop()?.disposeAsync();
+const tarball = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";
+
+test("what was fetched once is served from the cache, and its registry is asked again after a while", async () => {
+  await using rig = await openMirrorRig();
+  expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "miss" });
+  expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "hit" });
+  expect(rig.registry.requests()).toHaveLength(1);
+  rig.age();
+  expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "hit" });
+  const [asked, ...more] = rig.registry.requests();
+  expect(asked?.headers["if-none-match"]).toMatch(/^"/);
+  expect(more).toEqual([]);
+  // The answer that nothing changed makes it young again.
+  await rig.get("/npm/caisson-left");
+  expect(rig.registry.requests()).toEqual([]);
+  expect((await rig.get(tarball)).body.equals(rig.registry.body(tarball))).toBe(true);
+  rig.age();
+  expect((await rig.get(tarball)).cache).toBe("hit");
+  expect(rig.registry.requests().map(({ path }) => path)).toEqual([tarball]);
 });
 
-async function rig(options: { offline?: boolean; registries?: readonly (typeof all)[number][]; bytesMax?: number } = {}) {
-  const disposing = new AsyncDisposableStack();
-  stack.push(disposing);
-  const cacheDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
-  disposing.defer(() => rmSync(cacheDir, { recursive: true }));
-  const registry = disposing.use(await startRegistryServer());
-  const port = disposing.use(await startMirrorPort({ cacheDir, registries: all, upstreams: registry.upstreams, ...options }));
-  const get = async (path: string, init: RequestInit = {}) => {
-    const response = await fetch(`${port.origin}${path}`, init);
-    return {
-      response,
-      status: response.status,
-      cache: response.headers.get("x-caisson-cache"),
-      body: Buffer.from(await response.arrayBuffer()),
-    };
+test("a changed page is fetched anew", async () => {
+  await using rig = await openMirrorRig();
+  const before = await rig.get("/debian/dists/stable/Release");
+  rig.registry.put("/debian/dists/stable/Release", { type: "text/plain", body: Buffer.from("Suite: another\n") });
+  rig.age();
+  expect(await rig.get("/debian/dists/stable/Release")).toMatchObject({ cache: "miss", text: "Suite: another\n" });
+  expect(before.text).not.toContain("another");
+  expect(rig.kept()).toMatchObject({ entries: 1, temporary: 0 });
+});
+
+test("without the registry, what is kept is served however old, that something is missing too, and all else is told apart", async () => {
+  await using rig = await openMirrorRig();
+  await rig.get("/npm/caisson-left");
+  await rig.get(tarball);
+  expect((await rig.get("/npm/not-there")).status).toBe(404);
+  await rig.registry.stop();
+  rig.age();
+  expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "stale" });
+  expect(await rig.get("/npm/not-there")).toMatchObject({ status: 404, cache: "stale" });
+  expect(await rig.get(tarball)).toMatchObject({ status: 200, cache: "hit" });
+  const other = await rig.get("/npm/@caisson%2fscoped");
+  expect(other.status).toBe(502);
+  expect(other.text).toContain("cannot be reached");
+  await rig.registry.start();
+});
+
+test("an answer of 500 is not the registry's word: what is kept is served, and nothing is kept of it", async () => {
+  await using rig = await openMirrorRig();
+  await rig.get("/npm/caisson-left");
+  rig.age();
+  rig.registry.fault("/npm/caisson-left", { status: 500 });
+  expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "stale" });
+  rig.registry.fault("/npm/caisson-old", { status: 503 });
+  expect(await rig.get("/npm/caisson-old")).toMatchObject({ status: 502, text: expect.stringContaining("answered 503") });
+  expect(rig.kept().entries).toBe(1);
+});
+
+test("offline on purpose, nothing is asked of the registry, and clients do not try again", async () => {
+  await using online = await openMirrorRig();
+  await online.get("/npm/caisson-left");
+  await using rig = await openMirrorRig({ offline: true });
+  const refused = await rig.get("/npm/caisson-left", { headers: { accept: "application/json" } });
+  expect(refused.status).toBe(403);
+  expect(JSON.parse(refused.text).error).toContain("offline");
+  expect(rig.registry.requests()).toEqual([]);
+});
+
+test("nothing that a program inside says of itself goes out", async () => {
+  await using rig = await openMirrorRig();
+  const headers = {
+    authorization: "Bearer npm_secret",
+    cookie: "a=b",
+    "x-anything": "npm_secret",
+    "user-agent": "npm_secret",
+    referer: "http://npm_secret/",
   };
-  return { ...port, registry, get, cacheDir };
+  for (const path of ["/npm/caisson-left?token=npm_secret", tarball, "/pypi/simple/caisson-dep/"]) {
+    expect((await rig.get(path, { headers })).status).toBe(200);
+  }
+  const seen = rig.registry.requests();
+  expect(seen).toHaveLength(3);
+  expect(JSON.stringify(seen)).not.toContain("npm_secret");
+  expect(seen.map((one) => one.headers["user-agent"])).toEqual(["caisson-mirror", "caisson-mirror", "caisson-mirror"]);
+});
+
+test("and little of what the registry says comes in", async () => {
+  await using rig = await openMirrorRig();
+  const expected = [
+    "cache-control",
+    "connection",
+    "content-length",
+    "content-type",
+    "date",
+    "keep-alive",
+    "last-modified",
+    "x-caisson-cache",
+  ];
+  expect([...(await rig.get(tarball)).headers.keys()].sort()).toEqual(expected);
+  expect([...(await rig.get(tarball)).headers.keys()].sort()).toEqual([...expected, "accept-ranges", "etag"].sort());
+});
+
+test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s is not allowed, and changes nothing", async (method) => {
+  await using rig = await openMirrorRig();
+  const init = { method, ...(method === "OPTIONS" ? {} : { body: "evil" }) };
+  for (const path of [
+    "/npm/caisson-left",
+    tarball,
+    "/pypi/simple/caisson-dep/",
+    "/crates/config.json",
+    "/go/example.com/!tiny/@v/list",
+    "/debian/dists/stable/Release",
+  ]) {
+    const answered = await rig.get(path, init);
+    expect(answered.status).toBe(405);
+    expect(answered.headers.get("allow")).toBe("GET, HEAD");
+  }
+  expect(rig.registry.requests()).toEqual([]);
+  const denied = rig.events.filter(({ type }) => type === "network.denied");
+  expect(denied[0]?.data).toMatchObject({ reason: "method_not_allowed", method, path: "/npm/caisson-left", via: "mirror" });
+});
+
+test("npm's question about vulnerabilities is answered with what it is: unknown", async () => {
+  await using rig = await openMirrorRig();
+  const answered = await rig.get("/npm/-/npm/v1/security/advisories/bulk", { method: "POST", body: "x".repeat(100_000) });
+  expect(answered.status).toBe(404);
+  expect(rig.registry.requests()).toEqual([]);
+  expect(rig.events.filter(({ type }) => type === "network.denied")).toEqual([]);
+});
+
+test.each([
+  "/npm/../etc/passwd",
+  "/npm/%2e%2e/secret",
+  "/npm/a%2f..%2f..%2fsecret",
+  "/npm//caisson-left",
+  "/npm/caisson-left%00",
+  "/npm/caisson%0aleft",
+  "/npm/a\\b",
+  "/npm/%zz",
+  `/npm/${"a".repeat(3000)}`,
+  "//evil.example/npm/caisson-left",
+  "*",
+  "ftp://deb.debian.org/debian/dists/stable/Release",
+  "http://user@127.0.0.1/npm/caisson-left",
+])("%s is no address of a package", async (target) => {
+  await using rig = await openMirrorRig();
+  expect((await raw(rig.origin, target)).status).toBe(400);
+  expect(rig.registry.requests()).toEqual([]);
+  expect(rig.events[0]?.data).toMatchObject({ reason: "bad_request" });
+});
+
+test.each([
+  "/npm/caisson-left/-/../x.tgz",
+  "/npm/caisson-left/-/x.zip",
+  "/npm/caisson-left/1.0.0/more",
+  "/npm/-evil",
+  "/pypi/simple/",
+  "/pypi/simple/caisson-dep/x",
+  "/pypi/files/caisson-dep",
+  "/pypi/constructor/caisson-dep/x",
+  "/crates/ca/is/other",
+  "/crates/Ca/is/Caisson-tiny",
+  "/crates/me",
+  "/go/sumdb/evil.example/latest",
+  "/go/example.com/Tiny/@v/list",
+  "/go/@v/list",
+  "/debian/dists",
+  "/debian/project/trace/x",
+  "/elsewhere/x",
+  "/",
+])("%s is asked of nobody", async (target) => {
+  await using rig = await openMirrorRig();
+  expect([400, 404]).toContain((await raw(rig.origin, target)).status);
+  expect(rig.registry.requests()).toEqual([]);
+});
+
+test("plain HTTP for Debian's hosts is served when it is asked as a proxy would be, and nothing else is", async () => {
+  await using rig = await openMirrorRig();
+  const host = ["deb", "debian", "org"].join(".");
+  for (const target of [`http://${host}/debian/dists/stable/Release`, `http://${host.toUpperCase()}:80/debian/dists/stable/Release`]) {
+    expect(await raw(rig.origin, target)).toMatchObject({
+      status: 200,
+      text: rig.registry.body("/debian/dists/stable/Release").toString(),
+    });
+  }
+  expect((await raw(rig.origin, `http://${host}/npm/caisson-left`)).status).toBe(404);
+  expect((await raw(rig.origin, "http://evil.example/debian/dists/stable/Release")).status).toBe(403);
+  expect((await raw(rig.origin, `http://${host}:8080/debian/dists/stable/Release`)).status).toBe(403);
+  expect([rig.mirror.plain(host), rig.mirror.plain("evil.example")]).toEqual([true, false]);
+  await expect(raw(rig.origin, "evil.example:443", "CONNECT")).rejects.toThrow();
+});
+
+test("only the registries of now are served", async () => {
+  let registries: ("npm" | "pypi" | "debian")[] = ["npm"];
+  await using rig = await openMirrorRig({ registries: () => registries });
+  expect((await rig.get("/npm/caisson-left")).status).toBe(200);
+  const refused = await rig.get("/pypi/simple/caisson-dep/");
+  expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("pypi is not among those of this sandbox (npm)") });
+  expect(rig.events.at(-1)?.data).toMatchObject({ reason: "host_not_allowed" });
+  registries = ["pypi", "debian"];
+  expect((await rig.get("/npm/caisson-left")).status).toBe(403);
+  expect((await rig.get("/pypi/simple/caisson-dep/")).status).toBe(200);
+  expect(Object.keys(rig.mirror.env)).toContain("PIP_INDEX_URL");
+  expect(Object.keys(rig.mirror.env)).not.toContain("npm_config_registry");
+});
+
+test("HEAD, conditions and ranges of what is kept", async () => {
+  await using rig = await openMirrorRig();
+  const whole = rig.registry.body(tarball);
+  expect(await rig.get(tarball, { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
+  await rig.get(tarball);
+  const { headers } = await rig.get(tarball, { method: "HEAD" });
+  expect(headers.get("content-length")).toBe(String(whole.length));
+  const etag = headers.get("etag") ?? "";
+  expect((await rig.get(tarball, { headers: { "if-none-match": `"x", ${etag}` } })).status).toBe(304);
+  expect((await rig.get(tarball, { headers: { "if-none-match": '"x"' } })).status).toBe(200);
+  expect((await rig.get(tarball, { headers: { "if-modified-since": "Thu, 02 Jan 2020 00:00:00 GMT" } })).status).toBe(304);
+  const part = await rig.get(tarball, { headers: { range: "bytes=10-19" } });
+  expect(part).toMatchObject({ status: 206, body: whole.subarray(10, 20) });
+  expect(part.headers.get("content-range")).toBe(`bytes 10-19/${whole.length}`);
+  expect((await rig.get(tarball, { headers: { range: "bytes=-5" } })).body).toEqual(whole.subarray(-5));
+  expect((await rig.get(tarball, { headers: { range: `bytes=${whole.length}-` } })).status).toBe(416);
+  expect((await rig.get(tarball, { headers: { range: "bytes=0-1", "if-range": '"x"' } })).status).toBe(200);
+});
+
+test("a connection is told of when it ends, as the contract has it", async () => {
+  await using rig = await openMirrorRig();
+  const body = rig.registry.body(tarball);
+  await rig.get("/npm/caisson-left", { headers: { connection: "close" } });
+  await raw(rig.origin, tarball);
+  await expect.poll(() => rig.events.length).toBe(2);
+  expect(rig.events[1]).toMatchObject({
+    type: "network.closed",
+    data: {
+      host: "127.0.0.1",
+      via: "mirror",
+      rule: "registry npm",
+      inspected: false,
+      requests: 1,
+      receivedBytes: body.length,
+      address: "127.0.0.1",
+    },
+  });
+  await raw(rig.origin, "/nowhere");
+  for (const event of rig.events) expect(() => parse(event)).not.toThrow();
+});
+
+test("a connection that never asks does not stand in the way of closing", async () => {
+  const rig = await openMirrorRig();
+  const socket = connect(rig.port, "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.write("GET /npm/");
+  const closed = new Promise((resolve) => socket.on("error", () => undefined).once("close", resolve));
+  await rig.get("/npm/caisson-left");
+  await rig[Symbol.asyncDispose]();
+  await closed;
+});
+
+/** As it is, since fetch would tidy up the path. */
+function raw(origin: string, target: string, method = "GET"): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ hostname, port, path: target, method, agent: false }, async (response) => {
+      const parts = await response.toArray();
+      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() });
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
 }
 
-test("a smoke", async () => {
-  const { get, registry, origin } = await rig();
-  const meta = await get("/npm/@caisson%2fscoped");
-  expect(meta.status, meta.body.toString()).toBe(200);
-  const tarball = JSON.parse(meta.body.toString()).versions["2.0.0"].dist.tarball;
-  expect(tarball).toBe(`${origin}/npm/@caisson/scoped/-/scoped-2.0.0.tgz`);
-  const file = await get(new URL(tarball).pathname);
-  expect(file.body.equals(registry.body("/npm/@caisson/scoped/-/scoped-2.0.0.tgz"))).toBe(true);
-  expect(file.cache).toBe("miss");
-  expect((await get(new URL(tarball).pathname)).cache).toBe("hit");
-  expect((await get("/pypi/simple/Caisson_wheel/")).body.toString()).toContain("/pypi/own/caisson-wheel/pypi/packages/aa");
-  expect((await get("/crates/ca/is/caisson-tiny")).body.toString()).toContain("cksum");
-  expect((await get("/crates/dl/caisson-tiny/0.1.0")).status).toBe(200);
-  expect((await get("/go/example.com/!tiny/@v/v1.0.0.zip")).status).toBe(200);
-  expect((await get("/debian/dists/stable/Release")).status).toBe(200);
-});
+function parse(event: NetworkEventInput): unknown {
+  const schema = event.type === "network.denied" ? NetworkDenied : NetworkClosed;
+  return schema.parse({ ...event, version: 1, at: new Date().toISOString(), data: { ...event.data, sandbox: "sb_aaaaaaaaaaaa" } });
+}

@@ -61,8 +61,10 @@ export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly
           throw unreachable(url, cause);
         });
         downUntil.delete(url.origin);
+        // Whoever reads hears of it; it may break before anybody does.
+        response.body.on("error", () => undefined);
         if (![301, 302, 303, 307, 308].includes(response.status)) return response;
-        response.body.on("error", () => undefined).destroy();
+        response.body.destroy();
         url = redirected(url, response.headers.location, request.url);
       }
       throw new CaissonError("protocol", `${request.url.host} redirects too often`);
@@ -121,15 +123,23 @@ function getOnce({ url, headers, signal }: UpstreamRequest, agents: Agents): Pro
   return new Promise((resolve, reject) => {
     const secure = url.protocol === "https:";
     const send = secure ? httpsRequest : httpRequest;
-    const request = send(url, { method: "GET", headers, agent: secure ? agents.https() : agents.http, ...(signal ? { signal } : {}) });
+    const request = send(url, { method: "GET", headers, agent: secure ? agents.https() : agents.http });
     const head = setTimeout(() => request.destroy(new Error("no answer in time")), HEAD_MS);
     request.setTimeout(IDLE_MS, () => request.destroy(new Error("silent for too long")));
-    request.once("error", (error) => {
+    // Not left to the request's own `signal`: between the end of an answer and the release of its socket, that throws where nobody can catch it.
+    let abort = () => void request.destroy(new Error("aborted"));
+    const onAbort = () => abort();
+    signal?.addEventListener("abort", onAbort);
+    if (signal?.aborted) abort();
+    request.on("error", (error) => {
       clearTimeout(head);
+      signal?.removeEventListener("abort", onAbort);
       reject(error);
     });
     request.once("response", (response: IncomingMessage) => {
       clearTimeout(head);
+      abort = () => void response.destroy(new Error("aborted"));
+      response.once("close", () => signal?.removeEventListener("abort", onAbort));
       resolve({
         status: response.statusCode ?? 0,
         headers: Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, value?.toString()])),

@@ -133,7 +133,8 @@ function answer({ request, response, item, fault }: Answering): void {
   if (fault !== undefined && "silent" in fault) return;
   if (fault !== undefined && "status" in fault) return void response.writeHead(fault.status, fault.headers).end("so it goes\n");
   if (item === undefined) return void response.writeHead(404, { "content-type": "text/plain" }).end("not here\n");
-  const { type, body } = typeof item === "function" ? item(request.headers) : item;
+  const { type, body: own } = typeof item === "function" ? item(request.headers) : item;
+  const body = fault !== undefined && "body" in fault ? fault.body : own;
   const etag = `"${hash("sha256", body).slice(0, 16)}"`;
   const headers = { "content-type": type, etag, "last-modified": "Wed, 01 Jan 2020 00:00:00 GMT", vary: "accept" };
   if (request.headers["if-none-match"] === etag) return void response.writeHead(304, headers).end();
@@ -142,9 +143,8 @@ function answer({ request, response, item, fault }: Answering): void {
     response.write(body.subarray(0, fault.cutAfterBytes), () => response.destroy());
     return;
   }
-  const content = fault !== undefined && "body" in fault ? fault.body : body;
   const packed = request.headers["accept-encoding"] === "gzip" && type !== "application/octet-stream";
-  const sent = packed ? gzipSync(content) : content;
+  const sent = packed ? gzipSync(body) : body;
   response.writeHead(200, { ...headers, "content-length": sent.length, ...(packed ? { "content-encoding": "gzip" } : {}) }).end(sent);
 }
 

@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Cache, openCache } from "./cache.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+let folder: string;
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), "caisson-test-")), "cache");
+});
+afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
+
+const record = (key: string) => ({ key, status: 200, contentType: "text/plain", etag: '"x"', lastModified: null, sha256: "0" }) as const;
+
+async function put(cache: Cache, key: string, content: Buffer, list?: string): Promise<void> {
+  const draft = await cache.begin();
+  await draft.write(content);
+  await draft.keep(record(key), list === undefined ? undefined : Buffer.from(list));
+  await draft.close();
+}
+
+async function text(cache: Cache, key: string): Promise<string | null> {
+  const entry = await cache.find(key);
+  if (entry === null) return null;
+  return (await entry.read(0, entry.record.bytes).finally(() => entry.close())).toString();
+}
+
+function files(part: "entries" | "tmp"): string[] {
+  return readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+}
+
+test("what is kept is found, with its list, by every process, and by nobody else", async () => {
+  const cache = await openCache({ folder, bytesMax: MIB });
+  const other = await openCache({ folder, bytesMax: MIB });
+  await put(cache, "a", Buffer.from("content"), "a list");
+  expect(await text(other, "a")).toBe("content");
+  const entry = await other.find("a");
+  expect(await entry?.list()).toBe("a list");
+  expect(entry?.record).toMatchObject({ key: "a", bytes: 7, listBytes: 6, etag: '"x"' });
+  await entry?.close();
+  expect(await text(cache, "b")).toBeNull();
+  await put(other, "a", Buffer.from("another"));
+  expect(await text(cache, "a")).toBe("another");
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(files("entries").map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
+});
+
+test("a file that was cut off, continued, changed in its end or put in another's place is not served", async () => {
+  const cache = await openCache({ folder, bytesMax: MIB });
+  const damages: ((path: string) => void)[] = [
+    (path) => truncateSync(path, 3),
+    (path) => truncateSync(path, statSync(path).size - 1),
+    (path) => truncateSync(path, 0),
+    (path) => appendFileSync(path, "x"),
+    (path) => writeFileSync(path, readFileSync(path).subarray(1)),
+    (path) => writeFileSync(path, readFileSync(path, "latin1").replace('"key":"a"', '"key":"b"'), "latin1"),
+    (path) => writeFileSync(path, readFileSync(path, "latin1").replace('"status":200', '"status":999'), "latin1"),
+  ];
+  for (const damage of damages) {
+    await put(cache, "a", Buffer.from("content"));
+    damage(files("entries")[0] as string);
+    expect(await text(cache, "a")).toBeNull();
+  }
+});
+
+test("nothing half written is ever found: neither what is being written, nor what was given up, nor what a killed process left", async () => {
+  const cache = await openCache({ folder, bytesMax: MIB });
+  const draft = await cache.begin();
+  await draft.write(Buffer.from("half"));
+  expect(await text(cache, "a")).toBeNull();
+  const program = `
+    const { openCache } = await import(${JSON.stringify(join(import.meta.dirname, "cache.ts"))});
+    const draft = await (await openCache({ folder: ${JSON.stringify(folder)}, bytesMax: 1e6 })).begin();
+    await draft.write(Buffer.from("half"));
+    console.log("written");
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  expect(files("tmp")).toHaveLength(2);
+  // Others' files stay while they live.
+  await openCache({ folder, bytesMax: MIB });
+  expect(files("tmp")).toHaveLength(2);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  await openCache({ folder, bytesMax: MIB });
+  expect(files("tmp")).toHaveLength(1);
+  expect(files("entries")).toEqual([]);
+  await draft.close();
+  expect(files("tmp")).toEqual([]);
+});
+
+test("the least recently used go first, and one that is being read can be read to its end", async () => {
+  let nowMs = Date.now();
+  const cache = await openCache({ folder, bytesMax: MIB, now: () => nowMs });
+  const content = Buffer.alloc(200 * KIB, "c");
+  for (const key of ["a", "b", "c", "d"]) await put(cache, key, content);
+  await cache.close();
+  for (const path of files("entries")) utimesSync(path, new Date(nowMs - 9e6), new Date(nowMs - 9e6));
+  nowMs += 1000;
+  expect(await text(cache, "a")).not.toBeNull();
+  const reading = await cache.find("b");
+  for (const path of files("entries").filter((one) => readFileSync(one, "latin1").includes('"key":"b"')))
+    utimesSync(path, new Date(nowMs - 9.5e6), new Date(nowMs - 9.5e6));
+  await put(cache, "e", content);
+  await cache.close();
+  expect(await text(cache, "b")).toBeNull();
+  expect(await text(cache, "a")).not.toBeNull();
+  expect(await text(cache, "e")).not.toBeNull();
+  expect((await reading?.read(0, content.length))?.equals(content)).toBe(true);
+  await reading?.close();
+});
+
+test("it never grows past its bound for long, whoever adds, and tiny entries count too", async () => {
+  const bytesMax = 2 * MIB;
+  const caches = await Promise.all([1, 2].map(() => openCache({ folder, bytesMax })));
+  for (let index = 0; index < 150; index++)
+    await put(caches[index % 2] as Cache, `key ${index}`, Buffer.alloc(index % 3 === 0 ? 100 * KIB : 1));
+  for (const cache of caches) await cache.close();
+  // Each process counts what the other added at the latest when it added a twentieth of the bound itself.
+  expect(files("entries").reduce((sum, path) => sum + statSync(path).size, 0)).toBeLessThan(bytesMax * 1.1);
+  expect(files("entries").length).toBeLessThan(150);
+});
+
+test("one thing may not be larger than its bound, nor all that are being written together", async () => {
+  const cache = await openCache({ folder, bytesMax: MIB, entryBytesMax: 400 * KIB });
+  const draft = await cache.begin();
+  await expect(draft.write(Buffer.alloc(401 * KIB))).rejects.toMatchObject({ code: "too_large" });
+  await draft.close();
+  const drafts = await Promise.all([1, 2, 3].map(() => cache.begin()));
+  for (const one of drafts.slice(0, 2)) await one.write(Buffer.alloc(400 * KIB));
+  await expect(drafts[2]?.write(Buffer.alloc(300 * KIB))).rejects.toMatchObject({ code: "no_space" });
+  await drafts[0]?.close();
+  await drafts[2]?.write(Buffer.alloc(300 * KIB));
+  for (const one of drafts) await one.close();
+  expect(files("tmp")).toEqual([]);
+});
+
+test("a folder that cannot be written is told apart", async () => {
+  const cache = await openCache({ folder, bytesMax: MIB });
+  rmSync(join(folder, "tmp"), { recursive: true });
+  await expect(cache.begin()).rejects.toMatchObject({ code: "denied" });
+});

@@ -1,0 +1,192 @@
+import { expect, test } from "vitest";
+import { openMirrorRig } from "../../../../test/support/network/registries/mirror-rig.ts";
+import { hash } from "../../../../test/support/network/registries/shelf.ts";
+import { insideSettings } from "../inside-settings.ts";
+import type { Packages } from "../packages.ts";
+import { createRegistries } from "./registries.ts";
+import { rewriteSimpleHtml, rewriteSimpleJson } from "./simple-page.ts";
+
+const json = { accept: "application/vnd.pypi.simple.v1+json, text/html; q=0.1" };
+const short = { accept: "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8" };
+
+test("npm: short and whole lists, each as the client wants it, with tarballs here", async () => {
+  await using rig = await openMirrorRig();
+  const abbreviated = await rig.get("/npm/@caisson%2fscoped", { headers: short });
+  expect(abbreviated.headers.get("content-type")).toBe("application/vnd.npm.install-v1+json");
+  const whole = await rig.get("/npm/@caisson/scoped");
+  expect(whole.headers.get("content-type")).toBe("application/json");
+  expect(JSON.parse(abbreviated.text).time).toBeUndefined();
+  for (const page of [abbreviated, whole, await rig.get("/npm/@caisson%2fscoped/2.0.0")]) {
+    const { versions, dist } = JSON.parse(page.text);
+    expect((versions?.["2.0.0"].dist ?? dist).tarball).toBe(`${rig.origin}/npm/@caisson/scoped/-/scoped-2.0.0.tgz`);
+  }
+  // Only what is a tarball's address is changed.
+  expect(JSON.parse(whole.text).readme).toBe(`"tarball":"${rig.registry.url}/npm/not-a-link.tgz"`);
+  expect(
+    (await rig.get("/npm/@caisson%2fscoped/-/scoped-2.0.0.tgz")).body.equals(rig.registry.body("/npm/@caisson/scoped/-/scoped-2.0.0.tgz")),
+  ).toBe(true);
+});
+
+test("npm: a tarball at another host stays there", async () => {
+  await using rig = await openMirrorRig();
+  const page = { name: "x", versions: { "1.0.0": { dist: { tarball: "https://elsewhere.example/x.tgz", shasum: "0".repeat(40) } } } };
+  rig.registry.put("/npm/x", { type: "application/json", body: Buffer.from(JSON.stringify(page)) });
+  expect(JSON.parse((await rig.get("/npm/x")).text)).toEqual(page);
+});
+
+test("npm: search and whoami are told to be absent", async () => {
+  await using rig = await openMirrorRig();
+  expect(await rig.get("/npm/-/ping")).toMatchObject({ status: 200, text: "{}\n" });
+  for (const path of ["/npm/-/whoami", "/npm/-/v1/search?text=x", "/npm/-/package/x/dist-tags"])
+    expect((await rig.get(path)).status).toBe(404);
+  expect(rig.registry.requests()).toEqual([]);
+});
+
+test("PyPI: pages in both forms, files and metadata checked against them", async () => {
+  await using rig = await openMirrorRig();
+  const html = await rig.get("/pypi/simple/Caisson_Wheel/");
+  expect(html.headers.get("content-type")).toBe("text/html");
+  const [, href = "", sha256 = ""] = /href="([^"#]+)#sha256=([0-9a-f]{64})"/.exec(html.text) ?? [];
+  expect(html.text).toContain('data-requires-python="&gt;=3.7"');
+  const page = JSON.parse((await rig.get("/pypi/simple/caisson-wheel/", { headers: json })).text);
+  expect(page.files[0].url).toBe(href);
+  expect((await rig.get(href.replace("caisson-wheel", "caisson-dep"))).status).toBe(404);
+  const wheel = await rig.get(href);
+  expect(hash("sha256", wheel.body)).toBe(sha256);
+  const metadata = await rig.get(`${href}.metadata`);
+  expect(hash("sha256", metadata.body)).toBe(page.files[0]["core-metadata"].sha256);
+  expect((await rig.get(`${href}.asc`)).status).toBe(404);
+});
+
+const places = { files: new URL("https://files.example/"), own: new URL("https://index.example/") };
+const options = { page: new URL("https://index.example/simple/p/"), project: "p", places, prefix: "/pypi" };
+const sum = "a".repeat(64);
+
+test("PyPI: links that cannot be checked, or lead elsewhere, are not ours", () => {
+  const page = `<!DOCTYPE html><a href="https://files.example/p-1.whl#sha256=${sum}">p-1.whl</a> <a HREF='../../p-2.whl#sha256=${sum}' data-yanked="b&quot;ad">p-2.whl</a>
+    <a href="https://files.example/p-3.whl">p-3.whl</a> <a href="https://elsewhere.example/p-4.whl#sha256=${sum}">p-4.whl</a>
+    <a href="javascript:x" onclick="evil()">p&lt;b&gt;</a><script>evil()</script>`;
+  const { body, digests = [] } = rewriteSimpleHtml(page, options);
+  const lines = body
+    .toString()
+    .split("\n")
+    .filter((line) => line.startsWith("<a"));
+  expect(lines).toEqual([
+    `<a href="/pypi/files/p/p-1.whl#sha256=${sum}">p-1.whl</a><br>`,
+    `<a data-yanked="b&quot;ad" href="/pypi/own/p/p-2.whl#sha256=${sum}">p-2.whl</a><br>`,
+    '<a href="https://files.example/p-3.whl">p-3.whl</a><br>',
+    `<a href="https://elsewhere.example/p-4.whl#sha256=${sum}">p-4.whl</a><br>`,
+    '<a href="javascript:x">p&lt;b&gt;</a><br>',
+  ]);
+  expect(body.toString()).not.toContain("evil");
+  expect([...digests]).toEqual([
+    ["files/p-1.whl", `sha256:${sum}`],
+    ["own/p-2.whl", `sha256:${sum}`],
+  ]);
+});
+
+test("PyPI: metadata without a digest is not offered, in JSON either", () => {
+  const files = [
+    { filename: "p-1.whl", url: "https://files.example/p-1.whl", hashes: { sha256: sum }, "core-metadata": true, "gpg-sig": true },
+    { filename: "p-2.whl", url: "https://files.example/p-2.whl", hashes: { md5: "x" } },
+    { filename: "p-3.whl", url: "https://elsewhere.example/p-3.whl", hashes: { sha256: sum } },
+  ];
+  const { body, digests = [] } = rewriteSimpleJson(JSON.stringify({ meta: {}, files }), options);
+  expect(JSON.parse(body.toString()).files).toEqual([
+    { filename: "p-1.whl", url: "/pypi/files/p/p-1.whl", hashes: { sha256: sum } },
+    files[1],
+    files[2],
+  ]);
+  expect([...digests]).toHaveLength(1);
+  expect(() => rewriteSimpleJson("{}", options)).toThrow();
+  expect(() => rewriteSimpleHtml("not at all", options)).toThrow();
+});
+
+test("crates: an index of its own, whatever the registry's says of where crates are", async () => {
+  await using rig = await openMirrorRig();
+  const config = JSON.parse((await rig.get("/crates/config.json")).text);
+  expect(config.dl).toBe(`${rig.origin}/crates/dl/{crate}/{version}`);
+  expect((await rig.get("/crates/ca/is/caisson-tiny")).text).toBe(rig.registry.body("/crates/ca/is/caisson-tiny").toString());
+  const crate = rig.registry.body("/crates/api/v1/crates/caisson-tiny/0.2.0/download");
+  expect((await rig.get("/crates/dl/caisson-tiny/0.2.0")).body.equals(crate)).toBe(true);
+  expect((await rig.get("/crates/dl/caisson-tiny/0.3.0")).status).toBe(404);
+  const dl = `${rig.registry.url}/crates/x/{lowerprefix}/{crate}-{version}-{sha256-checksum}.crate`;
+  rig.registry.put("/crates/config.json", { type: "application/json", body: Buffer.from(JSON.stringify({ dl })) });
+  rig.age();
+  const old = rig.registry.body("/crates/api/v1/crates/caisson-tiny/0.1.0/download");
+  rig.registry.put(`/crates/x/ca/is/caisson-tiny-0.1.0-${hash("sha256", old)}.crate`, { type: "x/y", body: old });
+  expect((await rig.get("/crates/dl/caisson-tiny/0.1.0")).body.equals(old)).toBe(true);
+});
+
+test.each(["file:///etc/passwd", "http://169.254.169.254/{crate}", "nonsense"])(
+  "crates: a registry that says they are at %s is not believed",
+  async (dl) => {
+    await using rig = await openMirrorRig();
+    rig.registry.put("/crates/config.json", { type: "application/json", body: Buffer.from(JSON.stringify({ dl })) });
+    expect((await rig.get("/crates/dl/caisson-tiny/0.1.0")).status).toBe(502);
+  },
+);
+
+test("Go: what has a version is kept for ever, what is a question only shortly", async () => {
+  await using rig = await openMirrorRig();
+  const module = "/go/example.com/!tiny";
+  const always = [`${module}/@v/v1.0.0.info`, `${module}/@v/v1.0.0.mod`, `${module}/@v/v1.0.0.zip`];
+  rig.registry.put(`${module}/@v/main.info`, { type: "application/json", body: Buffer.from("{}") });
+  rig.registry.put("/go/sumdb/sum.golang.org/supported", { type: "text/plain", body: Buffer.from("") });
+  rig.registry.put("/go/sumdb/sum.golang.org/lookup/example.com/!tiny@v1.0.0", { type: "text/plain", body: Buffer.from("1\n") });
+  rig.registry.put("/go/sumdb/sum.golang.org/tile/8/0/x001/234.p/5", { type: "text/plain", body: Buffer.from("t") });
+  always.push("/go/sumdb/sum.golang.org/lookup/example.com/!tiny@v1.0.0", "/go/sumdb/sum.golang.org/tile/8/0/x001/234.p/5");
+  const shortly = [`${module}/@v/list`, `${module}/@latest`, `${module}/@v/main.info`, "/go/sumdb/sum.golang.org/supported"];
+  for (const path of [...always, ...shortly]) expect((await rig.get(path)).body.equals(rig.registry.body(path))).toBe(true);
+  rig.registry.requests();
+  rig.age();
+  for (const path of [...always, ...shortly]) expect((await rig.get(path)).cache).toBe("hit");
+  expect(rig.registry.requests().map(({ path }) => path)).toEqual(shortly);
+  // A module that is not there is told as such, offline as well: clients try shorter paths then.
+  expect((await rig.get("/go/example.com/!tiny/more/@v/list")).status).toBe(404);
+});
+
+test("Go: what is no archive is not kept as one", async () => {
+  await using rig = await openMirrorRig();
+  rig.registry.fault("/go/example.com/!tiny/@v/v1.0.0.zip", { body: Buffer.from("<html>please log in</html>") });
+  expect((await rig.get("/go/example.com/!tiny/@v/v1.0.0.zip")).status).toBe(502);
+  expect(rig.kept()).toMatchObject({ entries: 0, temporary: 0 });
+});
+
+test("Debian: packages and lists by their sum are kept for ever, other lists shortly", async () => {
+  await using rig = await openMirrorRig();
+  const pool = "/debian/pool/main/c/caisson-tool/caisson-tool_1.0_all.deb";
+  const list = rig.registry.body("/debian/dists/stable/main/binary-all/Packages.gz");
+  const byHash = `/debian/dists/stable/main/binary-all/by-hash/SHA256/${hash("sha256", list)}`;
+  const release = "/debian/dists/stable/Release";
+  for (const path of [pool, byHash, release]) expect((await rig.get(path)).body.equals(rig.registry.body(path))).toBe(true);
+  rig.registry.requests();
+  rig.age();
+  for (const path of [pool, byHash, release]) expect((await rig.get(path)).cache).toBe("hit");
+  expect(rig.registry.requests().map(({ path }) => path)).toEqual([release]);
+  expect((await rig.get("/debian-security/dists/stable-security/Release")).status).toBe(200);
+});
+
+test("Debian: a list that is not what its name says, and a package that is none, are refused", async () => {
+  await using rig = await openMirrorRig();
+  const wrong = `/debian/dists/stable/main/binary-all/by-hash/SHA256/${"0".repeat(64)}`;
+  rig.registry.put(wrong, { type: "x/y", body: Buffer.from("something") });
+  rig.registry.put("/debian/pool/main/x/x_1.deb", { type: "x/y", body: Buffer.from("<html>") });
+  for (const path of [wrong, "/debian/pool/main/x/x_1.deb"]) expect((await rig.get(path)).status).toBe(502);
+  expect(rig.kept().entries).toBe(0);
+});
+
+test("only what is served is set inside", () => {
+  const { env, files } = insideSettings(["npm", "go"], "http://127.0.0.1:19082");
+  expect(env.npm_config_registry).toBe("http://127.0.0.1:19082/npm/");
+  expect(env.GOPROXY).toBe("http://127.0.0.1:19082/go");
+  expect([Object.keys(env).filter((name) => name.startsWith("PIP")), files]).toEqual([[], []]);
+});
+
+test.each(["nonsense", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"])(
+  "an upstream %s is refused, without being repeated",
+  (upstream) => {
+    const make = () => createRegistries({ upstreams: { npm: upstream }, origin: "http://x", packages: {} as Packages });
+    expect(make).toThrow(expect.objectContaining({ code: "invalid", message: expect.not.stringContaining("pw") }));
+  },
+);
