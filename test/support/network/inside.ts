@@ -94,3 +94,22 @@ export function insideOf(machine: MachineCaisson, id: string): Inside {
   };
   return inside;
 }
+
+/** The three ways through the proxy's port, as bytes. A target is what stands in a URL, without a port. */
+export const ways = {
+  request: (target: string, path = "/"): Exchange => ({
+    send: `GET http://${target}${path} HTTP/1.1\r\nHost: ${target}\r\nConnection: close\r\n\r\n`,
+  }),
+  tunnel: (target: string, port = 443): Exchange => ({
+    send: `CONNECT ${target}:${port} HTTP/1.1\r\nHost: ${target}:${port}\r\n\r\n`,
+    until: "\r\n\r\n",
+  }),
+  socks(target: string, port = 80): Exchange {
+    const name = target.replace(/^\[(.*)\]$/, "$1");
+    const to = [...Buffer.from(name), port >> 8, port & 255];
+    // Enough is the method and the whole reply, of which the second byte says how it went.
+    return { send: Buffer.from([5, 1, 0, 5, 1, 0, 3, Buffer.byteLength(name), ...to]), until: "\x05\x00\x05\x00" };
+  },
+};
+/** How a SOCKS exchange went; 0 is well, 2 is forbidden by rules. */
+export const socksReply = ({ text }: Exchanged): number | undefined => (text.startsWith("\x05\x00\x05") ? text.charCodeAt(3) : undefined);

@@ -105,6 +105,7 @@ export async function startInternet(): Promise<Internet> {
       identities: { good, wrongName, expired, unknown },
       identityOf: { "wrong-name.example.com": "wrongName", "expired.example.com": "expired", "unknown-ca.example.com": "unknown" },
       git,
+      registries: { npm: "npm.example.org", pypi: "pypi.example.org" },
     });
     const machine = await servers(namespaces.machine, { http: [ports.http, ports.otherHttp], tcpEcho: [ports.echo] });
     return {

@@ -39,6 +39,8 @@ export interface ServersOptions {
   /** Which hello gets another identity than the good one. */
   identityOf?: Readonly<Record<string, "wrongName" | "expired" | "unknown">>;
   git?: { folder: string; username: string; token: string };
+  /** The hosts of an npm registry and of a Python index, over https. */
+  registries?: { npm: string; pypi: string };
 }
 
 /** What the test may ask of the servers' process. */

@@ -9,6 +9,10 @@ import { createServer as createTcpServer, type Server, type Socket } from "node:
 import { createSecureContext, type TLSSocket } from "node:tls";
 import { serveGit } from "../git-http-backend.ts";
 import { type NameServer, startNameServer } from "./name-server.ts";
+import { npmShelf } from "./registries/npm-shelf.ts";
+import { pypiShelf } from "./registries/pypi-shelf.ts";
+import { someContents } from "./registries/registry-server.ts";
+import type { Shelf } from "./registries/shelf.ts";
 import type { Call, CallAnswer, SeenConnection, SeenRequest, ServersCalls, ServersOptions } from "./servers-calls.ts";
 import { answerWeb, answerWebSocket, readBody } from "./web-handler.ts";
 
@@ -102,9 +106,16 @@ function web<Kind extends ReturnType<typeof createHttpServer>>(server: Kind): Ki
 }
 
 function webHandler(options: ServersOptions): RequestListener {
+  const { git } = options;
+  const shelves = options.registries ? shelvesOf(options.registries) : new Map<string, Shelf>();
   return (request: IncomingMessage, response: ServerResponse) => {
     response.on("error", () => {});
-    const { git } = options;
+    const shelf = shelves.get(request.headers.host ?? "");
+    if (shelf !== undefined) {
+      remember(request, "");
+      answerFromShelf(shelf, request, response);
+      return;
+    }
     if (git && /^\/[\w/-]+\.git\//.test(request.url ?? "")) {
       remember(request, "");
       answerGit(git, request, response);
@@ -119,6 +130,20 @@ function webHandler(options: ServersOptions): RequestListener {
       () => response.destroy(),
     );
   };
+}
+
+function shelvesOf({ npm, pypi }: NonNullable<ServersOptions["registries"]>): Map<string, Shelf> {
+  return new Map([
+    [npm, npmShelf(`https://${npm}/`, someContents.npm)],
+    [pypi, pypiShelf(`https://${pypi}/`, someContents.pypi)],
+  ]);
+}
+
+function answerFromShelf(shelf: Shelf, request: IncomingMessage, response: ServerResponse): void {
+  const item = shelf.get(decodeURIComponent(request.url ?? "").replace(/^\/|\?.*$/g, ""));
+  if (item === undefined) return void response.writeHead(404).end("not here\n");
+  const { type, body } = typeof item === "function" ? item(request.headers) : item;
+  response.writeHead(200, { "content-type": type, "content-length": body.length }).end(body);
 }
 
 /** Everybody may read what is not below `private/`; the rest is for the one with the token. */

@@ -1,0 +1,173 @@
+import { readFileSync } from "node:fs";
+import { afterEach, describe, expect, test } from "vitest";
+import { createInside, type Inside, insideOf, ways } from "../support/network/inside.ts";
+import { useMachine } from "../support/network/run-in.ts";
+
+const machine = useMachine();
+const seen = () => machine.internet.world.seen({ take: true });
+afterEach(() => machine.removeAll());
+
+const FETCH = "curl -sS -o /dev/null -w '%{http_code}\\n' --max-time 5";
+async function ok(...argv: string[]): Promise<string> {
+  const { code, stdout, stderr } = await machine.run(argv);
+  expect(code, stderr).toBe(0);
+  return stdout.trim();
+}
+const status = async (inside: Inside, url: string) => (await inside.sh(`${FETCH} ${url}`)).stdout.trim();
+async function servedBy({ id }: Inside): Promise<number> {
+  return (JSON.parse(await ok("net", "show", id, "--json")) as { servedBy: number }).servedBy;
+}
+
+describe("a policy changes while the sandbox runs", () => {
+  test("more is allowed, and taken back; what is open to a host that is taken back ends", async () => {
+    const inside = await createInside(machine, ["--network", "api.example.com"]);
+    expect(await status(inside, "http://api.example.com/")).toBe("200");
+    expect(await status(inside, "http://other.example.com/")).toBe("403");
+    expect(await ok("net", "allow", inside.id, "other.example.com")).toBe("api.example.com, other.example.com");
+    expect(await status(inside, "http://other.example.com/")).toBe("200");
+    const streaming = machine.start([
+      "exec",
+      "--sandbox",
+      inside.id,
+      "--",
+      "curl",
+      "-sSN",
+      "http://other.example.com/stream?pieces=1000&ms=50",
+    ]);
+    const tunnel = machine.start([
+      "exec",
+      "--sandbox",
+      inside.id,
+      "--",
+      "curl",
+      "-sSN",
+      "https://other.example.com/stream?pieces=1000&ms=50",
+    ]);
+    await Promise.all([streaming.says(/data: 3/), tunnel.says(/data: 3/)]);
+    const began = Date.now();
+    expect(await ok("net", "deny", inside.id, "other.example.com")).toBe("api.example.com");
+    for (const started of [streaming, tunnel]) expect((await started.finished).code).not.toBe(0);
+    expect(Date.now() - began).toBeLessThan(5000);
+    expect(await status(inside, "http://other.example.com/")).toBe("403");
+    expect(await status(inside, "http://api.example.com/")).toBe("200");
+    // The last rule goes, and with it everything (N10).
+    expect(await ok("net", "deny", inside.id, "api.example.com")).toBe("allow nothing");
+    await seen();
+    const before = await machine.internet.world.packets();
+    expect(await status(inside, "http://api.example.com/")).toBe("403");
+    expect(await status(inside, "https://api.example.com/")).toBe("000");
+    expect(await machine.internet.world.packets()).toBe(before);
+    expect(await ok("net", "set", inside.id, "none")).toBe("none");
+    expect(await status(inside, "http://api.example.com/")).toBe("000");
+    // Whoever still knows of the proxy is told.
+    const [answer] = await inside.exchange([ways.request("api.example.com")]);
+    expect(answer?.text).toMatch(/^HTTP\/1\.1 403 [\s\S]*this sandbox has no network/);
+    expect(await ok("net", "log", inside.id)).toMatch(/changed +none[\s\S]*denied +api\.example\.com:80 GET \/ \(no network\)/);
+  });
+
+  test("one that was made without a network gets one", async () => {
+    const inside = await createInside(machine, []);
+    expect(await status(inside, "http://api.example.com/")).toBe("000");
+    await ok("net", "allow", inside.id, "api.example.com");
+    expect(await status(inside, "http://api.example.com/")).toBe("200");
+    expect(await status(inside, "https://api.example.com/")).toBe("200");
+  });
+
+  test("those who change it at once all have their way", async () => {
+    const inside = await createInside(machine, ["--network", "api.example.com"]);
+    const hosts = ["a", "b", "c", "d", "e"].map((name) => `${name}.example.net`);
+    await Promise.all(hosts.map((host) => ok("net", "allow", inside.id, host)));
+    const { policy } = JSON.parse(await ok("net", "show", inside.id, "--json")) as { policy: { rules: { host: string }[] } };
+    expect(policy.rules.map(({ host }) => host).toSorted()).toEqual([...hosts, "api.example.com"].toSorted());
+  });
+});
+
+describe("rules hold over pause, fork and restart (N15)", () => {
+  const holds = async (inside: Inside) => {
+    expect(await status(inside, "http://api.example.com/")).toBe("200");
+    expect(await status(inside, "http://other.example.com/")).toBe("403");
+  };
+
+  test("pause and resume", async () => {
+    const inside = await createInside(machine, ["--network", "api.example.com"]);
+    await ok("sandbox", "pause", inside.id);
+    await ok("sandbox", "resume", inside.id);
+    await holds(inside);
+  });
+
+  test("a fork has them as they are now, and changes of one are none of the other", async () => {
+    const parent = await createInside(machine, ["--network", "cdn.example.net"]);
+    await ok("net", "set", parent.id, "api.example.com");
+    const child = insideOf(machine, await ok("sandbox", "fork", parent.id));
+    await holds(child);
+    await ok("net", "set", parent.id, "none");
+    await holds(child);
+    const grandchild = insideOf(machine, await ok("sandbox", "fork", parent.id));
+    expect(await status(grandchild, "http://api.example.com/")).not.toBe("200");
+  });
+
+  test("a serving process that is killed is started again, with the rules of now", async () => {
+    const inside = await createInside(machine, ["--network", "cdn.example.net"]);
+    await ok("net", "set", inside.id, "api.example.com");
+    process.kill(await servedBy(inside), "SIGKILL");
+    await holds(inside);
+    expect(await servedBy(inside)).toBeGreaterThan(0);
+  });
+
+  test("a change made while nobody serves holds from the first connection on", async () => {
+    const inside = await createInside(machine, ["--network", "api.example.com,other.example.com"]);
+    process.kill(await servedBy(inside), "SIGKILL");
+    await ok("net", "deny", inside.id, "other.example.com");
+    await holds(inside);
+  });
+});
+
+describe("the process that serves is killed (N11)", () => {
+  test("whoever is connected inside is cut off at once, and the next is told", async () => {
+    const inside = await createInside(machine, ["--network", "open"]);
+    const pid = await servedBy(inside);
+    const script = [
+      "curl -sSN http://api.example.com/stream?pieces=10000\\&ms=20; echo request $?",
+      "curl -sSN --max-time 3 http://api.example.com/again -w ' %{http_code}'; echo again $?",
+      "curl -sS --max-time 3 https://api.example.com/; echo tunnel $?",
+    ];
+    // Nothing but what runs inside: nobody may start a new keeper for it.
+    const working = machine.start(["exec", "--sandbox", inside.id, "--", "sh", "-c", script.join("; ")]);
+    await working.says(/data: 3/);
+    await seen();
+    const began = Date.now();
+    process.kill(pid, "SIGKILL");
+    const { stdout, stderr } = await working.finished;
+    expect(Date.now() - began).toBeLessThan(3000);
+    expect(stdout + stderr).toMatch(/request (18|56)/);
+    expect(stdout).toMatch(/ 503again 0/);
+    expect(stdout).toMatch(/tunnel [1-9]/);
+    expect((await seen()).requests).toEqual([]);
+  });
+
+  test("a sandbox goes with its process, and its network with it", async () => {
+    const working = machine.start([
+      "exec",
+      "--no-workspace",
+      "--network",
+      "open",
+      "--",
+      "curl",
+      "-sSN",
+      "http://api.example.com/stream?pieces=10000&ms=20",
+    ]);
+    await working.says(/data: 3/);
+    expect(await machine.internet.world.open()).toBe(1);
+    const caisson = machine.internet
+      .processes()
+      .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("exec\0--no-workspace"));
+    process.kill(caisson ?? 0, "SIGKILL");
+    await working.finished;
+    for (let tries = 0; tries < 100 && (await machine.internet.world.open()) > 0; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await machine.internet.world.open()).toBe(0);
+    // The next command removes what the dead one left.
+    await machine.run(["sandbox", "ls"]);
+    expect(machine.sandboxes()).toEqual([]);
+  });
+});
