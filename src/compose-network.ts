@@ -17,6 +17,7 @@ export function composeNetwork(options: {
   ownPrices: PriceTable;
   redactors: NetworkHost["redactors"];
   onEvent?: NetworkHost["onEvent"];
+  warn?: NetworkHost["warn"];
 }): NetworkHost {
   const { stateDir } = options;
   return {
@@ -25,6 +26,7 @@ export function composeNetwork(options: {
     variable: (name) => options.env[name],
     settings: options.settings,
     ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
+    ...(options.warn === undefined ? {} : { warn: options.warn }),
     async runCommand([file = "", ...args], { timeoutMs, bytesMax }) {
       const { stdout } = await promisify(execFile)(file, args, { timeout: timeoutMs, maxBuffer: bytesMax, encoding: "utf8" });
       return stdout;

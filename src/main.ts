@@ -57,6 +57,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
       settings: config.network,
       ownPrices: prices,
       redactors,
+      warn: (text) => void stderr.write(`caisson: ${text}\n`),
       ...(choices.events ? { onEvent: tell } : {}),
     });
     return networked(runtime, host);

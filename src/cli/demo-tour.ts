@@ -19,8 +19,10 @@ export interface DemoResult {
 }
 
 /** One stop: what is claimed, the command that shows it, and whether the claim held. */
-interface Stop {
+export interface Stop {
   claim: string;
+  /** Done before it, outside. */
+  before?: () => Promise<unknown>;
   shown: string;
   argv: readonly string[];
   timeoutMs?: number;

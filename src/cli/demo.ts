@@ -9,7 +9,8 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { demoAgent } from "./demo-agent.ts";
-import { type DemoFolder, runQuietly, tour } from "./demo-tour.ts";
+import { networkStops } from "./demo-network.ts";
+import { type DemoFolder, runQuietly, type Stop, tour } from "./demo-tour.ts";
 import { showRuntime } from "./doctor.ts";
 import { createStyle, type Style } from "./style.ts";
 
@@ -32,14 +33,19 @@ export async function run(context: CliContext, given: Given): Promise<number> {
       await print(`   created, first output after ${style.bold(showDuration(performance.now() - began))}: ${first.stdout.trim()}`);
       await print();
       await print(style.bold("3  What happens inside stays inside"));
-      const failures = await walk({ context, sandbox, folder, style, print });
-      await print(style.bold("4  What it costs"));
+      const out = { context, sandbox, style, print };
+      const insideFailures = await walk({ ...out, stops: tour({ sandbox, folder, home: context.home }) });
+      await print(style.bold("4  What it may reach is for you to say"));
+      await using network = await networkStops(sandbox);
+      if (network.stops.length === 0) await print("   (there is no curl inside to show it with)");
+      const failures = insideFailures + (await walk({ ...out, stops: network.stops }));
+      await print(style.bold("5  What it costs"));
       await print(`   a command in a live sandbox: ${style.bold(showDuration(await medianRoundTrip(sandbox)))} (median of ${ROUNDS})`);
       const destroying = performance.now();
       await sandbox.destroy();
       await print(`   removing the sandbox: ${style.bold(showDuration(performance.now() - destroying))}`);
       await print();
-      await print(style.bold("5  An agent at work"));
+      await print(style.bold("6  An agent at work"));
       const examples = join(context.packageDir, "examples", "demo");
       const agentFailures = await demoAgent(context, { examples, model: given.text("model"), runtime: runtime.name, style, print });
       await print();
@@ -104,14 +110,15 @@ async function specOf(runtime: Runtime, folder: DemoFolder): Promise<SandboxSpec
 async function walk(options: {
   context: CliContext;
   sandbox: OwnedSandbox;
-  folder: DemoFolder;
+  stops: readonly Stop[];
   style: Style;
   print: (line?: string) => Promise<void>;
 }): Promise<number> {
-  const { sandbox, folder, style, print } = options;
+  const { sandbox, stops, style, print } = options;
   let failures = 0;
-  for (const stop of tour({ sandbox, folder, home: options.context.home })) {
+  for (const stop of stops) {
     if (options.context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
+    await stop.before?.();
     const began = performance.now();
     const result = await runQuietly(sandbox, stop.argv, stop.timeoutMs);
     const held = await stop.holds(result);

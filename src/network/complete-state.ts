@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { CaissonError } from "../contract/error.ts";
 import { insideFolderOf } from "../sandbox/inside-folder.ts";
 import { createAuthority } from "./authority/authority.ts";
 import { insideFiles } from "./inside/inside-files.ts";
@@ -15,7 +16,13 @@ const systemBundles = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs
 /** A state with all that serving it needs: placeholders for its secrets, and an authority of the sandbox's own. Throws `invalid` for a secret that cannot be had. */
 export async function completeState(state: NetworkState, host: NetworkHost): Promise<NetworkState> {
   const book = secretsOf(state, host);
-  await book.check();
+  try {
+    await book.check();
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    const hint = "It is taken from a variable of its name, or from what from= says: env:NAME, file:PATH, command:PROGRAM.";
+    throw new CaissonError(error.code, error.message, { hint, cause: error });
+  }
   return withAuthority({ ...state, placeholders: book.placeholders });
 }
 

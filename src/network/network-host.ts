@@ -13,6 +13,8 @@ export interface NetworkHost {
   runCommand: RunSecretCommand;
   /** Starts a process that serves this sandbox's network from now on, independent of us; resolves when it was started. Absent: this process serves as long as it holds the sandbox. */
   startKeeper?: (sandbox: SandboxId) => Promise<void>;
+  /** Told what is worth a word to the user. Never with a value. */
+  warn?: (text: string) => void;
   onEvent?: (event: SandboxEvent) => void;
   /** What is known of secrets' values, by sandbox; for whoever passes events of commands on. */
   readonly redactors: Map<SandboxId, Pick<Redactor, "json">>;

@@ -108,7 +108,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   const bookNow = async (): Promise<SecretBook> => {
     if (book !== null) return book;
     const { secretsOf } = await import("./secrets-of.ts");
-    const made = secretsOf(state, host);
+    const made = secretsOf(state, host, host.warn);
     book ??= made;
     // So that what is shown and stored can be looked through for values from the beginning.
     if (book === made) {
@@ -233,7 +233,8 @@ async function variablesOf(state: NetworkState): Promise<Readonly<Record<string,
   const [{ insideEnv }, { insideSettings }] = await Promise.all([import("./inside/inside-env.ts"), import("./mirror/inside-settings.ts")]);
   const { policy, placeholders, secrets, gateway } = state;
   return insideEnv({
-    policy,
+    // Also where nothing may be reached any more: who asks the proxy is told so, and how to ask.
+    policy: policy.mode === "none" ? { mode: "allow", rules: [], registries: [], transparent: false } : policy,
     placeholders,
     secrets,
     gateway: gateway ?? undefined,

@@ -3,7 +3,11 @@ import type { NetworkState } from "./network-state.ts";
 import { createSecretBook, type SecretBook } from "./secrets/secret-book.ts";
 
 /** The secrets of a state, with the values of this process's environment. */
-export function secretsOf(state: Pick<NetworkState, "secrets" | "placeholders" | "revoked">, host: NetworkHost): SecretBook {
+export function secretsOf(
+  state: Pick<NetworkState, "secrets" | "placeholders" | "revoked">,
+  host: NetworkHost,
+  warn: (text: string) => void = () => {},
+): SecretBook {
   const names = Object.entries(state.secrets).flatMap(([name, { from }]) =>
     from === "env" ? [name] : typeof from === "object" && "env" in from ? [from.env] : [],
   );
@@ -13,6 +17,6 @@ export function secretsOf(state: Pick<NetworkState, "secrets" | "placeholders" |
     revoked: state.revoked,
     env: Object.fromEntries(names.map((name) => [name, host.variable(name)])),
     runCommand: host.runCommand,
-    warn: (text) => process.emitWarning(text),
+    warn,
   });
 }

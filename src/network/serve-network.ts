@@ -79,8 +79,8 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     const { policy } = next;
     egress.enforce();
     await mirror.use(policy.mode === "none" ? [] : policy.registries);
-    // Once it was served it stays so: what is asked for is then denied with a reason.
-    if (policy.mode !== "none") await claim(PROXY_PORT, egress.handle);
+    // Also where nothing may be reached: what is asked for is denied with a reason.
+    await claim(PROXY_PORT, egress.handle);
     if (policy.mode !== "none" && policy.registries.length > 0) await claim(MIRROR_PORT, mirror.handle);
     if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);
   };
