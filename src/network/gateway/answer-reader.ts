@@ -1,6 +1,6 @@
 import { anthropicReader } from "./anthropic-reader.ts";
 import type { GatewayUsage } from "./gateway-options.ts";
-import { isObject, type JsonObject } from "./json-value.ts";
+import { isObject, type JsonObject, parseObject } from "./json-value.ts";
 import { chatReader, embeddingsReader, responsesReader } from "./openai-readers.ts";
 import { type AnswerReader, createReading, type Reading } from "./reading.ts";
 import type { AnswerKind } from "./routes.ts";
@@ -51,7 +51,7 @@ function streamMeter(
     push(chunk) {
       const kept: Buffer[] = [];
       for (const { raw, data } of splitter.push(chunk)) {
-        const event = data === null ? null : parsed(data);
+        const event = data === null ? null : parseObject(data);
         if (event !== null) reader.event(reading, event);
         if (!(options.withoutUsageChunk && event !== null && isUsageChunk(event))) kept.push(raw);
       }
@@ -77,7 +77,7 @@ function wholeMeter(reader: AnswerReader, reading: Reading, answerBytesMax: numb
       return [chunk];
     },
     end() {
-      const answer = pieces === null ? null : parsed(Buffer.concat(pieces).toString("utf8"));
+      const answer = pieces === null ? null : parseObject(Buffer.concat(pieces).toString("utf8"));
       if (answer !== null) reader.whole(reading, answer);
       else reading.letters = bytes;
       return [];
@@ -87,15 +87,6 @@ function wholeMeter(reader: AnswerReader, reading: Reading, answerBytesMax: numb
 
 function isUsageChunk(event: JsonObject): boolean {
   return Array.isArray(event.choices) && event.choices.length === 0 && isObject(event.usage);
-}
-
-function parsed(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }
 
 /** The tokens of a call: as the upstream counted them, or guessed where it was cut off before it said. */

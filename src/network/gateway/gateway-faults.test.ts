@@ -117,6 +117,18 @@ describe("the upstream", () => {
     expect(rig.upstream.calls).toHaveLength(1);
   });
 
+  test("sends nonsense for a list of models, or an answer in a coding that nobody asked for", async () => {
+    await using rig = await openGatewayRig(
+      {
+        "/v1/models": (response) => void response.writeHead(200).end("<html>"),
+        "/v1/messages": (response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x"),
+      },
+      { spec: { wires: ["anthropic"], models: ["priced-*"] } },
+    );
+    expect((await fetch(`${rig.url}/anthropic/v1/models`)).status).toBe(502);
+    expect((await rig.post(MESSAGES, claude())).status).toBe(502);
+  });
+
   test("never begins: 504, and it is taken to have cost something", async () => {
     await using rig = await openGatewayRig({ "/v1/messages": nothing }, { limits: { answerMs: 50 } });
     const answer = await rig.post(MESSAGES, claude());

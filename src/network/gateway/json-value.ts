@@ -21,3 +21,13 @@ export function textIn(value: unknown): string {
 export function countIn(value: unknown): number | null {
   return typeof value === "number" && Number.isSafeInteger(Math.trunc(value)) && value >= 0 ? Math.trunc(value) : null;
 }
+
+/** Null for what is not JSON, or no object. */
+export function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

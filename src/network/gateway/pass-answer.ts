@@ -4,7 +4,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { GatewayWire } from "../../contract/network.ts";
 import type { AnswerMeter } from "./answer-reader.ts";
 import { allowsModel } from "./asked.ts";
-import { isObject, objectsIn, textIn } from "./json-value.ts";
+import { objectsIn, parseObject, textIn } from "./json-value.ts";
 import type { KeyScrubber } from "./key-scrubber.ts";
 import { answerHeaders } from "./passed-headers.ts";
 import { wireErrorEvent } from "./wire-error.ts";
@@ -72,8 +72,8 @@ export async function passRefusal(options: Passing & { redact: (text: string) =>
 /** Passes on a list of models, with those alone that may be asked for. */
 export async function passModels(options: Passing & { patterns: readonly string[]; bytesMax: number }): Promise<void> {
   const { answer, response, scrubber, wire, patterns } = options;
-  const list: unknown = JSON.parse(scrubber.text(await readText(answer, options)));
-  if (!isObject(list)) throw new CaissonError("protocol", "The model's server sent no list of models.");
+  const list = parseObject(scrubber.text(await readText(answer, options)));
+  if (list === null) throw new CaissonError("protocol", "The model's server sent no list of models.");
   const data = objectsIn(list.data).filter((model) => allowsModel(wire, textIn(model.id), patterns));
   const { "content-length": _, ...headers } = answerHeaders(answer.headers, scrubber.text);
   response.writeHead(200, headers).end(JSON.stringify({ ...list, data }));
