@@ -21,18 +21,20 @@ describe("the state of a sandbox's network", () => {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  test("there is none before it is written, and one file after any number of changes", async () => {
+  test("there is none before it is written, and few files after any number of changes", async () => {
     const file = networkStateFile(folder);
     expect(await file.read()).toBeNull();
     await file.update(() => initial);
     await file.update((state) => ({ ...initial, ...state, revoked: ["A"] }));
     expect((await file.read())?.revoked).toEqual(["A"]);
-    expect(await readdir(folder)).toHaveLength(1);
+    for (let change = 0; change < 100; change++) await file.update((state) => ({ ...initial, ...state, changedBy: String(change) }));
+    expect(await file.read()).toMatchObject({ revoked: ["A"], changedBy: "99" });
+    expect(await readdir(folder)).toHaveLength(64);
   });
 
   test("changes made at once by several all hold", async () => {
     await networkStateFile(folder).update(() => initial);
-    const names = Array.from({ length: 12 }, (_, index) => `S${index}`);
+    const names = Array.from({ length: 20 }, (_, index) => `S${index}`);
     await Promise.all(
       names.map((name) => networkStateFile(folder).update((state) => ({ ...initial, revoked: [...(state?.revoked ?? []), name] }))),
     );

@@ -32,6 +32,8 @@ export interface NetworkStateFile {
 }
 
 const ATTEMPTS_MAX = 50;
+/** A number must stay taken until nobody can be about to take it: who read the state this many changes ago has long written or given up. */
+const REVISIONS_KEPT = 64;
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const fileName = /^network-(\d{8})\.json$/;
 
@@ -69,7 +71,7 @@ export function networkStateFile(folder: string): NetworkStateFile {
         await writeFile(temporary, `${JSON.stringify(next)}\n`, { mode: 0o600, flag: "wx", flush: true });
         try {
           await link(temporary, pathOf(revision + 1));
-          if (revision > 0) await rm(pathOf(revision), { force: true });
+          await rm(pathOf(revision + 1 - REVISIONS_KEPT), { force: true });
           return next;
         } catch (error) {
           if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
