@@ -27,8 +27,8 @@ export interface EgressContext {
   emit: Emit;
   /** Words for a refusal, which is also told as an event. */
   deny(asked: Asked, refusal: Refusal): Denial;
-  /** Secrets that were ever sent to a host: what it answers later may hold them, too. */
-  sentSecrets: Map<string, Set<string>>;
+  /** Secrets that were ever sent: later answers of the hosts that may get secrets may hold them, too. */
+  sentSecrets: Set<string>;
 }
 
 export function isDenial(value: object): value is Denial {

@@ -32,7 +32,7 @@ export function createEgress(options: EgressOptions): Egress {
       denials.add(denial);
       return denial;
     },
-    sentSecrets: new Map(),
+    sentSecrets: new Set(),
   };
   const names = createFakeNames({ namesMax: limits.namesMax });
   const proxy = createProxy(context, names);

@@ -126,7 +126,7 @@ async function exchange(
     for (const name of put.used) passage.usedSecret(name);
     request = put.request;
   }
-  const out = tls ? takeSecretsOut(context, hop.host.text) : null;
+  const out = tls ? takeSecretsOut(context, asked) : null;
   const answer = await send(connected, out === null ? request : identityEncoding(request), hop);
   const { status, headers, body, truncated } = await readAnswer(answer, { bytesMax, out });
   return { status, headers, body, truncated, url: hop.url.href };

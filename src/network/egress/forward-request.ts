@@ -5,6 +5,7 @@ import { type Header, header, type RequestHead, type ResponseHead } from "../htt
 import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
 import { type Asked, denialAnswer } from "./denial.ts";
 import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
+import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Passage } from "./passages.ts";
 import { pathOf } from "./request-path.ts";
 
@@ -57,7 +58,7 @@ async function withSecrets(
   const put = await putSecretsIn(context, { request: verdict.request, asked, tls });
   if ("why" in put) return denialAnswer(context.deny(asked, { reason: "secret_unavailable", why: put.why }));
   for (const name of put.used) passage.usedSecret(name);
-  const out = tls ? takeSecretsOut(context, asked.host) : null;
+  const out = tls ? takeSecretsOut(context, asked) : null;
   if (out === null) return { ...verdict, request: put.request };
   const response = (head: ResponseHead) => {
     const changed = out.head(head);
@@ -80,9 +81,7 @@ export async function putSecretsIn(
     if (used.length === 0) return { request: head, used };
     const path = pathOf(request.target).slice(0, PATH_MAX);
     for (const secret of used) context.emit({ type: "secret.used", data: { secret, host, method: request.method, path } });
-    const sent = context.sentSecrets.get(host) ?? new Set();
-    for (const secret of used) sent.add(secret);
-    context.sentSecrets.set(host, sent);
+    for (const secret of used) context.sentSecrets.add(secret);
     return { request: head, used };
   } catch (error) {
     // Only our own errors are known to hold no value.
@@ -90,10 +89,9 @@ export async function putSecretsIn(
   }
 }
 
-/** For answers of this host; null when it was never sent a secret. */
-export function takeSecretsOut({ secrets, sentSecrets }: EgressContext, host: string): ReturnType<EgressContext["secrets"]["takeOut"]> {
-  const sent = sentSecrets.get(host);
-  return sent === undefined ? null : secrets.takeOut([...sent]);
+/** For answers of this host; null when it may hold no secret. */
+export function takeSecretsOut({ secrets, sentSecrets }: EgressContext, { host, port }: Asked): ReturnType<EgressSecrets["takeOut"]> {
+  return sentSecrets.size > 0 && secrets.concerns(host, port) ? secrets.takeOut([...sentSecrets]) : null;
 }
 
 /** A compressed answer could not be looked through. */
