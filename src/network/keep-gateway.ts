@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { GatewaySpec, GatewayWire } from "../contract/network.ts";
@@ -21,20 +21,29 @@ export function keepGateway(options: {
   redact: (text: string) => string;
   emit: Emit;
   budget: NonNullable<GatewayOptions["budget"]>;
+  hostedTools: () => boolean;
   howToRaise: string;
 }): Gateway {
   const { folder, host } = options;
-  let gateway: Gateway | null = null;
+  let gateway: { of: GatewaySpec; serves: Gateway } | null = null;
   const make = (spec: GatewaySpec) =>
     createGateway({
       spec,
-      upstreams: Object.fromEntries(spec.wires.map((wire) => [wire, upstreamOf(wire, host)])),
+      upstreams: Object.fromEntries(spec.wires.flatMap((wire) => upstreamOf(wire, host).map((upstream) => [wire, upstream]))),
+      // What a provider does on its own side would go around the rules; with an open network there are none.
+      hostedTools: options.hostedTools,
       spent: () => readSpent(folder),
       emit: (event) => {
+        // First what may fail, so that an event that is told again is not counted twice.
         const { usage, costUsd } = event.data;
         const before = readSpent(folder);
         writeSpent(folder, { costUsd: before.costUsd + (costUsd ?? 0), tokens: before.tokens + usage.inputTokens + usage.outputTokens });
-        options.emit(event);
+        try {
+          options.emit(event);
+        } catch (error) {
+          writeSpent(folder, before);
+          throw error;
+        }
       },
       prices: host.prices,
       redact: options.redact,
@@ -46,24 +55,30 @@ export function keepGateway(options: {
     handle(connection: InboundConnection) {
       const spec = options.spec();
       if (spec === null) return void connection.stream.destroy();
-      gateway ??= make(spec);
-      gateway.handle(connection);
+      if (gateway?.of !== spec) {
+        // Calls that the old one has begun come to their end.
+        void gateway?.serves.close();
+        gateway = { of: spec, serves: make(spec) };
+      }
+      gateway.serves.handle(connection);
     },
-    close: async () => gateway?.close(),
+    close: async () => gateway?.serves.close(),
   };
 }
 
-function upstreamOf(wire: GatewayWire, host: NetworkHost): GatewayUpstream {
+/** None for a provider whose key is not there: the gateway then says so. A server of one's own may need none. */
+function upstreamOf(wire: GatewayWire, host: NetworkHost): GatewayUpstream[] {
   const baseUrl = host.settings.gateway[wire];
-  return { ...(baseUrl === undefined ? {} : { baseUrl }), key: async () => host.variable(keyVariables[wire]) ?? "" };
+  const key = () => host.variable(keyVariables[wire]) ?? "";
+  if (baseUrl === undefined && key() === "") return [];
+  return [{ ...(baseUrl === undefined ? {} : { baseUrl }), key: async () => key() }];
 }
 
+/** Throws for what cannot be read: a bound that nobody can count to is not passed. */
 function readSpent(folder: string): z.infer<typeof Spent> {
-  try {
-    return Spent.parse(JSON.parse(readFileSync(join(folder, SPENT_NAME), "utf8")));
-  } catch {
-    return { costUsd: 0, tokens: 0 };
-  }
+  const path = join(folder, SPENT_NAME);
+  if (!existsSync(path)) return { costUsd: 0, tokens: 0 };
+  return Spent.parse(JSON.parse(readFileSync(path, "utf8")));
 }
 
 function writeSpent(folder: string, spent: z.infer<typeof Spent>): void {

@@ -20,7 +20,7 @@ export interface NetworkHost {
   readonly redactors: Map<SandboxId, Pick<Redactor, "json">>;
   settings: NetworkSettings;
   /** US dollars; null where the price is not known. */
-  prices: (wire: GatewayWire, model: string, usage: Usage) => number | null;
+  prices: (wire: GatewayWire, model: string, usage: Usage & { cacheWriteInputTokens: number }) => number | null;
 }
 
 export interface NetworkSettings {

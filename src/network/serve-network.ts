@@ -67,6 +67,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     redact: redactor.text,
     emit,
     budget: options.budget,
+    hostedTools: () => state.policy.mode === "open",
     howToRaise: "Whoever made the sandbox gives its bound (--gateway-cost, --gateway-tokens).",
   });
   const claims = new Map<number, { close(): void }>();

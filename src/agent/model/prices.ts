@@ -5,6 +5,8 @@ import type { Usage } from "../../contract/run.ts";
 export const Price = z.object({
   inputUsd: z.number().nonnegative(),
   cachedInputUsd: z.number().nonnegative().optional(),
+  /** Of what is written to the provider's cache; absent: as other input. */
+  cacheWriteUsd: z.number().nonnegative().optional(),
   outputUsd: z.number().nonnegative(),
   contextTokens: z.int().positive().optional(),
 });
@@ -19,9 +21,9 @@ export const CONTEXT_TOKENS_DEFAULT = 128_000;
  * is in neither has no known cost.
  */
 export const listPrices: PriceTable = {
-  "anthropic/claude-opus": { inputUsd: 5, cachedInputUsd: 0.5, outputUsd: 25, contextTokens: 200_000 },
-  "anthropic/claude-sonnet": { inputUsd: 3, cachedInputUsd: 0.3, outputUsd: 15, contextTokens: 200_000 },
-  "anthropic/claude-haiku": { inputUsd: 1, cachedInputUsd: 0.1, outputUsd: 5, contextTokens: 200_000 },
+  "anthropic/claude-opus": { inputUsd: 5, cachedInputUsd: 0.5, cacheWriteUsd: 6.25, outputUsd: 25, contextTokens: 200_000 },
+  "anthropic/claude-sonnet": { inputUsd: 3, cachedInputUsd: 0.3, cacheWriteUsd: 3.75, outputUsd: 15, contextTokens: 200_000 },
+  "anthropic/claude-haiku": { inputUsd: 1, cachedInputUsd: 0.1, cacheWriteUsd: 1.25, outputUsd: 5, contextTokens: 200_000 },
   "openai/gpt-5": { inputUsd: 1.25, cachedInputUsd: 0.125, outputUsd: 10, contextTokens: 400_000 },
   "openai/gpt-5-mini": { inputUsd: 0.25, cachedInputUsd: 0.025, outputUsd: 2, contextTokens: 400_000 },
   "openai/gpt-4.1": { inputUsd: 2, cachedInputUsd: 0.5, outputUsd: 8, contextTokens: 1_000_000 },
@@ -34,11 +36,15 @@ export function findPrice(model: string, own: PriceTable = {}): Price | null {
   return longestMatch(own, model) ?? longestMatch(listPrices, model);
 }
 
-export function costOf(usage: Usage, price: Price | null): number | null {
+export function costOf(usage: Usage & { cacheWriteInputTokens?: number }, price: Price | null): number | null {
   if (!price) return null;
-  const fresh = Math.max(0, usage.inputTokens - usage.cachedInputTokens);
+  const written = usage.cacheWriteInputTokens ?? 0;
+  const fresh = Math.max(0, usage.inputTokens - usage.cachedInputTokens - written);
   return (
-    (fresh * price.inputUsd + usage.cachedInputTokens * (price.cachedInputUsd ?? price.inputUsd) + usage.outputTokens * price.outputUsd) /
+    (fresh * price.inputUsd +
+      written * (price.cacheWriteUsd ?? price.inputUsd) +
+      usage.cachedInputTokens * (price.cachedInputUsd ?? price.inputUsd) +
+      usage.outputTokens * price.outputUsd) /
     1e6
   );
 }

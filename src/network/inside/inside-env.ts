@@ -69,5 +69,5 @@ function trustEnv(): Record<string, string> {
 const gatewayEnv: Record<GatewayWire, Record<string, string>> = {
   // The key alone: with ANTHROPIC_AUTH_TOKEN besides it, clients complain that there are two ways to log in.
   anthropic: { ANTHROPIC_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/anthropic`, ANTHROPIC_API_KEY: GATEWAY_KEY },
-  openai: { OPENAI_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`, OPENAI_API_KEY: GATEWAY_KEY },
+  openai: { OPENAI_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`, OPENAI_API_KEY: GATEWAY_KEY, CODEX_API_KEY: GATEWAY_KEY },
 };
