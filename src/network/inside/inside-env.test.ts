@@ -32,7 +32,11 @@ describe("insideEnv", () => {
   test("the gateway's wires, each with a key that is none, also without a network", () => {
     const wires = (list: ("anthropic" | "openai")[]) => insideEnv({ ...nothing, policy: none, gateway: { wires: list } });
     expect(wires(["anthropic"])).toEqual({ ANTHROPIC_BASE_URL: "http://127.0.0.1:19081/anthropic", ANTHROPIC_API_KEY: "caisson-gateway" });
-    expect(wires(["openai"])).toEqual({ OPENAI_BASE_URL: "http://127.0.0.1:19081/openai/v1", OPENAI_API_KEY: "caisson-gateway" });
+    expect(wires(["openai"])).toEqual({
+      OPENAI_BASE_URL: "http://127.0.0.1:19081/openai/v1",
+      OPENAI_API_KEY: "caisson-gateway",
+      CODEX_API_KEY: "caisson-gateway",
+    });
     expect(Object.keys(wires(["anthropic", "openai"]))).toHaveLength(4);
   });
 
