@@ -31,3 +31,19 @@ test("the library's example runs, and leaves the folder as it was", async () => 
   expect(await readdir(base())).toEqual(["home"]);
   expect(sandboxes()).toEqual([]);
 });
+
+test("the example of a network reaches what it names, and is told why it reaches nothing else", async () => {
+  const node = join(root, "node_modules", "node", "bin", "node");
+  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "network.ts")], {
+    cwd: base(),
+    env: { ...process.env, CAISSON_HOME: home() },
+  });
+  expect(stdout.split("\n")).toEqual([
+    "you asked for /public/readme",
+    "denied: path_not_allowed /private/keys",
+    expect.stringContaining("Denied by Caisson: GET host.caisson"),
+    "you asked for /private/keys",
+    "",
+  ]);
+  expect(sandboxes()).toEqual([]);
+});
