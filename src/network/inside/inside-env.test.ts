@@ -37,7 +37,7 @@ describe("insideEnv", () => {
       OPENAI_API_KEY: "caisson-gateway",
       CODEX_API_KEY: "caisson-gateway",
     });
-    expect(Object.keys(wires(["anthropic", "openai"]))).toHaveLength(4);
+    expect(Object.keys(wires(["anthropic", "openai"]))).toHaveLength(5);
   });
 
   test("placeholders and the mirrors' variables are there", () => {
