@@ -9,7 +9,7 @@ export interface EgressLimits {
   /** A ClientHello in all its records. */
   helloBytesMax: number;
   resolveMs: number;
-  /** Lookups that have not answered yet, those given up included. */
+  /** Names whose lookup has not answered yet, those given up included. */
   resolvesMax: number;
   /** Addresses of one name that are tried, in the order of the answer. */
   addressesMax: number;
@@ -35,7 +35,7 @@ export const egressLimits: Readonly<EgressLimits> = {
   silentMs: 300,
   helloBytesMax: 65_536,
   resolveMs: 5000,
-  resolvesMax: 128,
+  resolvesMax: 256,
   addressesMax: 4,
   connectMs: 10_000,
   handshakeMs: 10_000,

@@ -72,23 +72,27 @@ function pick(options: {
   return pinned ?? { refused: { reason: "private_address" } };
 }
 
-/** A lookup cannot be taken back, so those that were given up count until they answer. */
+/**
+ * A lookup cannot be taken back, so those that were given up count until they answer. Connections that wait for the same name share one; what comes out of it is
+ * checked for each of them.
+ */
 function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pick<EgressLimits, "resolveMs" | "resolvesMax">) {
-  let pending = 0;
-  return async (name: string): Promise<string[] | Refusal> => {
-    if (pending >= limits.resolvesMax) return { reason: "too_many", why: "too many names are being looked up" };
-    pending += 1;
-    let timer: NodeJS.Timeout | undefined;
+  const pending = new Map<string, Promise<string[] | Refusal>>();
+  const start = (name: string) => {
     const asked = resolve(name)
       .catch((): Refusal => ({ reason: "name_not_found" }))
-      .finally(() => {
-        pending -= 1;
-      });
+      .finally(() => pending.delete(name));
+    pending.set(name, asked);
+    return asked;
+  };
+  return async (name: string): Promise<string[] | Refusal> => {
+    if (!pending.has(name) && pending.size >= limits.resolvesMax) return { reason: "too_many", why: "too many names are being looked up" };
+    let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Refusal>((done) => {
       timer = setTimeout(done, limits.resolveMs, { reason: "name_not_found", why: `the name ${name} was not found in time` });
     });
     try {
-      return await Promise.race([asked, late]);
+      return await Promise.race([pending.get(name) ?? start(name), late]);
     } finally {
       clearTimeout(timer);
     }
