@@ -42,11 +42,11 @@ export function textWith(text: string, value: string): string[] {
 }
 
 /**
- * For a shell inside: looks through the variables and arguments of every process and every file that can be read, but for the machine's own programs. Prints where the
- * value is. Its forms come by standard input, so that the search does not find itself.
+ * For Python inside: looks through the variables and arguments of every process and every file that can be read and is younger than an hour, which the machine's own
+ * programs are not. Prints where the value is. Its forms come by standard input, so that the search does not find itself.
  */
 export const searchInside = `
-import os, sys
+import os, stat, sys, time
 forms = [line.encode() for line in sys.stdin.read().split()]
 looked = 0
 def look(path):
@@ -56,17 +56,18 @@ def look(path):
     except OSError: return
     looked += 1
     if any(form in content for form in forms): print("FOUND", path)
+def young(folder, names):
+    for path in (os.path.join(folder, name) for name in names):
+        try: info = os.lstat(path)
+        except OSError: continue
+        if stat.S_ISREG(info.st_mode) and info.st_ctime > time.time() - 3600: look(path)
 for pid in filter(str.isdigit, os.listdir("/proc")):
     if int(pid) == os.getpid(): continue
     for name in ("environ", "cmdline", "comm"): look(f"/proc/{pid}/{name}")
 look("/proc/self/environ")
 for top in os.listdir("/"):
     if top in ("proc", "sys", "usr", "lib", "lib64", "bin", "sbin", "dev"): continue
-    for folder, _, names in os.walk(f"/{top}"):
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path): look(path)
-for folder, _, names in os.walk("/dev/shm"):
-    for name in names: look(os.path.join(folder, name))
+    for folder, _, names in os.walk(f"/{top}"): young(folder, names)
+for folder, _, names in os.walk("/dev/shm"): young(folder, names)
 print("looked", looked)
 `;
