@@ -118,6 +118,7 @@ describe("an upstream that breaks off", () => {
     "between chunks": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end"],
     "before the last line of the trailers": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "end"],
     "in a body until close, by a reset": ["HTTP/1.1 200 OK\r\n\r\nabc", "reset"],
+    "in a body until close for an old client, by a reset": ["HTTP/1.1 200 OK\r\nX-Old: 1\r\n\r\nabc", "reset"],
     "with a chunk that is none": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end", "xyz"],
   };
   const transforms: [string, (() => BodyTransform) | null][] = [
@@ -135,7 +136,7 @@ describe("an upstream that breaks off", () => {
         },
         forward: () => (transform === null ? {} : { response: (head) => ({ head, body: transform() }) }),
       });
-      client.send(GET);
+      client.send(text.includes("X-Old") ? "GET / HTTP/1.0\r\n\r\n" : GET);
       expect((await client.closed()).clean).toBe(false);
       await rig.settled();
       expect(rig.outcomes).toMatchObject([{ status: 200, error: expect.any(Error) }]);
@@ -385,5 +386,28 @@ describe("a reader that does not read holds the writer up", () => {
     upstream.resume();
     upstream.on("data", () => {});
     expect(await fill(client)).toBeGreaterThan(BOUND * 9);
+  });
+
+  test("answers to requests that all came at once", async () => {
+    const [client, relayClient] = duplexPair();
+    let asked = 0;
+    const over = relayHttp(relayClient, {
+      decide: () => {
+        asked += 1;
+        return { kind: "answer", status: 200, body: "x".repeat(10_000) };
+      },
+    });
+    client.write(GET.repeat(1000));
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    expect(asked).toBeLessThan(30);
+    let read = 0;
+    client.on("data", (bytes: Buffer) => {
+      read += bytes.length;
+    });
+    while (read < 10_000 * 1000) await once(client, "data");
+    expect(asked).toBe(1000);
+    client.destroy();
+    relayClient.destroy();
+    await over;
   });
 });
