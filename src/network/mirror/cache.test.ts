@@ -102,11 +102,11 @@ test("the least recently used go first, and one that is being read can be read t
   const keys = ["a", "b", "c", "d"];
   for (const key of keys) await put(cache, key, content);
   await cache.close();
-  // Each some hours older than the next, and such that the kernel does not note a use by itself.
+  // Each some hours older than the next.
   const hours = 3 * 3_600_000;
   for (const path of files("entries")) {
     const age = keys.findIndex((key) => readFileSync(path, "latin1").includes(`"key":"${key}"`)) - keys.length;
-    utimesSync(path, new Date(Date.now() + age * hours + 1000), new Date(Date.now() + age * hours));
+    utimesSync(path, new Date(Date.now() + age * hours), new Date(Date.now() + age * hours));
   }
   expect(await text(cache, "a")).not.toBeNull();
   const reading = await openCache({ folder, bytesMax: MIB }).then((other) => other.find("d"));
@@ -116,6 +116,22 @@ test("the least recently used go first, and one that is being read can be read t
   rmSync(join(folder, "entries"), { recursive: true });
   expect((await reading?.read(0, content.length))?.equals(content)).toBe(true);
   await reading?.close();
+});
+
+test("a use is noted, by the cache's own clock and at most once an hour, and does not make it look newer than it is", async () => {
+  const hour = 3_600_000;
+  let nowMs = Date.now();
+  const cache = await openCache({ folder, bytesMax: MIB, now: () => nowMs });
+  await put(cache, "a", Buffer.from("content"));
+  const [path = ""] = files("entries");
+  const { mtimeMs } = statSync(path);
+  const usedAfter = async (ms: number) => {
+    nowMs += ms;
+    await text(cache, "a");
+    return Math.round((statSync(path).atimeMs - mtimeMs) / hour);
+  };
+  expect([await usedAfter(10 * hour), await usedAfter(hour / 4), await usedAfter(2 * hour)]).toEqual([10, 10, 12]);
+  expect(Math.abs(statSync(path).mtimeMs - mtimeMs)).toBeLessThan(2);
 });
 
 test("it never grows past its bound for long, whoever adds, and tiny entries count too", async () => {
