@@ -1,5 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
+import { type Duplex, duplexPair } from "node:stream";
 import { expect, test } from "vitest";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import { NetworkClosed, NetworkDenied } from "../../contract/network-event.ts";
@@ -261,6 +262,25 @@ test("a connection that never asks does not stand in the way of closing", async 
   await rig.get("/npm/caisson-left");
   await rig[Symbol.asyncDispose]();
   await closed;
+});
+
+test("too many connections are told so, and those there are go on", async () => {
+  await using rig = await openMirrorRig();
+  const streams: Duplex[] = [];
+  const open = () => {
+    const [near, far] = duplexPair();
+    streams.push(near);
+    rig.mirror.handle({ stream: far, destination: null });
+    return near;
+  };
+  for (let index = 0; index < 512; index++) open();
+  const refused = Buffer.concat(await open().toArray()).toString();
+  expect(refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*more than 512 connections/);
+  expect(rig.events.map(({ data }) => data)).toMatchObject([{ reason: "too_many" }]);
+  const first = streams[0] as Duplex;
+  first.write("GET /npm/caisson-left HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  expect(Buffer.concat(await first.toArray()).toString()).toMatch(/^HTTP\/1\.1 200 OK/);
+  for (const stream of streams) stream.destroy();
 });
 
 /** As it is, since fetch would tidy up the path. */

@@ -16,6 +16,8 @@ import { parseTarget } from "./request-target.ts";
 const CONNECTIONS_MAX = 512;
 /** Between requests, and until the first is there as a whole. */
 const IDLE_MS = 120_000;
+/** What clients are told; less than we wait, so that none asks in the moment we close. */
+const IDLE_TOLD_MS = 90_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Of a request that is answered without being read, such as npm's question about vulnerabilities. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -28,7 +30,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   const registries = createRegistries({ upstreams: options.upstreams ?? {}, origin, packages });
   const served = () => (typeof options.registries === "function" ? options.registries() : options.registries);
   const connections = new Map<Duplex, Connection>();
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX }, (request, response) => {
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, keepAliveTimeout: IDLE_TOLD_MS }, (request, response) => {
     const connection = connections.get(request.socket);
     if (connection === undefined) return response.destroy();
     connection.begin(request, response);
@@ -39,8 +41,9 @@ export function createMirror(options: MirrorOptions): Mirror {
   return {
     handle({ stream }) {
       stream.on("error", () => stream.destroy());
-      if (connections.size >= CONNECTIONS_MAX) return refuse(stream);
-      const connection = openConnection(stream, openAccount(options.emit, Number(new URL(origin).port || 80)));
+      const account = openAccount(options.emit, Number(new URL(origin).port || 80));
+      if (connections.size >= CONNECTIONS_MAX) return tooMany(stream, account);
+      const connection = openConnection(stream, account);
       connections.set(stream, connection);
       stream.once("close", () => {
         connections.delete(stream);
@@ -191,9 +194,11 @@ function choose({
   return { registry, segments: registry.keepsPrefix ? target.segments : target.segments.slice(1) };
 }
 
-function refuse(stream: Duplex): void {
-  const text = "caisson mirror: too many connections at once\n";
+function tooMany(stream: Duplex, account: ConnectionAccount): void {
+  const text = `caisson mirror: more than ${CONNECTIONS_MAX} connections at once`;
+  account.denied({ host: "mirror", reason: "too_many", method: "", path: "", text });
   stream.end(
     `HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`,
   );
+  stream.resume();
 }
