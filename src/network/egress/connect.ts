@@ -42,18 +42,13 @@ export async function decideConnect(
   context: EgressContext,
   options: { host: TargetHost; port: number; client: Duplex; onTaken: (taken: Taken) => void },
 ): Promise<Verdict> {
-  const { client, onTaken } = options;
+  const { onTaken } = options;
   const tunnel = await openTunnel(context, { ...options, via: "connect" });
   if (isDenial(tunnel)) return { ...denialAnswer(tunnel), close: true };
-  const { passage } = tunnel;
-  // Until it is taken nobody else would end it.
-  const abandon = () => passage.end();
-  client.once("close", abandon);
-  if (client.destroyed) abandon();
   return {
     kind: "take",
+    // Called even if the client is gone by now; then the tunnel ends at once.
     take(taken, first) {
-      client.off("close", abandon);
       onTaken({ done: carryTunnel(context, { ...tunnel, client: taken, first, via: "connect" }) });
     },
   };

@@ -19,6 +19,8 @@ export interface Asked {
 export interface Refusal {
   reason: DenialReason;
   why?: string;
+  /** No policy would allow it. */
+  final?: boolean;
 }
 
 export interface Denial extends Refusal {
@@ -60,7 +62,7 @@ export function makeDenial(options: {
 }): Denial {
   const { asked, refusal, policy, howToAsk } = options;
   const lines = [`Denied by Caisson: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
-  if (policyReasons.has(refusal.reason)) {
+  if (policyReasons.has(refusal.reason) && refusal.final !== true) {
     lines.push(`Allowed here: ${describeAllowed(policy)}`);
     if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port)}`);
   }

@@ -13,6 +13,7 @@ import type { Emit } from "./emit.ts";
 import type { Destroyable, Passage, Passages } from "./passages.ts";
 import type { Resolver } from "./resolve.ts";
 import type { TargetHost } from "./target-host.ts";
+import type { ToldRecently } from "./told-recently.ts";
 
 /** What the parts of one sandbox's egress share. */
 export interface EgressContext {
@@ -27,6 +28,8 @@ export interface EgressContext {
   emit: Emit;
   /** Words for a refusal, which is also told as an event. */
   deny(asked: Asked, refusal: Refusal): Denial;
+  /** For uses of secrets: a program that makes a thousand requests a second has used the secret, not a thousand things. */
+  toldRecently: ToldRecently;
   /** Secrets that were ever sent: later answers of the hosts that may get secrets may hold them, too. */
   sentSecrets: Set<string>;
 }

@@ -9,6 +9,7 @@ import { createFetch } from "./fetch.ts";
 import { createPassages } from "./passages.ts";
 import { createProxy } from "./proxy.ts";
 import { createResolver } from "./resolve.ts";
+import { createToldRecently } from "./told-recently.ts";
 
 export type { Egress, EgressOptions, EgressStats } from "./egress-options.ts";
 
@@ -32,6 +33,7 @@ export function createEgress(options: EgressOptions): Egress {
       denials.add(denial);
       return denial;
     },
+    toldRecently: createToldRecently({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
     sentSecrets: new Set(),
   };
   const names = createFakeNames({ namesMax: limits.namesMax });

@@ -42,6 +42,8 @@ export type Beginning =
   | { kind: "malformed" }
   | Extract<ClientHello, { kind: "hello" }>;
 
+/** Everything is looked at again with each piece, so that many tiny ones would cost us more than their sender. */
+const PIECES_MAX = 256;
 const NEWLINE = 0x0a;
 const TLS_HANDSHAKE = 0x16;
 /** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */
@@ -69,8 +71,8 @@ export async function readBeginning(options: {
   wait: (bytes: Buffer) => Promise<Next>;
 }): Promise<{ beginning: Beginning; bytes: Buffer; stopped: Exclude<Next["kind"], "bytes"> | null }> {
   let bytes = options.first;
-  for (;;) {
-    const beginning = beginningOf(bytes, options);
+  for (let pieces = 1; ; pieces++) {
+    const beginning = pieces > PIECES_MAX ? ({ kind: "malformed" } as const) : beginningOf(bytes, options);
     if (beginning.kind !== "more") return { beginning, bytes, stopped: null };
     const next = await options.wait(bytes);
     if (next.kind !== "bytes") return { beginning, bytes, stopped: next.kind };

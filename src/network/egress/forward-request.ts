@@ -77,15 +77,29 @@ export async function putSecretsIn(
   const { host, port } = asked;
   try {
     const { head, used, withheld } = await context.secrets.putIn(request, { host, port, tls });
-    for (const { secret, why } of withheld) context.emit({ type: "secret.withheld", data: { secret, host, why: why.slice(0, WHY_MAX) } });
-    if (used.length === 0) return { request: head, used };
-    const path = pathOf(request.target).slice(0, PATH_MAX);
-    for (const secret of used) context.emit({ type: "secret.used", data: { secret, host, method: request.method, path } });
+    tellUses(context, { request, host, used, withheld });
     for (const secret of used) context.sentSecrets.add(secret);
     return { request: head, used };
   } catch (error) {
     // Only our own errors are known to hold no value.
     return { why: error instanceof CaissonError ? error.message : "a secret that this request needs is not available" };
+  }
+}
+
+/** The same use again within a few seconds is not told again. */
+function tellUses(
+  { emit, toldRecently }: EgressContext,
+  options: { request: RequestHead; host: string; used: readonly string[]; withheld: readonly { secret: string; why: string }[] },
+): void {
+  const { request, host, used, withheld } = options;
+  for (const { secret, why } of withheld) {
+    if (!toldRecently(`withheld ${secret} ${host} ${why}`))
+      emit({ type: "secret.withheld", data: { secret, host, why: why.slice(0, WHY_MAX) } });
+  }
+  const { method } = request;
+  const path = pathOf(request.target).slice(0, PATH_MAX);
+  for (const secret of used) {
+    if (!toldRecently(`used ${secret} ${host} ${method} ${path}`)) emit({ type: "secret.used", data: { secret, host, method, path } });
   }
 }
 

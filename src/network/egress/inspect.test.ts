@@ -33,6 +33,8 @@ describe("N08: a secret", () => {
     ]);
     expect(rig.eventsOf("secret.used")).toEqual([{ secret: "TOKEN", host: "site.test", method: "GET", path: "/api/x" }]);
     expect(rig.eventsOf("secret.withheld")).toHaveLength(2);
+    await ask();
+    expect(rig.eventsOf("secret.used"), "the same use is told once").toHaveLength(1);
     expect(JSON.stringify(rig.events)).not.toContain(value);
   });
 

@@ -39,14 +39,9 @@ export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
   return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
 }
 
-/** A client that gives up during the handshake, as one does that does not trust us, or never finishes it. */
+/** For a client that never finishes the handshake. */
 function endUnlessSecure(tls: TLSSocket, timeoutMs: number): void {
-  const end = () => tls.destroy();
-  const timer = setTimeout(end, timeoutMs);
-  tls.once("end", end);
-  tls.once("secure", () => {
-    clearTimeout(timer);
-    tls.off("end", end);
-  });
+  const timer = setTimeout(() => tls.destroy(), timeoutMs);
+  tls.once("secure", () => clearTimeout(timer));
   tls.once("close", () => clearTimeout(timer));
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import type { RequestHead } from "../http/head.ts";
+import { resetStream } from "../http/reset-stream.ts";
 import type { Verdict } from "../http/verdict.ts";
 import type { Grant } from "./decide.ts";
 import { denialAnswer } from "./denial.ts";
@@ -21,6 +22,7 @@ export interface PlainPassages {
 /** One passage for each host that a client asks for in plain HTTP; it stays while the client's connection does, and so does the address. */
 export function createPlainPassages(context: EgressContext, { client, via }: { client: Duplex; via: NetworkVia }): PlainPassages {
   const open = new Map<string, Passage>();
+  let currentKey: string | null = null;
   const through = (passage: Passage, key: string, request: RequestHead) =>
     forwardRequest(context, { passage, request, tls: false, via, key, measured: true });
   return {
@@ -28,16 +30,21 @@ export function createPlainPassages(context: EgressContext, { client, via }: { c
       const { host, port } = grant;
       // A connection to a private address must not be used by a request whose rules do not lead there.
       const key = `${host.text} ${port} ${grant.rules.some((rule) => rule.private) ? "private" : "public"}`;
+      currentKey = key;
       const known = open.get(key);
       if (known !== undefined && !known.ended) return through(known, key, request);
+      // When a passage is ended, so is the client's connection, but only if that is what the client waits for.
+      const ended = { destroy: () => void (currentKey === key && resetStream(client)) };
       const decision = { allowed: true, grant } as const;
-      return openPassage(context, { host, port, via, client, method: request.method, path: request.target, decision }).then((passage) => {
-        if (isDenial(passage)) return denialAnswer(passage);
-        if (client.destroyed) passage.end();
-        open.set(key, passage);
-        endOldest(open);
-        return through(passage, key, request);
-      });
+      return openPassage(context, { host, port, via, client: ended, method: request.method, path: request.target, decision }).then(
+        (passage) => {
+          if (isDenial(passage)) return denialAnswer(passage);
+          if (client.destroyed) passage.end();
+          open.set(key, passage);
+          endOldest(open);
+          return through(passage, key, request);
+        },
+      );
     },
     close() {
       for (const passage of open.values()) passage.end();

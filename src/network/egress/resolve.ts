@@ -69,7 +69,28 @@ function pick(options: {
     pinned ??= { addresses: [], reach, grant: narrowed };
     if (pinned.reach === reach && pinned.addresses.length < addressesMax) pinned.addresses.push(address);
   }
-  return pinned ?? { refused: { reason: "private_address" } };
+  return (
+    pinned ?? {
+      refused: refusalOf(
+        grant.host.text,
+        found.some((address) => reachOf(classifyAddress(address, own)) === "private"),
+      ),
+    }
+  );
+}
+
+/** Which address it was stays here: names of an inner network are nobody's business inside. */
+function refusalOf(host: string, isPrivate: boolean): Refusal {
+  if (isPrivate)
+    return {
+      reason: "private_address",
+      why: `${host} leads to a private address or to the host itself, which only a rule with "private" allows`,
+    };
+  return {
+    reason: "private_address",
+    why: `${host} leads to an address that is never reached: link-local, metadata or reserved`,
+    final: true,
+  };
 }
 
 /**

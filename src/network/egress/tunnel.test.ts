@@ -245,6 +245,24 @@ describe("TLS that is inspected", () => {
 });
 
 describe("a change of the policy", () => {
+  test("does not end a request to an allowed host because its client asked another before", async () => {
+    const port = await rig.http((request, response) => (request.url === "/slow" ? response.write("begin") : response.end("done")));
+    const rule = (host: string) => ({ host, ports: [port], private: true });
+    rig.setPolicy({ mode: "allow", rules: [rule("site.test"), rule("other.test")] });
+    const client = await rig.dial();
+    client.write(`GET http://site.test:${port}/ HTTP/1.1\r\nHost: site.test:${port}\r\n\r\n`);
+    expect(String(await once(client, "data"))).toContain("done");
+    client.write(`GET http://other.test:${port}/slow HTTP/1.1\r\nHost: other.test:${port}\r\n\r\n`);
+    expect(String(await once(client, "data"))).toContain("200 OK");
+    rig.setPolicy({ mode: "allow", rules: [rule("other.test")] });
+    rig.egress.enforce();
+    expect(rig.eventsOf("network.closed")).toMatchObject([{ host: "site.test" }]);
+    rig.setPolicy({ mode: "allow", rules: [] });
+    rig.egress.enforce();
+    await readAll(client);
+    expect(rig.eventsOf("network.closed")).toHaveLength(2);
+  });
+
   test("ends what it does not allow any more, and nothing else", async () => {
     const port = await rig.tcp((socket) => socket.pipe(socket));
     const rule = (host: string) => ({ host, ports: [port], private: true });
