@@ -48,9 +48,8 @@ export async function answerWeb(request: IncomingMessage, response: ServerRespon
     case "/die":
       response.writeHead(200, { "content-length": number("bytes") * 10 });
       await send(response, number("bytes"));
-      // What was sent is to arrive; then nothing more does.
-      response.socket?.end();
-      response.socket?.resetAndDestroy();
+      // Without a word: TLS has one for an end.
+      response.socket?.destroy();
       return;
     case "/raw":
       response.socket?.end(Buffer.from(text("bytes"), "base64"));
