@@ -13,7 +13,7 @@ export interface Grant {
   open: boolean;
 }
 
-export type Decision = { allowed: true; grant: Grant } | { allowed: false; reason: DenialReason };
+export type Decision = { allowed: true; grant: Grant } | { allowed: false; reason: DenialReason; why?: string };
 
 interface Target {
   host: TargetHost | string;
@@ -51,7 +51,13 @@ export function narrowToRequest(grant: Grant, { method, path }: { method: string
     return plain !== null && rule.paths.some((prefix) => hasPathPrefix(plain as string, prefix));
   });
   if (rules.length > 0 || grant.open) return { allowed: true, grant: { ...grant, rules } };
-  return { allowed: false, reason: ofMethod.length > 0 ? "path_not_allowed" : "method_not_allowed" };
+  if (ofMethod.length === 0) return { allowed: false, reason: "method_not_allowed" };
+  if (plain !== null) return { allowed: false, reason: "path_not_allowed" };
+  return {
+    allowed: false,
+    reason: "path_not_allowed",
+    why: "servers could read this path in more than one way, so that no rule for paths would hold",
+  };
 }
 
 /** Only what may lead to such an address; null when nothing may. An open policy is open to public addresses alone. */

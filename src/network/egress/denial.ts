@@ -119,7 +119,7 @@ function explain({ reason, why }: Refusal, { host, port, method }: Asked): strin
     case "method_not_allowed":
       return `${method ?? "this method"} is not allowed on ${host}`;
     case "path_not_allowed":
-      return `this path of ${host} is not allowed, or can be read in more than one way`;
+      return `this path of ${host} is not allowed`;
     case "private_address":
       return `${host} leads to an address that is private, the host's own or reserved`;
     case "name_not_found":

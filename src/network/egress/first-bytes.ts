@@ -43,7 +43,7 @@ export type Beginning =
   | Extract<ClientHello, { kind: "hello" }>;
 
 /** Everything is looked at again with each piece, so that many tiny ones would cost us more than their sender. */
-const PIECES_MAX = 256;
+export const PIECES_MAX = 256;
 const NEWLINE = 0x0a;
 const TLS_HANDSHAKE = 0x16;
 /** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */

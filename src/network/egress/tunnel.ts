@@ -6,7 +6,7 @@ import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
 import { mustInspect } from "./decide.ts";
 import type { Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
-import { type Beginning, beginningOf, mayBecomeTls, nextBytes, readBeginning } from "./first-bytes.ts";
+import { type Beginning, beginningOf, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
 import { inspectTls, relayLimitsOf } from "./inspect.ts";
 import type { Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
@@ -92,20 +92,19 @@ async function carryWatched(context: EgressContext, options: TunnelOptions & { u
   let passed = first;
   passage.count(first.length, 0);
   upstream.write(first);
-  for (;;) {
+  for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
     const next = await nextBytes(client, { timeoutMs: idleMs, other: upstream });
-    if (next.kind === "silent") return void client.destroy();
+    if (next.kind === "silent") break;
     if (next.kind !== "bytes") return await carryRaw(context, { ...options, first: Buffer.alloc(0) });
     passed = Buffer.concat([passed, next.bytes]);
     const { kind } = beginningOf(passed, { bytesMax: helloBytesMax });
-    if (kind === "http") {
-      refuse(context, options, { reason: "bad_request", why: "the request came in pieces, too slowly" });
-      return void client.destroy();
-    }
+    if (kind === "http") break;
     if (kind !== "more") return await carryRaw(context, { ...options, first: next.bytes });
     passage.count(next.bytes.length, 0);
     upstream.write(next.bytes);
   }
+  refuse(context, options, { reason: "bad_request", why: "what may be a request came in pieces, too slowly" });
+  client.destroy();
 }
 
 async function carryKnown(
