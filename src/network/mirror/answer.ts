@@ -134,18 +134,25 @@ async function pump(parts: AsyncIterator<Buffer>, { first, response, sent }: Pum
   const gone = Promise.withResolvers<never>();
   gone.promise.catch(() => undefined);
   const onGone = () => gone.reject(new CaissonError("cancelled", "the reader went away"));
+  let full = false;
+  const stalled = setInterval(() => full && onGone(), STALLED_MS);
   response.once("close", onGone);
   try {
-    for (let next = first; next.done !== true; next = await Promise.race([parts.next(), gone.promise])) {
+    for (let part = first; part.done !== true; ) {
       if (response.destroyed) throw new CaissonError("cancelled", "the reader went away");
-      sent.bytes += next.value.length;
-      if (response.write(next.value)) continue;
-      const stalled = setTimeout(onGone, STALLED_MS);
-      const drained = new Promise<void>((resolve) => response.once("drain", resolve));
-      await Promise.race([drained, gone.promise]).finally(() => clearTimeout(stalled));
+      sent.bytes += part.value.length;
+      full = !response.write(part.value);
+      // Read while this one is on its way; with the reader gone it is not waited for.
+      const next = parts.next();
+      next.catch(() => undefined);
+      stalled.refresh();
+      if (full) await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), gone.promise]);
+      full = false;
+      part = await Promise.race([next, gone.promise]);
     }
     response.end();
   } finally {
+    clearInterval(stalled);
     response.removeListener("close", onGone);
   }
 }

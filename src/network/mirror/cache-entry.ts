@@ -22,6 +22,7 @@ export interface CacheEntry {
   record: CacheRecord;
   /** When the registry last said so. */
   fetchedAtMs: number;
+  usedAtMs: number;
   read(position: number, bytes: number): Promise<Buffer>;
   list(): Promise<string>;
   close(): Promise<void>;
@@ -29,7 +30,8 @@ export interface CacheEntry {
 
 const FOOTER_BYTES = 12;
 const MAGIC = "caisson1";
-const RECORD_BYTES_MAX = 16 * 1024;
+/** A record is always shorter. */
+const TAIL_BYTES = 64 * 1024;
 
 /** Content, list, record, length of the record, magic: a file that was cut off has no footer. */
 export function encodeRecord(record: CacheRecord): Buffer {
@@ -45,14 +47,20 @@ export async function openEntry(path: string, key: string): Promise<CacheEntry |
   const handle = await open(path, "r").catch(() => null);
   if (handle === null) return null;
   try {
-    const { size, mtimeMs } = await handle.stat();
-    const record = await readRecord(handle, size);
+    const { size, mtimeMs, atimeMs } = await handle.stat();
+    // Most entries are small, and one read has them whole.
+    const tailAt = Math.max(0, size - TAIL_BYTES);
+    const tail = await readExactly(handle, tailAt, size - tailAt);
+    const record = recordIn(tail, size);
     if (record?.key === key) {
+      const read = async (position: number, bytes: number) =>
+        position >= tailAt ? tail.subarray(position - tailAt, position - tailAt + bytes) : readExactly(handle, position, bytes);
       return {
         record,
         fetchedAtMs: mtimeMs,
-        read: (position, bytes) => readExactly(handle, position, bytes),
-        list: async () => (await readExactly(handle, record.bytes, record.listBytes)).toString(),
+        usedAtMs: atimeMs,
+        read,
+        list: async () => (await read(record.bytes, record.listBytes)).toString(),
         close: () => handle.close().catch(() => undefined),
       };
     }
@@ -75,12 +83,11 @@ export async function readExactly(handle: FileHandle, position: number, bytes: n
   return buffer;
 }
 
-async function readRecord(handle: FileHandle, size: number): Promise<CacheRecord | null> {
-  if (size < FOOTER_BYTES) return null;
-  const footer = await readExactly(handle, size - FOOTER_BYTES, FOOTER_BYTES);
-  const length = footer.readUInt32BE(0);
-  if (footer.toString("latin1", 4) !== MAGIC || length > RECORD_BYTES_MAX || length > size - FOOTER_BYTES) return null;
-  const json = await readExactly(handle, size - FOOTER_BYTES - length, length);
-  const parsed = CacheRecord.safeParse(JSON.parse(json.toString()));
+function recordIn(tail: Buffer, size: number): CacheRecord | null {
+  const end = tail.length - FOOTER_BYTES;
+  if (end < 0 || tail.toString("latin1", end + 4) !== MAGIC) return null;
+  const length = tail.readUInt32BE(end);
+  if (length > end) return null;
+  const parsed = CacheRecord.safeParse(JSON.parse(tail.toString("utf8", end - length, end)));
   return parsed.success && parsed.data.bytes + parsed.data.listBytes === size - FOOTER_BYTES - length ? parsed.data : null;
 }

@@ -57,7 +57,7 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
     async find(key) {
       const path = pathOf(key);
       const entry = await openEntry(path, key);
-      if (entry !== null) await noteUse(path, now());
+      if (entry !== null) await noteUse(path, entry, now());
       return entry;
     },
     begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax }).catch(asOurs),
@@ -131,13 +131,10 @@ function asOurs(error: unknown): never {
   });
 }
 
-async function noteUse(path: string, nowMs: number): Promise<void> {
-  try {
-    const { atimeMs, mtime } = await stat(path);
-    if (Math.abs(nowMs - atimeMs) > USE_NOTED_MS) await utimes(path, new Date(nowMs), mtime);
-  } catch {
-    // It was just evicted; the open file is still good.
-  }
+async function noteUse(path: string, { fetchedAtMs, usedAtMs }: CacheEntry, nowMs: number): Promise<void> {
+  if (Math.abs(nowMs - usedAtMs) <= USE_NOTED_MS) return;
+  // It may have been evicted just now; the open file is still good.
+  await utimes(path, new Date(nowMs), new Date(fetchedAtMs)).catch(() => undefined);
 }
 
 /** What a process that was killed left half written. */

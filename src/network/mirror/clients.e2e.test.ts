@@ -105,6 +105,24 @@ test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it n
   expect(failed.output).toContain("offline");
 });
 
+test.skipIf(!found("npm"))("npm installs from the public registry where it can be reached, and again offline", async ({ skip }) => {
+  const start = (options: { offline?: boolean; port?: number } = {}) =>
+    startMirrorPort({ cacheDir: join(folder, "public"), registries: ["npm"], ...options });
+  await port[Symbol.asyncDispose]();
+  port = await start();
+  const answer = await fetch(`${port.origin}/npm/left-pad`);
+  if (answer.status !== 200) skip(`the public registry cannot be reached from here: ${await answer.text()}`);
+  const files = { "package.json": JSON.stringify({ name: "x", version: "1.0.0", dependencies: { "left-pad": "1.3.0" } }) };
+  for (const name of ["first", "second"]) {
+    const cwd = project(name, files);
+    const installed = await run(["npm", "install"], { cwd });
+    expect(installed, installed.output).toMatchObject({ code: 0 });
+    expect(existsSync(join(cwd, "node_modules/left-pad/index.js"))).toBe(true);
+    await port[Symbol.asyncDispose]();
+    port = await start({ offline: true, port: port.port });
+  }
+});
+
 test.skipIf(!found("pip"))("pip installs a wheel and what it needs, and again without the registry", async () => {
   const install = (target: string) =>
     run(["pip", "install", "--target", join(folder, target), "caisson-wheel"], {

@@ -17,7 +17,7 @@ type MirrorPortOptions = PackagesOptions & Pick<MirrorOptions, "registries" | "u
 /** A mirror on a port of this machine. Its connections are plain streams, as those from a sandbox are. */
 export async function startMirrorPort(options: MirrorPortOptions): Promise<MirrorPort> {
   const sockets = new Set<Socket>();
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const [outer, inner] = duplexPair();
     sockets.add(socket.once("close", () => sockets.delete(socket)));
     pipeline(socket, outer, socket, () => {
