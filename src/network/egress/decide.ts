@@ -73,11 +73,6 @@ export function mustInspect(grant: Grant): boolean {
   return !grant.open && grant.rules.every((rule) => rule.methods !== null || rule.paths !== null);
 }
 
-/** Whether a name that does not agree with the host that was asked for matters: the grant is for that host only. */
-export function isForHostOnly(grant: Grant): boolean {
-  return !grant.open;
-}
-
 /** For events: the rule that let it through. The widest is named when several did. */
 export function ruleOf(grant: Grant): string | null {
   const widest = grant.rules.find((rule) => rule.methods === null && rule.paths === null) ?? grant.rules[0];

@@ -11,7 +11,7 @@ import { createProxy } from "./proxy.ts";
 import { createResolver } from "./resolve.ts";
 import { createToldRecently } from "./told-recently.ts";
 
-export type { Egress, EgressOptions, EgressStats } from "./egress-options.ts";
+export type { Egress, EgressOptions } from "./egress-options.ts";
 
 /** The way out of one sandbox: everything that leaves it is decided, resolved, connected and counted here. */
 export function createEgress(options: EgressOptions): Egress {

@@ -1,6 +1,7 @@
+import { BlockList } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createFakeNames } from "./fake-names.ts";
+import { createFakeNames, FAKE_IPV4_RANGE, FAKE_IPV6_RANGE } from "./fake-names.ts";
 
 const A = 1;
 const AAAA = 28;
@@ -35,8 +36,15 @@ describe("names in transparent mode", () => {
 
   test("a name has one address of each family, which lead back to it", () => {
     const [ipv4, ipv6] = [ask("site.test"), ask("site.test", AAAA)];
-    expect(ipv4).toMatch(/^198\.1[89]\./);
-    expect(ipv6).toMatch(/^fd63:6169:7373:6f6e:/);
+    const ranges = new BlockList();
+    for (const [range, family] of [
+      [FAKE_IPV4_RANGE, "ipv4"],
+      [FAKE_IPV6_RANGE, "ipv6"],
+    ] as const) {
+      const [first = "", bits] = range.split("/");
+      ranges.addSubnet(first, Number(bits), family);
+    }
+    expect(ranges.check(ipv4 ?? "", "ipv4") && ranges.check(ipv6 ?? "", "ipv6")).toBe(true);
     expect(ask("SITE.test")).toBe(ipv4);
     expect(names.nameOf(ipv4 as string)).toEqual({ kind: "name", text: "site.test" });
     expect(names.nameOf(ipv6 as string)).toEqual({ kind: "name", text: "site.test" });

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
 
@@ -159,6 +160,26 @@ describe("plain HTTP", () => {
     }
     expect(rig.lookedUp).toEqual([]);
     expect(rig.eventsOf("network.denied")[0]).toMatchObject({ reason: "bad_request", count: 1 });
+  });
+
+  test("hosts of a registry are asked of the mirror, as they were asked for", async () => {
+    const mirror = {
+      plain: (host: string) => host === "packages.test",
+      handle: ({ stream }: { stream: Duplex }) =>
+        void stream.once("data", (head: Buffer) =>
+          stream.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${String(head).split("\r\n")[0]}`),
+        ),
+    };
+    await using mirrored = await createEgressRig({ mirror });
+    const send = async () => {
+      const socket = await mirrored.dial();
+      socket.write("GET http://packages.test/pool/a.deb HTTP/1.1\r\nHost: packages.test\r\nConnection: close\r\n\r\n");
+      return await readAll(socket);
+    };
+    expect(await send()).toContain("GET http://packages.test/pool/a.deb HTTP/1.1");
+    mirrored.setPolicy({ mode: "none" });
+    expect(await send()).toContain("no_network");
+    expect(mirrored.lookedUp).toEqual([]);
   });
 
   test("S03: no header of a request is in what is said about it", async () => {

@@ -7,7 +7,7 @@ let rig: EgressRig;
 let port: number;
 
 beforeEach(async () => {
-  rig = await createEgressRig();
+  rig = await createEgressRig({ limits: { silentMs: 20 } });
   rig.names.set("site.test", ["127.0.0.1"]);
   port = await rig.tcp((socket) => socket.pipe(socket));
   rig.setPolicy({
