@@ -74,6 +74,8 @@ export const commands: readonly CommandSpec[] = [
       ["caisson exec -- python3 script.py", "run a script of this folder; it can change nothing outside"],
       ["caisson exec --workspace .:rw -- make", "let it change this folder"],
       ["caisson exec --memory 512m --timeout 30s -- node untrusted.js", "with limits"],
+      ["caisson exec --network registries -- npm install", "package registries, through a cache, and nothing else"],
+      ["caisson exec --network github.com --secret 'GITHUB_TOKEN@github.com;git' -- git push", "with a token that stays outside"],
       ["tar c . | caisson exec --no-workspace -- tar t", "standard input and output are streams"],
     ],
     load: () => import("./exec.ts"),
