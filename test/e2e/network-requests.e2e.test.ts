@@ -86,8 +86,8 @@ describe("a tunnel leads where it said it would", () => {
   test("another name in the TLS hello is refused before it goes on", async () => {
     await seen();
     expect(await inside.ok(hello("-servername evil.example.net"))).toMatch(/alert|unrecognized/i);
-    const { requests, connections } = await seen();
-    expect(requests).toEqual([]);
+    const { hellos, connections } = await seen();
+    expect(hellos).toEqual([]);
     expect(connections.filter(({ address }) => address !== PUBLIC)).toEqual([]);
     expect(await inside.ok(hello("-servername api.example.com"))).toContain("subject=CN = api.example.com");
     expect((await machine.run(["net", "log", inside.id, "--denied"])).stdout).toMatch(/api\.example\.com.*evil|name/);

