@@ -8,6 +8,7 @@ import type { Emit } from "./egress/emit.ts";
 import { createMirror } from "./mirror/mirror.ts";
 import type { InsideFile, Mirror } from "./mirror/mirror-options.ts";
 import type { NetworkHost } from "./network-host.ts";
+import { usePackages } from "./shared-packages.ts";
 
 /** The mirror of the registries that the policy of now names; made when it first names one. */
 export interface KeptMirror {
@@ -26,18 +27,14 @@ export function keepMirror(options: {
   emit: Emit;
 }): KeptMirror {
   const { host } = options;
-  const { mirrorBytesMax, registries: upstreams } = host.settings;
   let mirror: Mirror | null = null;
+  let leave = async () => {};
   let served: readonly RegistryName[] = [];
-  const make = () =>
-    createMirror({
-      cacheDir: join(host.stateDir, "mirror"),
-      registries: () => served,
-      upstreams,
-      emit: options.emit,
-      ca: options.upstreamCa,
-      ...(mirrorBytesMax === undefined ? {} : { bytesMax: mirrorBytesMax }),
-    });
+  const make = () => {
+    const use = usePackages(host, options.upstreamCa);
+    leave = use.leave;
+    return createMirror({ packages: use.packages, registries: () => served, upstreams: host.settings.registries, emit: options.emit });
+  };
   return {
     async use(registries) {
       served = registries;
@@ -50,7 +47,10 @@ export function keepMirror(options: {
       else mirror.handle(connection);
     },
     plain: (name) => mirror?.plain(name) ?? false,
-    close: async () => mirror?.close(),
+    async close() {
+      await mirror?.close();
+      await leave();
+    },
   };
 }
 
