@@ -53,7 +53,7 @@ static bool continued(struct connection *connection, const struct frame_header *
     case STREAM_PORT:
       return port_frame(stream, header, payload);
     case STREAM_CLAIM:
-      return claim_frame(stream, header);
+      return claim_frame(stream, header, payload);
     case STREAM_WAITS:
       if (header->type == FRAME_CANCEL) stream_remove(stream);
       return true;
@@ -128,6 +128,7 @@ bool dispatch(struct connection *connection, const struct frame_header *header, 
     case FRAME_STDIN:
     case FRAME_STDIN_END:
     case FRAME_RESIZE:
+    case FRAME_DATAGRAM:
       return continued(connection, header, payload);
     default:
       break;

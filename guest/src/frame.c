@@ -47,6 +47,7 @@ static const uint8_t senders[0x40] = {
     [FRAME_LISTENERS] = FROM_HOST,
     [FRAME_LISTEN] = FROM_HOST,
     [FRAME_ACCEPTED] = FROM_GUEST,
+    [FRAME_DATAGRAM] = FROM_HOST | FROM_GUEST,
 };
 
 uint32_t get_u32(const uint8_t *bytes) {

@@ -64,6 +64,7 @@ enum frame_type {
   FRAME_LISTENERS = 0x31,
   FRAME_LISTEN = 0x32,
   FRAME_ACCEPTED = 0x33,
+  FRAME_DATAGRAM = 0x34,
 };
 
 enum error_code {

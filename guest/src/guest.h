@@ -173,6 +173,7 @@ struct guest {
   uint8_t boot_id[16];
   uint64_t started_at;
   bool not_init, allow_root;
+  bool transparent; /* every address is ours: the host may serve ports of all of them */
   size_t sudo_count;
   uid_t uid;
   gid_t gid;
@@ -320,14 +321,16 @@ void port_resume(struct stream *stream);
 /* Carries a connection that something inside made. The descriptor is taken over; false when memory is out. */
 bool port_adopt(struct stream *stream, int fd, uint16_t number);
 
-/* serve.c: ports on the sandbox's loopback that the host serves. */
+/* serve.c: ports inside that the host serves. */
 bool request_listen(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
-bool claim_frame(struct stream *stream, const struct frame_header *header);
+bool claim_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload);
 void claim_cancel(struct stream *stream);
 /* A connection from inside ended. */
 void serve_slot_freed(struct guest *guest);
 /* There may be room for connections again. */
 void serve_resume(struct guest *guest);
+/* The same, and gives up on answers that do not come. */
+void serve_tick(struct guest *guest);
 bool serve_owns(const struct guest *guest, unsigned number);
 
 /* list.c */

@@ -65,7 +65,7 @@ static void on_heartbeat(struct timer *timer) {
   output_trim_idle(guest);
   spawner_trim_idle(guest);
   relay_trim_idle(guest);
-  serve_resume(guest);
+  serve_tick(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
 
@@ -164,7 +164,7 @@ static void set_up(struct guest *guest, const struct options *options) {
   if (getrandom(guest->boot_id, sizeof guest->boot_id, 0) != sizeof guest->boot_id) die_errno("getrandom");
   raise_nofile(guest);
   if (!guest->not_init) {
-    if (!limit_capabilities(guest_capabilities(guest->allow_root))) die_errno("cannot drop capabilities");
+    if (!limit_capabilities(guest_capabilities(guest->allow_root, guest->transparent))) die_errno("cannot drop capabilities");
     guest->root_caps = guest->allow_root ? root_capabilities() & held_capabilities() : 0;
   }
   loop_open(&guest->loop);

@@ -150,10 +150,11 @@ void enter_user_namespace(struct launch *launch) {
 void enter_network(struct launch *launch) {
   if (launch->netns_fd >= 0) {
     if (setns(launch->netns_fd, CLONE_NEWNET) != 0) launch_fail("network", "its namespace cannot be entered");
-    return;
+  } else {
+    if (unshare(CLONE_NEWNET) != 0) launch_fail("network", "no new network namespace");
+    loopback_up();
   }
-  if (unshare(CLONE_NEWNET) != 0) launch_fail("network", "no new network namespace");
-  loopback_up();
+  if (launch->transparent) route_everything_here();
 }
 
 static uint32_t outside(const struct id_range *lines, size_t count, uint32_t inside) {

@@ -13,7 +13,7 @@ static const struct {
     {"newgidmap", 1},    {"folder", 1},      {"listen", 1},     {"cgroup-join", 1},    {"cgroup-work", 1}, {"cgroup-oom", 1},
     {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"layer", 4},          {"overlay", 4},    {"bind", 4},
     {"config", 1},       {"runtime", 1},     {"option", 1},     {"id", 1},             {"hide", 1},       {"read-only", 1},       {"mount-pid", 1},
-    {"remove", 1},       {"argument", 1},
+    {"remove", 1},       {"argument", 1},    {"network", 1},
 };
 
 static size_t arity(const char *verb) {
@@ -100,6 +100,9 @@ bool take_identity(struct launch *launch, const struct plan_record *record) {
     map_named(launch, "sandbox")->fd = (int)plan_number(fields[0]);
   } else if (strcmp(verb, "netns-fd") == 0) {
     launch->netns_fd = (int)plan_number(fields[0]);
+  } else if (strcmp(verb, "network") == 0) {
+    if (strcmp(fields[0], "transparent") != 0) launch_fail("plan", "unknown network %s", fields[0]);
+    launch->transparent = true;
   } else if (strcmp(verb, "newuidmap") == 0) {
     launch->newuidmap = fields[0];
   } else if (strcmp(verb, "newgidmap") == 0) {

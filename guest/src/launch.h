@@ -31,6 +31,8 @@ struct plan {
 
 struct launch {
   bool rootless;
+  /* Every address is to lead to the sandbox itself. */
+  bool transparent;
   struct id_map maps[ID_MAPS_MAX];
   size_t map_count;
   int netns_fd;
@@ -60,6 +62,8 @@ void enter_user_namespace(struct launch *launch);
 /* Goes into the network namespace given, or a new one with loopback up. */
 void enter_network(struct launch *launch);
 void die_with_parent(void);
+/* launch-route.c: in the network namespace we are in, makes every address one of its own. Nothing leaves it all the same. */
+void route_everything_here(void);
 /* The host's id of an id inside. */
 uid_t outside_uid(struct launch *launch, uint32_t inside);
 gid_t outside_gid(struct launch *launch, uint32_t inside);

@@ -15,9 +15,11 @@ uint64_t root_capabilities(void) {
          BIT(CAP_KILL) | BIT(CAP_SETFCAP) | BIT(CAP_SYS_CHROOT) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE);
 }
 
-uint64_t guest_capabilities(bool allow_root) {
+uint64_t guest_capabilities(bool allow_root, bool transparent) {
   /* Signals to other uids, becoming them, dropping bounding sets, and giving a terminal to its user. */
   uint64_t own = BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_CHOWN);
+  /* The ports that are served at every address are mostly those that only root may have. */
+  if (transparent) own |= BIT(CAP_NET_BIND_SERVICE);
   return allow_root ? own | root_capabilities() : own;
 }
 

@@ -13,7 +13,7 @@ uint64_t held_capabilities(void);
 /* Keeps only these of its own, in every set. */
 bool limit_capabilities(uint64_t keep);
 /* What the guest itself needs. */
-uint64_t guest_capabilities(bool allow_root);
+uint64_t guest_capabilities(bool allow_root, bool transparent);
 /* Becomes the identity for good: ids, groups, capability sets, bounding set, no_new_privs. False with errno set. Async-signal-safe. */
 bool become(const struct identity *identity);
 /* No ptrace, no /proc/<pid>/mem, no core for processes of the same uid. */

@@ -192,6 +192,16 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       if (options.sharedNetwork !== undefined) throw new CaissonError("unsupported", `no port can be served: ${options.sharedNetwork}`);
       return connection.serve(port, onConnection);
     },
+    async serveTransparent(service) {
+      ready();
+      for (const port of service.ports) checkPort(port);
+      if (spec.network.mode === "none" || !spec.network.transparent) {
+        throw new CaissonError("unsupported", `sandbox ${id} was not made for programs that know nothing of proxies`, {
+          hint: "Create it with a transparent network.",
+        });
+      }
+      return connection.serveTransparent(service);
+    },
     async listeners() {
       ready();
       return connection.listeners();

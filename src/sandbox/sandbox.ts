@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { ProcessRef, SandboxId, SnapshotId } from "../contract/ids.ts";
-import type { Ended } from "../contract/outcome.ts";
 import type { NetworkPolicy } from "../contract/network.ts";
 import type { DenialReason, NetworkEvent } from "../contract/network-event.ts";
+import type { Ended } from "../contract/outcome.ts";
 import type { SandboxInfo, SandboxStats } from "../contract/sandbox.ts";
 
 /** Bytes as a caller may give them: at once, or as they come. */
@@ -178,6 +178,16 @@ export interface SandboxNetwork {
   redact(text: string): string;
 }
 
+/** Who answers what programs inside send to addresses of the world, as if there were no wall. */
+export interface TransparentService {
+  /** TCP ports that are served, whatever the address. Nothing listens on others: a connection to them is refused. */
+  ports: readonly number[];
+  /** With a destination: where the program wanted to go. */
+  onConnection: (connection: InboundConnection) => void;
+  /** A question to UDP port 53 of any address; the answer comes from there. Null, or an error: there is none. */
+  onDatagram: (question: Buffer) => Buffer | null | Promise<Buffer | null>;
+}
+
 /** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. */
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** As of the last change this handle made or saw. */
@@ -200,6 +210,11 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
    * `conflict` when a program inside has the port.
    */
   serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
+  /**
+   * Takes the connections and questions that programs inside send to any address at all. As with `serve`, whoever asks last has the ports, so that to serve others is to ask
+   * again and close the former. Throws `unsupported` for a sandbox that was not created with a transparent network, `conflict`, `busy` past 256 ports.
+   */
+  serveTransparent(service: TransparentService): Promise<{ close(): void }>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(): Promise<void>;
   resume(): Promise<void>;

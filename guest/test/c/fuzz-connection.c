@@ -30,7 +30,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) die_errno("a network of its own is needed");
   signal(SIGPIPE, SIG_IGN);
   guest = xalloc(sizeof *guest);
-  guest->not_init = guest->shutting_down = true;
+  guest->not_init = guest->shutting_down = guest->transparent = true;
   guest->oom_fd = -1;
   loop_open(&guest->loop);
   loopback_up();
@@ -39,9 +39,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 /* Somebody inside connects to ports that the input may have claimed; the vectors' own among them. */
 static void dial(int sockets[], int count) {
-  static const uint16_t ports[] = {19080, 443, 1, 8080};
+  static const uint16_t ports[] = {19080, 443, 1, 53};
   for (int i = 0; i < count; i++) {
-    sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockets[i] = socket(AF_INET, (ports[i] == 53 ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(ports[i]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (sockets[i] < 0) abort();
     if (connect(sockets[i], (struct sockaddr *)&address, sizeof address) == 0) send(sockets[i], "question", 8, MSG_NOSIGNAL);

@@ -10,6 +10,7 @@ export type Feature =
   | "snapshot"
   | "paths"
   | "rootUser"
+  | "transparentNetwork"
   | "cpus"
   | "memoryBytes"
   | "pids"

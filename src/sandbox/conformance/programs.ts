@@ -60,11 +60,11 @@ const scripts = {
     'until grep -q ":$(printf %04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done; echo $port; wait',
     "else exit 3; fi",
   ].join("\n"),
-  /** Connects to a loopback port, sends its stdin, closes that half, and writes what comes back. Exit 3: no means. */
+  /** Connects to port $1 of address $2, sends its stdin, closes that half, and writes what comes back. Exit 3: no means. */
   dial: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
     "import os,socket,sys,threading",
-    's=socket.create_connection(("127.0.0.1",int(sys.argv[1])))',
+    "s=socket.create_connection((sys.argv[2],int(sys.argv[1])))",
     "def up():",
     " try:",
     '  for d in iter(lambda: os.read(0,65536), b""): s.sendall(d)',
@@ -72,14 +72,29 @@ const scripts = {
     " except OSError: pass",
     "threading.Thread(target=up,daemon=True).start()",
     'for d in iter(lambda: s.recv(65536), b""): sys.stdout.buffer.write(d)',
-    'sys.stdout.buffer.flush(); os._exit(0)\' "$1";',
+    'sys.stdout.buffer.flush(); os._exit(0)\' "$1" "$2";',
     "elif command -v node >/dev/null; then exec node -e '",
-    'const c=require("net").connect({port:+process.argv[1],host:"127.0.0.1",allowHalfOpen:true});',
-    'process.stdin.pipe(c);c.pipe(process.stdout);c.on("error",()=>process.exit(4))\' "$1";',
+    'const c=require("net").connect({port:+process.argv[1],host:process.argv[2],allowHalfOpen:true});',
+    'process.stdin.pipe(c);c.pipe(process.stdout);c.on("error",()=>process.exit(4))\' "$1" "$2";',
     "elif command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '",
-    '$c=IO::Socket::INET->new(PeerAddr=>"127.0.0.1",PeerPort=>$ARGV[0]) or exit 4; local $/; print $c <STDIN>;',
-    '$c->shutdown(1); print <$c>\' "$1";',
-    'elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"',
+    "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[1],PeerPort=>$ARGV[0]) or exit 4; local $/; print $c <STDIN>;",
+    '$c->shutdown(1); print <$c>\' "$1" "$2";',
+    'elif command -v nc >/dev/null; then exec nc "$2" "$1"',
+    "else exit 3; fi",
+  ].join("\n"),
+  /** The IPv4 addresses of a name. Exit 3: no means. */
+  resolve: [
+    'if command -v getent >/dev/null; then exec getent ahostsv4 "$1"',
+    "elif command -v python3 >/dev/null; then exec python3 -c 'import socket,sys; print(socket.gethostbyname(sys.argv[1]))' \"$1\"",
+    "else exit 3; fi",
+  ].join("\n"),
+  /** Asks an address for a name in one datagram, and says who answered. Exit 3: no means. */
+  "ask-datagram": [
+    "if command -v python3 >/dev/null; then exec python3 -c '",
+    "import socket,sys",
+    "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(5)",
+    's.sendto(b"\\x12\\x34\\x01\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x01x\\x00\\x00\\x01\\x00\\x01",(sys.argv[1],53))',
+    'answer,who=s.recvfrom(65535); print("answered by",who[0]) if answer[:2]==b"\\x12\\x34" else sys.exit(4)\' "$1"',
     "else exit 3; fi",
   ].join("\n"),
   /** Takes memory until something stops it. */

@@ -3,9 +3,9 @@ import { text } from "node:stream/consumers";
 import { CaissonError } from "../../contract/error.ts";
 import type { InboundConnection, OwnedSandbox } from "../sandbox.ts";
 import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts";
-import { describeEnd, finish, patternBytes, reader, rejectsWith, sameBytes, start, within } from "./expectations.ts";
+import { dial, noClient } from "./dial.ts";
+import { patternBytes, reader, rejectsWith, sameBytes, start, within } from "./expectations.ts";
 
-const noClient: Skipped = { skipped: "nothing inside can connect to a port: no python3, node, perl or busybox nc" };
 const noNetwork: Skipped = { skipped: "its sandboxes have no network of their own" };
 
 /** Ports inside that the host serves. */
@@ -18,7 +18,7 @@ export const serveTests: ConformanceTest[] = [
       if (claim === null) return noNetwork;
       const large = patternBytes(3_000_000);
       const replies = await Promise.all(
-        [large, ...["a", "b", "c"].map((each) => Buffer.from(each))].map((bytes) => dial(context, sandbox, 19_901, bytes)),
+        [large, ...["a", "b", "c"].map((each) => Buffer.from(each))].map((bytes) => dial(context, sandbox, { port: 19_901, bytes })),
       );
       claim.close();
       if (replies[0] === null) return noClient;
@@ -34,7 +34,7 @@ export const serveTests: ConformanceTest[] = [
       const first = await claimed(sandbox, 19_902, say("first"));
       if (first === null) return noNetwork;
       const second = await sandbox.serve(19_902, say("second"));
-      const whoIsIt = async () => (await dial(context, sandbox, 19_902, Buffer.from("?")))?.toString();
+      const whoIsIt = async () => (await dial(context, sandbox, { port: 19_902, bytes: Buffer.from("?") }))?.toString();
       const whileBoth = await whoIsIt();
       if (whileBoth === undefined) return noClient;
       assert.equal(whileBoth, "second");
@@ -50,11 +50,12 @@ export const serveTests: ConformanceTest[] = [
       const sandbox = await context.sandbox();
       const claim = await claimed(sandbox, 19_903, say("served"));
       if (claim === null) return noNetwork;
-      const served = await dial(context, sandbox, 19_903, Buffer.from("?"));
+      const served = await dial(context, sandbox, { port: 19_903, bytes: Buffer.from("?") });
       if (served === null) return noClient;
       assert.equal(served.toString(), "served");
       claim.close();
-      const told = (await dial(context, sandbox, 19_903, Buffer.from("GET / HTTP/1.1\r\nhost: x\r\n\r\n")))?.toString() ?? "";
+      const told =
+        (await dial(context, sandbox, { port: 19_903, bytes: Buffer.from("GET / HTTP/1.1\r\nhost: x\r\n\r\n") }))?.toString() ?? "";
       assert.match(told, /^HTTP\/1\.1 503 .*\r\n\r\nno process on the host/is);
       assert.equal(Number(/content-length: (\d+)/i.exec(told)?.[1]), told.length - told.indexOf("\r\n\r\n") - 4);
       return undefined;
@@ -93,7 +94,7 @@ export const serveTests: ConformanceTest[] = [
       await sandbox.pause();
       await rejectsWith(context, "conflict", "serving a paused sandbox", () => sandbox.serve(19_906, say("x")));
       await sandbox.resume();
-      const reply = await dial(context, sandbox, 19_905, Buffer.from("?"));
+      const reply = await dial(context, sandbox, { port: 19_905, bytes: Buffer.from("?") });
       if (reply === null) return noClient;
       assert.equal(reply.toString(), "still here");
       return undefined;
@@ -113,24 +114,6 @@ async function claimed(
     if (error instanceof CaissonError && error.code === "unsupported" && sandbox.info.runtime === "host") return null;
     throw error;
   }
-}
-
-/** Connects from inside, sends, closes the sending half, and gives what came back; null when the template has no means for it. */
-async function dial(context: ConformanceContext, sandbox: OwnedSandbox, port: number, bytes: Buffer): Promise<Buffer | null> {
-  const client = await start(sandbox, "dial", { args: [String(port)], stdin: "pipe" });
-  const finished = finish(context, client);
-  await within(
-    context,
-    "what is sent",
-    (async () => {
-      await client.write(bytes);
-      await client.closeStdin();
-    })(),
-  );
-  const { stdout, stderr, ended } = await finished;
-  if (ended.kind === "exited" && ended.exitCode === 3) return null;
-  assert.equal(describeEnd(ended), "exited 0", `dial: ${stderr.toString().slice(0, 500)}`);
-  return stdout;
 }
 
 async function portOf(context: ConformanceContext, output: ReturnType<typeof reader>): Promise<number | null> {

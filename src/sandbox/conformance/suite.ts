@@ -12,6 +12,7 @@ import { processTests } from "./process-tests.ts";
 import { serveTests } from "./serve-tests.ts";
 import { stdinTests } from "./stdin-tests.ts";
 import { tarTests } from "./tar-tests.ts";
+import { transparentTests } from "./transparent-tests.ts";
 import { watchTests } from "./watch-tests.ts";
 import { workspaceTests } from "./workspace-tests.ts";
 
@@ -27,6 +28,7 @@ export const conformanceTests: readonly ConformanceTest[] = [
   ...tarTests,
   ...portTests,
   ...serveTests,
+  ...transparentTests,
   ...inputTests,
   ...lifecycleTests,
   ...workspaceTests,

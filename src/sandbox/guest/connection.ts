@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
-import type { InboundConnection, ProcessInfo } from "../sandbox.ts";
+import type { InboundConnection, ProcessInfo, TransparentService } from "../sandbox.ts";
 import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
 import { type GuestFiles, guestFiles } from "./files.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -54,6 +54,8 @@ export interface GuestConnection {
   listeners(): Promise<{ port: number; address: string }[]>;
   /** Throws `conflict` when a program inside has the port, `denied` for one that only root may have. */
   serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
+  /** The same, and `unsupported` for a sandbox in which not every address is its own. */
+  serveTransparent(service: TransparentService): Promise<{ close(): void }>;
 }
 
 export interface ConnectOptions {
@@ -182,7 +184,7 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
       return (await askForEntries(link, { ...request, what: "listing processes", read: processInfo })).items;
     },
     connect: (port) => connectPort(link, port),
-    serve: serving.serve,
+    ...serving,
     listeners: async () => {
       const request = { type: "LISTENERS", values: {}, entry: entries.listener, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
       return (await askForEntries(link, { ...request, what: "listing ports", read: listenerInfo })).items;

@@ -114,7 +114,7 @@ export const shapes = {
   TAR_OUT: { path: required(1, "text"), exclude: optional(2, "texts"), bytesMax: optional(3, "u64"), user },
   CONNECT: { port: required(1, "u64") },
   LISTENERS: {},
-  LISTEN: { port: required(1, "u64") },
+  LISTEN: { port: required(1, "u64"), scope: optional(2, "u64") },
   ACCEPTED: { port: required(1, "u64"), address: optional(2, "text"), addressPort: optional(3, "u64") },
 } as const satisfies Partial<Record<FrameName, Shape>>;
 

@@ -50,6 +50,7 @@ export const frameTypes = {
   LISTENERS: { code: 0x31, direction: "toGuest" },
   LISTEN: { code: 0x32, direction: "toGuest" },
   ACCEPTED: { code: 0x33, direction: "toHost" },
+  DATAGRAM: { code: 0x34, direction: "both" },
 } as const satisfies Record<string, { code: number; direction: Direction }>;
 
 export type FrameName = keyof typeof frameTypes;

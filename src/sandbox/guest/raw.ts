@@ -63,3 +63,19 @@ export function decodeOutputHead(head: Buffer): { descriptor: 1 | 2; offset: num
   if (descriptor !== STDOUT && descriptor !== STDERR) throw protocolError(`OUTPUT of descriptor ${descriptor}`);
   return { descriptor, offset: readU64(head, 1, "OUTPUT") };
 }
+
+const TOKEN_BYTES = 4;
+
+/** No bytes: there will be no answer. */
+export function encodeDatagram(stream: number, token: number, data: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + TOKEN_BYTES + data.length);
+  writeFrameHeader(frame, frameCode.DATAGRAM, stream, TOKEN_BYTES + data.length);
+  frame.writeUInt32LE(token, FRAME_HEADER_BYTES);
+  frame.set(data, FRAME_HEADER_BYTES + TOKEN_BYTES);
+  return frame;
+}
+
+export function decodeDatagram(payload: Buffer): { token: number; data: Buffer } {
+  if (payload.length < TOKEN_BYTES) throw protocolError(`DATAGRAM of ${payload.length} bytes`);
+  return { token: payload.readUInt32LE(0), data: Buffer.from(payload.subarray(TOKEN_BYTES)) };
+}

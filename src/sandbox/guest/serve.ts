@@ -1,33 +1,54 @@
+import { isIP } from "node:net";
 import { CaissonError } from "../../contract/error.ts";
-import type { InboundConnection } from "../sandbox.ts";
+import type { TransparentService } from "../sandbox.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import { InboundBudget } from "./inbound-budget.ts";
 import { INBOUND_MAX, type Link } from "./link.ts";
 import { acceptPort } from "./port.ts";
+import { decodeDatagram, encodeDatagram } from "./raw.ts";
 import { openWith } from "./request.ts";
 
-type OnConnection = (connection: InboundConnection) => void;
+type OnConnection = TransparentService["onConnection"];
+type OnDatagram = TransparentService["onDatagram"];
+export interface Claim {
+  close(): void;
+}
 
 /** Ports inside that this connection serves: its claims, and the connections that the guest carries here because of them. */
 export interface Serving {
   /** Throws `conflict`, `denied`, `busy` past what a guest listens on. */
-  serve(port: number, onConnection: OnConnection): Promise<{ close(): void }>;
+  serve(port: number, onConnection: OnConnection): Promise<Claim>;
+  /** All of the ports or none. Throws the same, and `unsupported`. */
+  serveTransparent(service: TransparentService): Promise<Claim>;
 }
 
-interface Claim {
+/** Field 2 of LISTEN. */
+const scopes = { loopback: 0, everywhere: 1, datagrams: 2 } as const;
+type Scope = keyof typeof scopes;
+const DNS_PORT = 53;
+/** Questions that wait for an answer; the guest has no more, and gives up on those that are old. */
+const QUESTIONS_MAX = 256;
+const ANSWER_BYTES_MAX = 65_507;
+
+interface OpenClaim {
+  scope: Scope;
   onConnection: OnConnection;
 }
 
 export function createServing(link: Link): Serving {
   /** Newest last, as the guest has them. */
-  const claims = new Map<number, Claim[]>();
+  const claims = new Map<number, OpenClaim[]>();
   /** How many connections to a port that is served no more may still come: they crossed with our giving it up. */
   const late = new Map<number, number>();
   const budget = new InboundBudget();
 
-  const giveUp = (port: number, claim: Claim) => {
+  const open = (port: number, claim: OpenClaim) => {
+    claims.set(port, [...(claims.get(port) ?? []), claim]);
+    late.delete(port);
+  };
+  const giveUp = (port: number, claim: OpenClaim) => {
     const left = (claims.get(port) ?? []).filter((each) => each !== claim);
     if (left.length > 0) claims.set(port, left);
     else {
@@ -46,53 +67,118 @@ export function createServing(link: Link): Serving {
       link.refuse(stream);
       return;
     }
-    if (address !== "" || addressPort !== 0) throw protocolError("ACCEPTED with an address nobody asked for");
+    const isTransparent = claim.scope === "everywhere";
+    const isAddress = isIP(address) !== 0 && !address.includes("%");
+    if (isTransparent ? !isAddress || addressPort !== port : address !== "" || addressPort !== 0)
+      throw protocolError(`ACCEPTED for port ${port} with the destination ${JSON.stringify(address)} ${addressPort}`);
     const accepted = acceptPort(link, { port, stream, budget });
     try {
-      claim.onConnection({ stream: accepted, destination: null });
+      claim.onConnection({ stream: accepted, destination: isTransparent ? { address, port } : null });
     } catch (error) {
       accepted.destroy();
       process.emitWarning(`a connection to port ${port} could not be handled: ${error instanceof Error ? error.message : String(error)}`);
     }
   };
 
-  const serve: Serving["serve"] = (port, onConnection) =>
-    new Promise((resolve, reject) => {
-      const claim: Claim = { onConnection };
-      let isOpen = false;
-      const stream = openWith(
-        link,
-        {
-          onFrame(code, payload) {
-            if (isOpen) throw protocolError(`${frameName(code)} on a claim to a port`);
-            if (code === frameCode.ERROR) {
-              reject(refusalOf(port, errorFromGuest(`serving port ${port}`, payload)));
-              return true;
-            }
-            if (code !== frameCode.OK) throw protocolError(`${frameName(code)} as an answer to LISTEN`);
-            isOpen = true;
-            // At once: the first connection may be right behind.
-            claims.set(port, [...(claims.get(port) ?? []), claim]);
-            late.delete(port);
-            resolve({ close });
-            return false;
-          },
-          onLost(error) {
-            isOpen = false;
-            reject(error);
-          },
-        },
-        "LISTEN",
-        { port },
-      );
+  const serveConnections = (port: number, claim: OpenClaim) =>
+    claimPort(link, { port, scope: claim.scope, onOpen: () => open(port, claim), onClose: () => giveUp(port, claim) });
+
+  return {
+    serve: (port, onConnection) => serveConnections(port, { scope: "loopback", onConnection }),
+    async serveTransparent({ ports, onConnection, onDatagram }) {
+      const asked = [
+        ...[...new Set(ports)].map((port) => serveConnections(port, { scope: "everywhere", onConnection })),
+        claimPort(link, { port: DNS_PORT, scope: "datagrams", onQuestion: answerer(link, onDatagram) }),
+      ];
+      const settled = await Promise.allSettled(asked);
+      const granted = settled.filter((each) => each.status === "fulfilled").map(({ value }) => value);
       const close = () => {
-        if (!isOpen) return;
-        isOpen = false;
-        giveUp(port, claim);
-        link.cancel(stream, encodeFrame("CANCEL", stream));
+        for (const claim of granted) claim.close();
       };
-    });
-  return { serve };
+      const refused = settled.find((each) => each.status === "rejected");
+      if (refused === undefined) return { close };
+      close();
+      throw refused.reason;
+    },
+  };
+}
+
+interface ClaimOptions {
+  port: number;
+  scope: Scope;
+  /** Called before anything else that comes from the guest is handled. */
+  onOpen?: () => void;
+  onClose?: () => void;
+  /** Absent where connections come, not datagrams. */
+  onQuestion?: (stream: number, payload: Buffer) => void;
+}
+
+/** Asks for a port; the stream of the question is the claim to it. */
+function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: ClaimOptions): Promise<Claim> {
+  return new Promise((resolve, reject) => {
+    let isOpen = false;
+    const close = () => {
+      if (!isOpen) return;
+      isOpen = false;
+      onClose?.();
+      link.cancel(stream, encodeFrame("CANCEL", stream));
+    };
+    const handler = {
+      onFrame(code: number, payload: Buffer): boolean {
+        if (isOpen) {
+          if (code !== frameCode.DATAGRAM || onQuestion === undefined) throw protocolError(`${frameName(code)} on a claim to a port`);
+          onQuestion(stream, payload);
+          return false;
+        }
+        if (code === frameCode.ERROR) {
+          reject(refusalOf(port, errorFromGuest(`serving port ${port}`, payload)));
+          return true;
+        }
+        if (code !== frameCode.OK) throw protocolError(`${frameName(code)} as an answer to LISTEN`);
+        isOpen = true;
+        onOpen?.();
+        resolve({ close });
+        return false;
+      },
+      onLost(error: CaissonError) {
+        isOpen = false;
+        reject(error);
+      },
+    };
+    const stream = openWith(link, handler, "LISTEN", scope === "loopback" ? { port } : { port, scope: scopes[scope] });
+  });
+}
+
+/** Answers questions one by one; each gets an answer, if only that there is none, so that the guest does not keep it. */
+function answerer(link: Link, onDatagram: OnDatagram): (stream: number, payload: Buffer) => void {
+  const none = Buffer.alloc(0);
+  let waiting = 0;
+  return (stream, payload) => {
+    const { token, data } = decodeDatagram(payload);
+    const answer = (bytes: Uint8Array | null) =>
+      link.send(encodeDatagram(stream, token, bytes !== null && bytes.length <= ANSWER_BYTES_MAX ? bytes : none));
+    if (waiting >= QUESTIONS_MAX) {
+      answer(null);
+      return;
+    }
+    let result: ReturnType<OnDatagram>;
+    try {
+      result = onDatagram(data);
+    } catch {
+      result = null;
+    }
+    if (!(result instanceof Promise)) {
+      answer(result);
+      return;
+    }
+    waiting++;
+    void result
+      .catch(() => null)
+      .then((bytes) => {
+        waiting--;
+        answer(bytes);
+      });
+  };
 }
 
 /** A port that somebody has is a conflict; `exists` is for names. */

@@ -4,10 +4,12 @@ import { answers, decodeFields, type Encodable, encodeFields, entries, type Shap
 import { createFrameParser, encodeFrame, FRAME_HEADER_BYTES, type FrameName, frameName, frameTypes } from "./frame.ts";
 import {
   decodeCredit,
+  decodeDatagram,
   decodeOutputHead,
   decodeStdinAck,
   encodeAck,
   encodeCredit,
+  encodeDatagram,
   encodeDataHead,
   encodeStdinEnd,
   encodeStdinHead,
@@ -154,8 +156,10 @@ const vectors: Vector[] = [
   message("CONNECT", 49, { port: 8080 }),
   message("LISTENERS", 51, {}),
   message("LISTEN", 53, { port: 19_080 }),
+  message("LISTEN", 55, { port: 53, scope: 2 }, ".datagrams"),
   message("ACCEPTED", 2, { port: 19_080 }),
   message("ACCEPTED", 4, { port: 443, address: "2001:db8::1", addressPort: 443 }, ".transparent"),
+  raw("DATAGRAM", "DATAGRAM", 55, encodeDatagram(55, 0xfffffffe, text("q\0"))),
 ];
 
 /** `UPDATE_VECTORS=1 vitest run vectors` writes the file anew after a deliberate change of the protocol. */
@@ -183,4 +187,5 @@ test("raw payloads are read as they were written", () => {
   expect(decodeOutputHead(payloadOf("OUTPUT.stderr"))).toEqual({ descriptor: 2, offset: 8_589_934_592 });
   expect(decodeStdinAck(payloadOf("STDIN_ACK"))).toBe(300_004);
   expect(decodeCredit(payloadOf("CREDIT"))).toBe(524_288);
+  expect(decodeDatagram(payloadOf("DATAGRAM"))).toEqual({ token: 0xfffffffe, data: text("q\0") });
 });

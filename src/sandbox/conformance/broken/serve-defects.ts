@@ -60,4 +60,23 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
         ),
     }),
   },
+  "transparent: a connection to any address arrives with where it wanted to go": {
+    what: "nobody says where it wanted to go",
+    sandbox: (good) => ({
+      serveTransparent: (service) =>
+        good.serveTransparent({ ...service, onConnection: ({ stream }) => service.onConnection({ stream, destination: null }) }),
+    }),
+  },
+  "transparent: a question for a name is answered by the host, from where it was asked": {
+    what: "questions get no answer",
+    sandbox: (good) => ({ serveTransparent: (service) => good.serveTransparent({ ...service, onDatagram: () => null }) }),
+  },
+  "transparent: a port that is not served refuses, and a program's own is reached as ever": {
+    what: "all ports are served",
+    sandbox: (good) => ({ serveTransparent: (service) => good.serveTransparent({ ...service, ports: [80, 81] }) }),
+  },
+  "transparent: an ordinary sandbox has no such network": {
+    what: "every sandbox is transparent",
+    spec: (asked) => (asked.network.mode === "none" ? asked : { ...asked, network: { ...asked.network, transparent: true } }),
+  },
 };

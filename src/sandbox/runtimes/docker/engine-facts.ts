@@ -144,6 +144,8 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
   if (!pause) reasons.pause = "A rootless engine on cgroup v1 cannot freeze processes.";
   const paths = facts.kind === "docker";
   if (!paths) reasons.paths = "Podman's Docker-compatible interface cannot make paths read-only; use Docker or the oci runtime.";
+  reasons.transparentNetwork =
+    "The engine makes the network namespace, and gives nobody the right to route every address in it to the guest; use the oci runtime.";
   return {
     isolation: 1,
     sharesHostFilesystem: false,

@@ -9,9 +9,10 @@ import {
   seccompProfile,
 } from "../../hardening/seccomp.ts";
 import { sandboxHostname, sandboxUser } from "./template/etc-files.ts";
+import { isTransparent } from "./transparent.ts";
 
 export interface BundleOptions {
-  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "workspace">;
+  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "workspace" | "network">;
   /** Node's name for the processor. */
   arch: string;
   /** Paths the template wants covered. */
@@ -37,10 +38,16 @@ const guestCapabilities = ["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP",
 /** What package managers need of root. They mean something inside the user namespace only. */
 const rootCapabilities = ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP", "CAP_SYS_CHROOT"];
 
+/** The guest listens on the ports of the world's services for programs that know nothing of proxies. */
+const transparentCapability = "CAP_NET_BIND_SERVICE";
+
 /** The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them. */
 export function bundleConfig(options: BundleOptions) {
   const { spec } = options;
-  const capabilities = spec.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities;
+  const capabilities = [
+    ...guestCapabilities,
+    ...(spec.allowRoot ? rootCapabilities : isTransparent(spec.network) ? [transparentCapability] : []),
+  ];
   return {
     ociVersion: "1.0.2",
     root: { path: "rootfs", readonly: false },
@@ -76,6 +83,7 @@ function guestArguments(options: BundleOptions): string[] {
     ...["--listen-fd", String(LISTEN_FD)],
     ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
     ...(options.spec.allowRoot ? ["--allow-root"] : []),
+    ...(isTransparent(options.spec.network) ? ["--transparent"] : []),
     ...(work.length === 0 ? [] : ["--work-procs-fds", work.join(",")]),
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
     ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),

@@ -12,6 +12,8 @@ export function ociCapabilities(house: House): Capabilities {
   const ability = house.ability();
   const { parents, reason } = house.cgroups();
   const pause = canFreeze(parents);
+  // gVisor has a network of its own making, in which the launcher's routes mean nothing.
+  const carriesAll = binary.name !== "runsc";
   const { cpus, memoryBytes, pids, diskBytes } = ability;
   return {
     isolation: binary.name === "runsc" ? 2 : 1,
@@ -21,7 +23,7 @@ export function ociCapabilities(house: House): Capabilities {
     workspaceLayer: true,
     limits: { cpus, memoryBytes, pids, diskBytes },
     network: ["none", "allow", "open"],
-    transparentNetwork: false,
+    transparentNetwork: carriesAll,
     rootUser: true,
     pause,
     snapshot: true,
@@ -29,6 +31,7 @@ export function ociCapabilities(house: House): Capabilities {
     reattach: true,
     reasons: {
       ...ability.reasons,
+      ...(carriesAll ? {} : { transparentNetwork: "runsc does not use the routes of the sandbox's namespace; use crun or runc" }),
       ...(pause ? {} : { pause: reason ?? "no control group can freeze processes" }),
       ...(rootless
         ? {

@@ -9,6 +9,7 @@ import { resolveWorkspace, workspaceRecords } from "./layers.ts";
 import { type HeldNamespaces, makeNamespaces } from "./namespace-pool.ts";
 import { isAlive } from "./process-identity.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
+import { isTransparent } from "./transparent.ts";
 
 /** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
 export interface Pool {
@@ -101,6 +102,8 @@ export function createPool(house: House): Pool {
 function suits(member: Started, spec: SandboxSpec, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
+  // Routes are the launcher's to make, before the guest starts.
+  if (isTransparent(spec.network)) return false;
   if (spec.readOnlyPaths.length + spec.deniedPaths.length > 0 || spec.tmpBytes !== has.tmpBytes) return false;
   // The guest's own limit on processes is set when it starts.
   if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;

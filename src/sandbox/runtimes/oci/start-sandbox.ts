@@ -19,6 +19,7 @@ import type { PlanRecord } from "./launcher.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers.ts";
 import type { HeldNamespaces } from "./namespace-pool.ts";
 import { identityOfProcess } from "./process-identity.ts";
+import { transparentRecords } from "./transparent.ts";
 
 export const SOCKET_NAME = "guest.sock";
 const DISK_NAME = "disk.ext4";
@@ -190,6 +191,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
       insideFolder: makeInsideFolder(house.store.dir(record.id)),
       disk,
     }),
+    ...transparentRecords(spec, house.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],

@@ -84,10 +84,7 @@ export function etcGenerated(options: { shell: string }): GeneratedFile[] {
   return [
     file("/etc/passwd", ...passwdLines(shell)),
     file("/etc/group", ...groupLines),
-    file(
-      "/etc/nsswitch.conf",
-      ...["passwd", "group", "shadow", "hosts", "networks", "protocols", "services", "ethers", "rpc"].map((name) => `${name}: files`),
-    ),
+    { path: "/etc/nsswitch.conf", mode: 0o644, content: nameServiceSwitch({ hosts: "files" }) },
     file("/etc/hostname", sandboxHostname),
     file("/etc/hosts", `127.0.0.1 localhost ${sandboxHostname}`, `::1 localhost ip6-localhost ip6-loopback`),
     file("/etc/host.conf", "multi on"),
@@ -98,6 +95,12 @@ export function etcGenerated(options: { shell: string }): GeneratedFile[] {
     file("/etc/bashrc", ...bashrcLines),
     file("/etc/fstab", "# Mounts are the host's."),
   ];
+}
+
+/** Where names of all kinds come from. */
+export function nameServiceSwitch({ hosts }: { hosts: string }): string {
+  const kinds = ["passwd", "group", "shadow", "hosts", "networks", "protocols", "services", "ethers", "rpc"];
+  return kinds.map((kind) => `${kind}: ${kind === "hosts" ? hosts : "files"}\n`).join("");
 }
 
 /** Name, uid, gid: the same on all distributions that matter; programs look some of them up by name. */

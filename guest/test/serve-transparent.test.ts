@@ -1,0 +1,135 @@
+import { createSocket, type Socket as DatagramSocket, type RemoteInfo } from "node:dgram";
+import { connect, createServer } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
+import { decodeDatagram, encodeDatagram } from "../../src/sandbox/guest/raw.ts";
+import { errorCode, type Link, type Stream, startGuest, type TestGuest } from "./guest-driver.ts";
+
+/** Every address of 127/8 is this machine's own, as in a transparent sandbox all are. */
+let guest: TestGuest;
+let link: Link;
+const sockets: DatagramSocket[] = [];
+beforeAll(async () => {
+  guest = await startGuest({ args: ["--not-init", "--transparent"] });
+  link = await guest.link();
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.close();
+  await guest[Symbol.asyncDispose]();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function claim(over: Link, port: number, scope: number): Promise<Stream> {
+  const stream = over.open("LISTEN", { port, scope });
+  const answer = await stream.next();
+  expect(answer.type === "ERROR" ? errorCode(answer) : answer.type).toBe("OK");
+  return stream;
+}
+
+function udp(family: "udp4" | "udp6"): DatagramSocket {
+  const socket = createSocket(family);
+  sockets.push(socket);
+  return socket;
+}
+const answerAt = (socket: DatagramSocket): Promise<{ text: string; from: RemoteInfo }> =>
+  new Promise((resolve) => socket.once("message", (message, from) => resolve({ text: message.toString(), from })));
+
+test("a connection to any address comes with where it wanted to go", async () => {
+  const port = await freePort();
+  await claim(link, port, 1);
+  let id = 0;
+  for (const address of ["127.0.0.1", "127.1.2.3", "127.255.0.1", "::1"]) {
+    const socket = connect({ port, host: address });
+    id += 2;
+    const frame = await link.stream(id).next();
+    expect(decodeFields("ACCEPTED", shapes.ACCEPTED, frame.payload)).toEqual({ port, address, addressPort: port });
+    socket.destroy();
+  }
+});
+
+test.each([
+  ["udp4", "127.9.8.7"],
+  ["udp6", "::1"],
+] as const)("a %s question to %s is answered from there", async (family, address) => {
+  const port = await freePort();
+  const stream = await claim(link, port, 2);
+  const socket = udp(family);
+  const answered = answerAt(socket);
+  socket.send("question", port, address);
+  const frame = await stream.next();
+  expect(frame.type).toBe("DATAGRAM");
+  const { token, data } = decodeDatagram(frame.payload);
+  expect(data.toString()).toBe("question");
+  link.send(encodeDatagram(stream.id, token + 1, Buffer.from("of nobody's question")));
+  link.send(encodeDatagram(stream.id, token, Buffer.from("answer")));
+  link.send(encodeDatagram(stream.id, token, Buffer.from("again")));
+  const { text, from } = await answered;
+  expect({ text, address: from.address, port: from.port }).toEqual({ text: "answer", address, port });
+});
+
+test("questions past the bound wait until others were answered", async () => {
+  const port = await freePort();
+  const stream = await claim(link, port, 2);
+  const socket = udp("udp4");
+  for (let i = 0; i < 300; i++) socket.send(String(i), port, "127.0.0.1");
+  const tokens: number[] = [];
+  for (let i = 0; i < 256; i++) tokens.push(decodeDatagram((await stream.next()).payload).token);
+  let came = false;
+  const next = stream.next().then(() => {
+    came = true;
+  });
+  await link.ping();
+  expect(came).toBe(false);
+  for (const token of tokens.slice(0, 44)) link.send(encodeDatagram(stream.id, token, Buffer.alloc(0)));
+  await next;
+  for (let i = 257; i < 300; i++) await stream.next();
+});
+
+test("questions that get no answer are given up on, so that others can come", async () => {
+  await using fresh = await startGuest({ args: ["--not-init", "--transparent"] });
+  const port = await freePort();
+  const stream = await claim(await fresh.link(), port, 2);
+  const socket = udp("udp4");
+  for (let i = 0; i < 257; i++) socket.send(String(i), port, "127.0.0.1");
+  for (let i = 0; i < 257; i++) await stream.next();
+});
+
+test("a question nobody claims gets no answer, and the next claim hears the next question", async () => {
+  const port = await freePort();
+  const first = await claim(link, port, 2);
+  link.frame("CANCEL", first.id);
+  await link.ping();
+  const socket = udp("udp4");
+  await new Promise<void>((resolve) => socket.send("lost", port, "127.0.0.1", () => resolve()));
+  await link.ping();
+  const second = await claim(link, port, 2);
+  socket.send("heard", port, "127.0.0.1");
+  expect(decodeDatagram((await second.next()).payload).data.toString()).toBe("heard");
+});
+
+test("a datagram without a token, or on a claim for connections, is a protocol error of that connection", async () => {
+  for (const scope of [1, 2]) {
+    const other = await guest.link();
+    const stream = await claim(other, await freePort(), scope);
+    other.frame("DATAGRAM", stream.id, Buffer.alloc(scope === 2 ? 3 : 8));
+    await other.closed;
+  }
+  await link.ping();
+});
+
+test("a scope that is none is invalid, and none but loopback works without being started for it", async () => {
+  const port = await freePort();
+  expect(await link.ask("LISTEN", { port, scope: 3 })).toBe("invalid");
+  await using ordinary = await startGuest();
+  const other = await ordinary.link();
+  expect(await other.ask("LISTEN", { port, scope: 1 })).toBe("unsupported");
+  expect(await other.ask("LISTEN", { port, scope: 2 })).toBe("unsupported");
+  expect(await other.ask("LISTEN", { port, scope: 0 })).toBe("OK");
+});
