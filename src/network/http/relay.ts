@@ -7,7 +7,7 @@ import type { RelayLimits } from "./relay-limits.ts";
 import type { Verdict } from "./verdict.ts";
 
 export type { RelayLimits } from "./relay-limits.ts";
-export { type AnswerVerdict, type BodyTransform, type ForwardVerdict, RelayRefusal, type TakeVerdict, type Verdict } from "./verdict.ts";
+export { type AnswerVerdict, type BodyTransform, type ForwardVerdict, RelayRefusal, type Verdict } from "./verdict.ts";
 
 /** What became of one request; told once, when it is over. */
 export interface RequestOutcome {
