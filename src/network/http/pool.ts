@@ -24,7 +24,7 @@ export class UpstreamPool {
   #closed = false;
 
   constructor(options: UpstreamPoolOptions = {}) {
-    this.#perKeyMax = options.perKeyMax ?? 32;
+    this.#perKeyMax = options.perKeyMax ?? 128;
     this.#totalMax = options.totalMax ?? 256;
     this.#idleMs = options.idleMs ?? 4_000;
   }
