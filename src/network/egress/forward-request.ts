@@ -2,7 +2,9 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import { type Header, header, type RequestHead, type ResponseHead } from "../http/head.ts";
+import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
 import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
+import { mustInspect } from "./decide.ts";
 import { type Asked, denialAnswer } from "./denial.ts";
 import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
@@ -27,7 +29,9 @@ const WHY_MAX = 300;
 
 /** A request that may be made, as the relay makes it: secrets put in on the way there and taken out on the way back. */
 export function forwardRequest(context: EgressContext, options: ForwardOptions): Verdict | Promise<Verdict> {
-  const { passage, request, tls, via, measured } = options;
+  const { passage, tls, via, measured } = options;
+  // Where rules decide by method and path, nothing may make the server see others.
+  const request = mustInspect(passage.grant) ? withoutOverrides(options.request) : options.request;
   passage.request(request.method, request.target);
   const asked = askedOf(passage.grant, via, request);
   const verdict: ForwardVerdict = {
@@ -43,6 +47,11 @@ export function forwardRequest(context: EgressContext, options: ForwardOptions):
     request,
   };
   return hasSecrets(context) ? withSecrets(context, { verdict, passage, asked, tls }) : verdict;
+}
+
+function withoutOverrides(request: RequestHead): RequestHead {
+  const headers = request.headers.filter(({ lower }) => !methodOverrides.has(lower) && !pathOverrides.has(lower));
+  return headers.length === request.headers.length ? request : { ...request, headers };
 }
 
 export function hasSecrets({ secrets }: EgressContext): boolean {

@@ -133,6 +133,24 @@ describe("plain HTTP", () => {
     expect(await readAll(socket)).toContain("path_not_allowed");
   });
 
+  test("headers by which a server would see another method or path do not get there, where rules decide by them", async () => {
+    const seen: string[] = [];
+    const own = await rig.http((request, response) => {
+      seen.push(
+        Object.keys(request.headers)
+          .filter((name) => name.startsWith("x-"))
+          .join(),
+      );
+      response.end();
+    });
+    const overrides = "X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Other: 1\r\n";
+    for (const methods of [["GET"], undefined]) {
+      rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [own], private: true, ...(methods ? { methods } : {}) }] });
+      await get(`http://site.test:${own}/`, undefined, overrides);
+    }
+    expect(seen).toEqual(["x-other", "x-http-method-override,x-original-url,x-other"]);
+  });
+
   test("a name that does not exist, a server that is not there", async () => {
     rig.setPolicy({ mode: "allow", rules: [{ host: "*", ports: [1, port], private: true }] });
     expect(await get(`http://nowhere.test:${port}/`)).toMatch(/^HTTP\/1\.1 502 [\s\S]*x-caisson-denied: name_not_found/);

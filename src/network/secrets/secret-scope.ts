@@ -2,6 +2,7 @@ import type { SecretSpec } from "../../contract/network.ts";
 import { hasPathPrefix, unambiguousPath } from "../egress/request-path.ts";
 import { parseTargetHost } from "../egress/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
+import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
 import type { SecretDestination } from "./secret-book.ts";
 
 /** Where the value of one secret may go. */
@@ -12,10 +13,6 @@ export interface SecretScope {
   /** The only header for it, in lower case; null: any. */
   header: string | null;
 }
-
-/** Headers by which a request is to some servers another one than its first line says. */
-const methodOverrides = new Set(["x-http-method-override", "x-http-method", "x-method-override"]);
-const pathOverrides = new Set(["x-original-url", "x-rewrite-url"]);
 
 export function createSecretScope(spec: SecretSpec): SecretScope {
   const fitsHost = hostTest(spec.hosts);
