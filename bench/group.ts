@@ -1,6 +1,7 @@
 import { benchCommandLine } from "./command-line.ts";
 import { benchCommands } from "./commands.ts";
 import { benchHeld } from "./held.ts";
+import { benchNetwork } from "./network.ts";
 import { openPlace } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 import { benchRuns } from "./runs.ts";
@@ -15,6 +16,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   held: () => inPlace(benchHeld),
   "command-line": () => inPlace(benchCommandLine),
   runs: benchRuns,
+  network: benchNetwork,
 };
 
 async function inPlace<Result>(bench: (place: Awaited<ReturnType<typeof openPlace>>) => Promise<Result>): Promise<Result> {

@@ -1,11 +1,10 @@
 /**
- * What stands in place of ours in the network's figures, in a process of its own that prints its port and serves until its input ends. The first argument says which:
- * `proxy`, a forward proxy as Node's documentation shows it, with connections kept alive; `server`, a program's own web server, on the port given.
+ * What stands in place of ours in the network's figures: a forward proxy as Node's documentation shows it, with connections kept alive. It prints its port and serves until
+ * its input ends.
  */
 import { Agent, createServer, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 
-const [, , what = "", port = "0"] = process.argv;
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 
 const proxy = createServer((incoming, outgoing) => {
@@ -29,12 +28,5 @@ proxy.on("connect", (incoming, socket, head) => {
   socket.on("error", () => upstream.destroy());
 });
 
-const server = createServer((_, outgoing) => {
-  outgoing.setHeader("content-type", "text/plain");
-  outgoing.setHeader("content-length", 13);
-  outgoing.end("hello, world\n");
-});
-
-const chosen = what === "proxy" ? proxy : server;
-chosen.listen(Number(port), "127.0.0.1", () => process.stdout.write(`${(chosen.address() as AddressInfo).port}\n`));
+proxy.listen(0, "127.0.0.1", () => process.stdout.write(`${(proxy.address() as AddressInfo).port}\n`));
 process.stdin.resume().once("end", () => process.exit(0));

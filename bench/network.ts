@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCaisson } from "../src/index.ts";
 import { PROXY_PORT } from "../src/network/inside/ports.ts";
+import { createPreview } from "../src/network/preview/preview.ts";
 import { run } from "../src/sandbox/run.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { summarise } from "./measure.ts";
@@ -12,9 +13,20 @@ import { runPeer } from "./peers.ts";
 import type { Row, Target } from "./report.ts";
 
 const CONNECTIONS = 32;
-const SECONDS = 3;
+const SECONDS = 2;
 const ROUNDS = 3;
 const BULK_BYTES = 1_000_000_000;
+
+/** For whichever Node is on both sides. */
+const NODE_SERVER = `
+  const server = require("node:http").createServer((_, response) => {
+    response.setHeader("content-type", "text/plain");
+    response.setHeader("content-length", 13);
+    response.end("hello, world\\n");
+  });
+  server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+  process.stdin.resume().once("end", () => process.exit(0));
+`;
 
 /** Where the load runs: beside the server, or inside a sandbox. */
 type Run = (argv: readonly string[], request: string) => Promise<string>;
@@ -34,7 +46,7 @@ export async function benchNetwork(): Promise<{ rows: Row[]; targets: Target[] }
     const start = async (argv: readonly string[]) => startPeer(argv, children);
     const program = join(import.meta.dirname, "network-peers-program.ts");
     const upstream = await start([join(dir, "network-upstream")]);
-    const proxy = await start([process.execPath, program, "proxy"]);
+    const proxy = await start([process.execPath, program]);
     await using caisson = createCaisson({ stateDir: join(dir, "state") });
     await using sandbox = await caisson.create({
       workspace: { kind: "folder", path: dir, access: "ro" },
@@ -44,7 +56,9 @@ export async function benchNetwork(): Promise<{ rows: Row[]; targets: Target[] }
     const bench = { sandbox, upstream, proxy, here, inside: insideOf(sandbox) };
     const out = await benchRequests(bench);
     const bulk = await benchBulk(bench);
-    return { rows: [...out.rows, ...bulk.rows], targets: [...out.targets, ...bulk.targets] };
+    const preview = await benchPreview(bench, start);
+    const parts = [out, bulk, preview];
+    return { rows: parts.flatMap(({ rows }) => rows), targets: parts.flatMap(({ targets }) => targets) };
   } finally {
     for (const child of children) child.kill("SIGKILL");
     await rm(dir, { recursive: true, force: true });
@@ -118,6 +132,44 @@ async function benchBulk({ upstream, proxy, here, inside }: Bench): Promise<{ ro
       { name: `host memory grown while ${2 * ROUNDS} GB passed`, measured: grownMib, unit: "MiB", atMost: 32 },
     ],
   };
+}
+
+/** A program's own web server, as people preview it: on the host, and inside with a preview before it. And one that does no work at all, to see the preview's own limit. */
+async function benchPreview(
+  { sandbox, upstream, here }: Bench,
+  start: (argv: readonly string[]) => Promise<number>,
+): Promise<{ rows: Row[]; targets: Target[] }> {
+  const rows: Row[] = [];
+  const measure = async (name: string, port: number, host: string) => {
+    const { perSecond } = await requests(here, port, CONNECTIONS, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    rows.push({ group: `requests of a page, ${CONNECTIONS} connections`, name, value: perSecond, unit: "per s", n: ROUNDS });
+    return perSecond;
+  };
+  const previewed = async (name: string, argv: readonly string[]) => {
+    const server = await startInside(sandbox, argv);
+    const preview = await createPreview({ connect: (port) => sandbox.connect(port), port: server.port });
+    try {
+      return await measure(name, preview.listenPort, new URL(preview.url).host);
+    } finally {
+      await preview.revoke();
+      await server.stop();
+    }
+  };
+  const node = ["/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "node", "-e", NODE_SERVER];
+  const direct = await measure("a Node server on the host", await start(node), "localhost");
+  const through = await previewed("**preview** of the same, inside a sandbox", node);
+  await measure("a server that does nothing, on the host", upstream, "localhost");
+  await previewed("**preview** of the same, inside a sandbox", ["/workspace/network-upstream"]);
+  return {
+    rows,
+    targets: [{ name: "requests through a preview over those to the server", measured: through / direct, unit: "×", atLeast: 0.5 }],
+  };
+}
+
+async function startInside(sandbox: OwnedSandbox, argv: readonly string[]): Promise<{ port: number; stop(): Promise<void> }> {
+  const process = await sandbox.spawn({ argv, stdin: "pipe" });
+  for await (const { data } of process.output) return { port: Number(Buffer.from(data).toString()), stop: () => process.kill() };
+  throw new Error(`${argv[0]} ended inside: ${JSON.stringify(await process.ended)}`);
 }
 
 async function requests(where: Run, port: number, connections: number, request: string): Promise<Requests> {
