@@ -131,8 +131,7 @@ export async function set(context: CliContext, given: Given): Promise<number> {
 
 async function change(context: CliContext, name: string, make: (before: NetworkPolicy) => NetworkPolicy): Promise<number> {
   const { network } = await networkNamed(context, name);
-  const policy = make(network.policy());
-  await network.change(policy, { by: BY });
+  const policy = await network.change(make, { by: BY });
   await context.stdout.write(`${showPolicy(policy)}\n`);
   return 0;
 }

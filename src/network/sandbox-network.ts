@@ -133,6 +133,8 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     await writeInside(folder, next);
     return next;
   };
+  /** Not what we wrote ourselves: somebody else may have written since, and that was taken over already. */
+  const takeOverNewest = () => inTurn(async () => takeOver((await file.read()) ?? state));
   const keeper = async () => {
     if (host.startKeeper === undefined) return false;
     await host.startKeeper(sandbox.id);
@@ -157,12 +159,17 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       return state;
     },
     policy: () => state.policy,
-    async change(policy, { by }) {
-      refuseNetwork({ network: policy, secrets: {}, gateway: undefined }, await options.capabilities());
-      const next = await change((before) => ({ ...before, policy, changedBy: by }));
+    async change(wanted, { by }) {
+      const capabilities = await options.capabilities();
+      const { policy } = await change((before) => {
+        const next = typeof wanted === "function" ? wanted(before.policy) : wanted;
+        refuseNetwork({ network: next, secrets: {}, gateway: undefined }, capabilities);
+        return { ...before, policy: next, changedBy: by };
+      });
       log.append(event("network.changed", { policy, by }));
-      await inTurn(() => takeOver(next));
+      await takeOverNewest();
       await held.ensureServed();
+      return policy;
     },
     async revoke(secret, { by }) {
       if (state.secrets[secret] === undefined) {
@@ -171,12 +178,12 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
           hint: names === "" ? "It has none at all." : `It has: ${names}.`,
         });
       }
-      const next = await file.update((before) => {
+      await file.update((before) => {
         const base = before ?? noNetwork;
         return { ...base, revoked: [...new Set([...base.revoked, secret])], changedBy: by };
       });
       log.append(event("secret.revoked", { secret, by }));
-      await inTurn(() => takeOver(next));
+      await takeOverNewest();
     },
     async fetch(request) {
       if (served === null) await inTurn(async () => (served === null ? start() : undefined));

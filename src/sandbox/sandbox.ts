@@ -164,8 +164,8 @@ export type FetchResult =
 /** The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections that are open. */
 export interface SandboxNetwork {
   policy(): NetworkPolicy;
-  /** Throws `unsupported` for a policy the runtime cannot enforce. */
-  change(policy: NetworkPolicy, options: { by: string }): Promise<void>;
+  /** A function is given what holds at that moment, so that several who change it at once all have their way. Resolves with what holds then. Throws `unsupported` for a policy the runtime cannot enforce. */
+  change(policy: NetworkPolicy | ((before: NetworkPolicy) => NetworkPolicy), options: { by: string }): Promise<NetworkPolicy>;
   /** From now on the secret's value is put in nowhere. Throws `not_found`. */
   revoke(secret: string, options: { by: string }): Promise<void>;
   /** A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be reached, `cancelled`. */

@@ -86,10 +86,7 @@ export function createRunNetwork(options: {
     fetch: (request) => networkNow().fetch(request),
     async allow(text, { by }) {
       const rule = parseRule(text);
-      const network = networkNow();
-      const policy = withRule(network.policy(), rule);
-      await network.change(policy, { by });
-      return showPolicy(policy);
+      return showPolicy(await networkNow().change((before) => withRule(before, rule), { by }));
     },
     takeDenials: () => [...new Set(denials.splice(0))],
     redact: (text) => current?.network.redact(text) ?? text,
