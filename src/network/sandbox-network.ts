@@ -7,6 +7,7 @@ import type { OwnedSandbox, SandboxNetwork } from "../sandbox/sandbox.ts";
 import { refuseNetwork } from "../sandbox/spec.ts";
 import type { Store } from "../sandbox/store.ts";
 import { MIRROR_PORT } from "./inside/ports.ts";
+import { isMadeTransparent } from "./keep-transparent.ts";
 import type { NetworkHost } from "./network-host.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
@@ -164,6 +165,11 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       const { policy } = await change((before) => {
         const next = typeof wanted === "function" ? wanted(before.policy) : wanted;
         refuseNetwork({ network: next, secrets: {}, gateway: undefined }, capabilities);
+        if (next.mode !== "none" && next.transparent && !isMadeTransparent(sandbox)) {
+          throw new CaissonError("unsupported", `sandbox ${sandbox.id} was not made to carry programs that know nothing of proxies`, {
+            hint: "Make a new one with --network transparent.",
+          });
+        }
         return { ...before, policy: next, changedBy: by };
       });
       log.append(event("network.changed", { policy, by }));

@@ -11,6 +11,7 @@ import type { GatewayOptions } from "./gateway/gateway-options.ts";
 import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "./inside/ports.ts";
 import { keepGateway } from "./keep-gateway.ts";
 import { keepMirror } from "./keep-mirror.ts";
+import { keepTransparent } from "./keep-transparent.ts";
 import type { NetworkHost } from "./network-host.ts";
 import type { NetworkState } from "./network-state.ts";
 import type { SecretBook } from "./secrets/secret-book.ts";
@@ -70,6 +71,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     hostedTools: () => state.policy.mode === "open",
     howToRaise: "Whoever made the sandbox gives its bound (--gateway-cost, --gateway-tokens).",
   });
+  const transparent = keepTransparent(sandbox, egress);
   const claims = new Map<number, { close(): void }>();
   const claim = async (port: number, handle: Egress["handle"]) => {
     if (!claims.has(port)) claims.set(port, await sandbox.serve(port, handle));
@@ -82,12 +84,14 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     await mirror.use(policy.mode === "none" ? [] : policy.registries);
     // Also where nothing may be reached: what is asked for is denied with a reason.
     await claim(PROXY_PORT, egress.handle);
+    await transparent.use(policy);
     if (policy.mode !== "none" && policy.registries.length > 0) await claim(MIRROR_PORT, mirror.handle);
     if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);
   };
   const close = async () => {
     for (const each of claims.values()) each.close();
     claims.clear();
+    transparent.close();
     await Promise.all([egress.close(), mirror.close(), gateway.close()]);
   };
   try {
