@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import type { InboundConnection, OwnedSandbox } from "../sandbox.ts";
 import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts";
 import { dial, noClient } from "./dial.ts";
-import { describeEnd, reader, rejectsWith, run, start } from "./expectations.ts";
+import { describeEnd, reader, rejectsWith, run, runOk, start } from "./expectations.ts";
 
 const noMeans: Skipped = { skipped: "nothing inside can ask for a name: neither python3 nor getent" };
 const network = { mode: "allow", transparent: true } as const;
@@ -27,6 +27,9 @@ export const transparentTests: ConformanceTest[] = [
         if (reply === null) return noClient;
         assert.equal(reply.toString(), `hello to ${address} ${port}`);
       }
+      // All of it stays inside: there is nothing it could leave by.
+      const interfaces = (await runOk(context, sandbox, "show", "/proc/net/dev")).match(/^\s*[^\s:|]+(?=:)/gm)?.map((name) => name.trim());
+      assert.deepEqual(interfaces, ["lo"]);
       return undefined;
     },
   },

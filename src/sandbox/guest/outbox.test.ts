@@ -24,7 +24,26 @@ function slowSocket() {
   return { socket, writes, take: () => takers.shift()?.() };
 }
 
-test("the small pieces of one turn are one write, in order, and copied", async () => {
+const tick = () => new Promise<void>((resolve) => process.nextTick(resolve));
+
+test("what the first work of a turn sends goes at its end, and what the rest sends together", async () => {
+  const { socket, writes, take } = slowSocket();
+  const outbox = new Outbox(socket);
+  await turn();
+  outbox.add(Buffer.from("first"));
+  await tick();
+  expect(writes.map(String)).toEqual(["first"]);
+  take();
+  for (const word of ["second", "third", "fourth"]) {
+    outbox.add(Buffer.from(word));
+    await tick();
+  }
+  expect(writes).toHaveLength(1);
+  await turn();
+  expect(writes.map(String)).toEqual(["first", "secondthirdfourth"]);
+});
+
+test("the small pieces of one piece of work are one write, in order, and copied", async () => {
   const { socket, writes } = slowSocket();
   const outbox = new Outbox(socket);
   const piece = Buffer.from("abc");
@@ -82,6 +101,24 @@ test("who waits is told when the socket took the bytes, in order, and not before
   take();
   await turn();
   expect(told).toEqual(["nothing to wait for", "first", "second"]);
+});
+
+test("who waits only after a small piece was written is told, too", async () => {
+  const { socket, take } = slowSocket();
+  const outbox = new Outbox(socket);
+  let told = false;
+  outbox.add(Buffer.from("small"));
+  await turn();
+  outbox.whenWritten(() => {
+    told = true;
+  });
+  await turn();
+  expect(told).toBe(false);
+  take();
+  await turn();
+  take();
+  await turn();
+  expect(told).toBe(true);
 });
 
 test("who waits is told when it is dropped, and nothing more is written", async () => {

@@ -5,8 +5,12 @@ export const COPIED_BYTES_MAX = 16_384;
 const SLAB_BYTES = 65_536;
 /** More than this is not held back until the turn's end. */
 const HELD_BYTES_MAX = 262_144;
+const nothing = Buffer.alloc(0);
 
-/** Frames on their way to a socket. Those of one turn of the event loop leave together, at its end: one system call for many streams. */
+/**
+ * Frames on their way to a socket. What the first piece of work in a turn of the event loop sends leaves at once, so that nobody waits; what the others send leaves
+ * together at the turn's end: two system calls for any number of streams.
+ */
 export class Outbox {
   readonly #socket: Duplex;
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
@@ -15,13 +19,19 @@ export class Outbox {
   /** What comes before the slab's part that is not written yet. */
   #held: Uint8Array[] = [];
   #heldBytes = 0;
-  /** Who waits for a write, by its number; numbers grow. */
+  /** Who waits for a write, by its number. Only writes that somebody may wait for are counted: being called back costs more than a small write itself. */
   readonly #waiting: { write: number; then: () => void }[] = [];
   #writes = 0;
   #written = 0;
-  #isScheduled = false;
-  readonly #flush = () => {
-    this.#isScheduled = false;
+  #isLastCounted = false;
+  #state: "idle" | "first" | "rest" = "idle";
+  readonly #endOfWork = () => {
+    this.#state = "rest";
+    this.flush();
+    setImmediate(this.#endOfTurn);
+  };
+  readonly #endOfTurn = () => {
+    this.#state = "idle";
     this.flush();
   };
 
@@ -53,16 +63,21 @@ export class Outbox {
     this.#slab.set(piece, this.#used);
     this.#used += piece.length;
     if (this.#heldBytes > HELD_BYTES_MAX) this.flush();
-    else if (!this.#isScheduled) {
-      this.#isScheduled = true;
-      setImmediate(this.#flush);
+    else if (this.#state === "idle") {
+      this.#state = "first";
+      process.nextTick(this.#endOfWork);
     }
   }
 
   /** Calls back when the kernel has taken what was added so far, or the socket broke. */
   whenWritten(then: () => void): void {
-    if (this.queuedBytes === 0) then();
-    else this.#waiting.push({ write: this.#heldBytes === 0 ? this.#writes : this.#writes + 1, then });
+    if (this.queuedBytes === 0) {
+      then();
+      return;
+    }
+    const isHeld = this.#heldBytes > 0;
+    this.#waiting.push({ write: !isHeld && this.#isLastCounted ? this.#writes : this.#writes + 1, then });
+    if (!isHeld && !this.#isLastCounted) this.#write(nothing, { counted: true });
   }
 
   flush(): void {
@@ -71,13 +86,13 @@ export class Outbox {
     const pieces = this.#held;
     this.#held = [];
     this.#heldBytes = 0;
-    this.#writes++;
     const last = pieces.length - 1;
     if (last > 0) {
       this.#socket.cork();
       for (let i = 0; i < last; i++) this.#socket.write(pieces[i]);
     }
-    this.#socket.write(pieces[last], this.#onWritten);
+    const isAwaited = (this.#waiting.at(-1)?.write ?? 0) > this.#writes;
+    this.#write(pieces[last] as Uint8Array, { counted: isAwaited || (pieces[last] as Uint8Array).length > COPIED_BYTES_MAX });
     if (last > 0) this.#socket.uncork();
   }
 
@@ -87,6 +102,12 @@ export class Outbox {
     this.#heldBytes = 0;
     this.#from = this.#used;
     for (const { then } of this.#waiting.splice(0)) then();
+  }
+
+  #write(piece: Uint8Array, { counted }: { counted: boolean }): void {
+    this.#isLastCounted = counted;
+    if (counted) this.#writes++;
+    this.#socket.write(piece, counted ? this.#onWritten : undefined);
   }
 
   #seal(): void {

@@ -42,6 +42,12 @@ describe("bundleConfig", () => {
       expect(capabilities.bounding).not.toContain(never);
     }
   });
+  it("a guest that serves every address may have the ports below 1024, and that is all", () => {
+    const { capabilities, args } = config({ network: { mode: "open", transparent: true } }).process;
+    expect(args).toContain("--transparent");
+    expect(capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_NET_BIND_SERVICE"]);
+    expect(config({ network: { mode: "open" } }).process.args).not.toContain("--transparent");
+  });
   it("hides and protects the spec's paths, and what the template wants hidden", () => {
     const { linux } = config({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
     expect(linux.maskedPaths).toEqual(expect.arrayContaining(["/workspace/secret", "/usr/etc"]));
