@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
 import { run } from "../../run.ts";
 import type { InboundConnection, OwnedSandbox } from "../../sandbox.ts";
+import { readText } from "../../text.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
@@ -84,6 +85,18 @@ it("another set of ports takes over from the first, without a gap", async () => 
   before.close();
   expect(await python(sandbox, ...ask("192.0.2.1", 80))).toBe("after");
   expect(await python(sandbox, ...ask("192.0.2.1", 8080))).toBe("after");
+});
+
+it("an image's resolver gives way, also where it is a link that leads nowhere", async () => {
+  for (const kind of ["link", "file", "none"]) {
+    const root = join(stateDir, `image-${kind}`);
+    mkdirSync(join(root, "etc"), { recursive: true });
+    if (kind === "link") symlinkSync("../run/systemd/resolve/stub-resolv.conf", join(root, "etc/resolv.conf"));
+    if (kind === "file") writeFileSync(join(root, "etc/resolv.conf"), "nameserver 8.8.8.8\n");
+    await using sandbox = await create({ network, template: { kind: "image", reference: root } });
+    expect(await readText(sandbox, "/etc/resolv.conf")).toMatch(/^nameserver 127\.0\.0\.1$/m);
+    await expect(sandbox.stat("/etc/nsswitch.conf")).rejects.toMatchObject({ code: "not_found" });
+  }
 });
 
 it("no program inside may have a port that only the guest may, nor change the routes", async () => {
