@@ -61,14 +61,18 @@ print(json.dumps(told))
 export async function createInside(machine: MachineCaisson, argv: readonly string[], options?: RunOptions): Promise<Inside> {
   const made = await machine.run(["sandbox", "create", "--no-workspace", ...argv], options);
   expect(made.code, made.stderr).toBe(0);
-  return insideOf(machine, made.stdout.trim());
+  return insideOf(machine, made.stdout.trim(), options?.env);
 }
 
-export function insideOf(machine: MachineCaisson, id: string): Inside {
+/** `env` is its user's, for every command: secrets may come from there. */
+export function insideOf(machine: MachineCaisson, id: string, env: Record<string, string> = {}): Inside {
   const inside: Inside = {
     id,
     run: (argv, { user, ...options } = {}) =>
-      machine.run(["exec", "--sandbox", id, ...(user === undefined ? [] : ["--user", user]), "--", ...argv], options),
+      machine.run(["exec", "--sandbox", id, ...(user === undefined ? [] : ["--user", user]), "--", ...argv], {
+        ...options,
+        env: { ...env, ...options.env },
+      }),
     sh: (script, options) => inside.run(["sh", "-c", script], options),
     async ok(script) {
       const { code, stdout, stderr } = await inside.sh(script);
