@@ -213,11 +213,15 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     },
     async serve() {
       serving = true;
+      // Also while there is nothing to serve: nobody else needs to begin when there is.
+      if (sandbox.info.keep) await markServing(folder, store);
       await inTurn(async () => (needsServing(state) && served === null && !closed ? start() : undefined));
     },
     async ensureServed() {
-      if (!needsServing(state) || served !== null || servedBy(folder, store) !== null) return;
-      if (sandbox.info.keep && (await keeper())) return;
+      if (!needsServing(state) || served !== null) return;
+      if (serving) return held.serve();
+      // A sandbox that is not kept lives with whoever made it, and that one serves it.
+      if (!sandbox.info.keep || servedBy(folder, store) !== null || (await keeper())) return;
       await held.serve();
     },
     async release() {
