@@ -93,8 +93,6 @@ static int open_target(struct launch *launch, int root, const char *target, bool
       if (parent < 0) launch_fail("target", "%s", target);
       bool made;
       if (slash == NULL && file) {
-        /* A link that leads nowhere, as images have at /etc/resolv.conf, gives way. */
-        unlinkat(parent, name + 1, 0);
         cleanup_fd int fresh = openat(parent, name + 1, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
         made = fresh >= 0;
       } else {
