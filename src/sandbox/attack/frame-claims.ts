@@ -50,8 +50,15 @@ const hostileFrames: Record<string, Buffer> = {
   "output after the end": Buffer.concat([started(), ended(), output()]),
   "output before the start": output(),
   "output at an offset that was never reached": Buffer.concat([started(), outputAt(1_000_000)]),
+  "a connection to a port nobody serves": accepted(),
+  "a datagram nobody asked for": encodeFrame("DATAGRAM", 1, Buffer.alloc(8)),
+  "bytes on a stream of its own that it never opened": encodeFrame("DATA", 2, Buffer.alloc(8)),
   "a field that runs past its payload": Buffer.concat([header(5, frameCode.STARTED, 1), Buffer.from([1, 0xff, 0xff, 0xff, 0x7f])]),
 };
+
+function accepted(): Buffer {
+  return encodeFields("ACCEPTED", 2, shapes.ACCEPTED, { port: 80 });
+}
 
 function outputAt(offset: number): Buffer {
   const raw = Buffer.alloc(10);
@@ -177,6 +184,8 @@ async function mutateFrames() {
     encodeFrame("OK", 1),
     encodeFrame("PONG", 3, Buffer.alloc(64)),
     encodeFrame("DATA", 5, Buffer.alloc(200)),
+    accepted(),
+    encodeFrame("DATAGRAM", 7, Buffer.alloc(40)),
   ];
   const foreign = new Set<string>();
   let heldBytesMax = 0;
