@@ -43,7 +43,7 @@ const capabilities: Capabilities = {
   workspaceAccess: ["overlay"],
   workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
-  network: ["none"],
+  network: ["none", "allow", "open"],
   transparentNetwork: false,
   rootUser: true,
   pause: false,
@@ -60,6 +60,7 @@ const capabilities: Capabilities = {
     paths: "files in memory cannot be hidden",
     rw: "files are in memory; the folder is only read",
     ro: "files are in memory; the folder is only read",
+    transparentNetwork: "programs in memory have no sockets: what they connect to, they ask for by its port",
     image: "there is nothing that could run an image",
   },
 };
