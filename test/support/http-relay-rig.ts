@@ -1,5 +1,6 @@
 import { createServer, connect as netConnect, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { onTestFinished } from "vitest";
 import type { RequestHead } from "../../src/network/http/head.ts";
 import { UpstreamPool } from "../../src/network/http/pool.ts";
 import { type ForwardVerdict, type RelayOptions, type RequestOutcome, relayHttp } from "../../src/network/http/relay.ts";
@@ -139,3 +140,30 @@ function endOf(match: RegExpExecArray | null): number {
 function listening(server: Server): Promise<number> {
   return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port)));
 }
+
+/** A rig and a first client of it, for the test that calls. */
+export async function rigWith(options: RelayRigOptions): Promise<{ rig: RelayRig; client: TestClient }> {
+  const rig = await startRelayRig(options);
+  const client = await rig.connect();
+  onTestFinished(async () => {
+    client.socket.destroy();
+    await rig[Symbol.asyncDispose]();
+  });
+  return { rig, client };
+}
+
+/** An upstream that answers each chunk it receives with the next of these texts, and keeps what it received. */
+export function scripted(answers: readonly string[]): { upstream: (socket: Socket) => void; received: () => string } {
+  let received = "";
+  let next = 0;
+  const upstream = (socket: Socket) => {
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+      const answer = answers[next++];
+      if (answer !== undefined) socket.write(answer, "latin1");
+    });
+  };
+  return { upstream, received: () => received };
+}
+
+export const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
