@@ -1,5 +1,4 @@
 import type { Transform } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { NetworkEvent } from "../contract/network-event.ts";
 import type { Capabilities, SandboxSpec } from "../contract/sandbox.ts";
@@ -8,6 +7,7 @@ import { refuseNetwork } from "../sandbox/spec.ts";
 import type { Store } from "../sandbox/store.ts";
 import { MIRROR_PORT } from "./inside/ports.ts";
 import { isMadeTransparent } from "./keep-transparent.ts";
+import { startKeeper } from "./keeper.ts";
 import type { NetworkHost } from "./network-host.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
@@ -39,10 +39,6 @@ export interface HoldOptions {
   /** What a new sandbox begins with; absent for one that is found again. */
   first?: NetworkState | null;
 }
-
-/** How long a keeper may take to begin. */
-const KEEPER_START_MS = 15_000;
-const KEEPER_POLL_MS = 20;
 
 const noNetwork: NetworkState = {
   policy: { mode: "none" },
@@ -136,21 +132,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   };
   /** Not what we wrote ourselves: somebody else may have written since, and that was taken over already. */
   const takeOverNewest = () => inTurn(async () => takeOver((await file.read()) ?? state));
-  const keeper = async () => {
-    if (host.startKeeper === undefined) return false;
-    await host.startKeeper(sandbox.id);
-    const deadline = performance.now() + KEEPER_START_MS;
-    const self = store.ownerOf().pid;
-    for (;;) {
-      const pid = servedBy(folder, store);
-      if (pid !== null && pid !== self) return true;
-      if (performance.now() > deadline)
-        throw new CaissonError("timeout", `nothing began to serve the network of ${sandbox.id}`, {
-          hint: "Look at background.log in the state folder.",
-        });
-      await delay(KEEPER_POLL_MS);
-    }
-  };
+  const keeping = { sandbox: sandbox.id, folder, store, host };
   const watching = file.watch((next) => void inTurn(() => takeOver(next)).catch((error: unknown) => warn(error)));
   const warn = (error: unknown) =>
     process.emitWarning(`the network of ${sandbox.id} could not be changed: ${error instanceof Error ? error.message : String(error)}`);
@@ -221,11 +203,11 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       if (!needsServing(state) || served !== null) return;
       if (serving) return held.serve();
       // A sandbox that is not kept lives with whoever made it, and that one serves it.
-      if (!sandbox.info.keep || servedBy(folder, store) !== null || (await keeper())) return;
+      if (!sandbox.info.keep || servedBy(folder, store) !== null || (await startKeeper(keeping))) return;
       await held.serve();
     },
     async release() {
-      if (!closed && needsServing(state) && served !== null) await keeper();
+      if (!closed && needsServing(state) && served !== null) await startKeeper(keeping);
       await held.close();
     },
     async close() {
