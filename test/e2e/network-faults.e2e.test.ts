@@ -148,6 +148,12 @@ describe("somebody goes away", () => {
     }
   });
 
+  test("an answer that has no length and breaks off is not one that ended", async () => {
+    const tunnelled = "curl -sS -p --max-time 5 http://api.example.com/abort";
+    for (const script of ["curl -sS --max-time 5 http://api.example.com/abort", tunnelled])
+      expect((await inside.sh(script)).code, script).toBe(56);
+  });
+
   test("a client that goes takes its upstream with it, whether it was answered or not", async () => {
     await allClosed();
     for (const path of [

@@ -46,7 +46,7 @@ describe("what is nobody's business (N01)", () => {
   let allowed: Inside;
   beforeAll(async () => {
     open = await createInside(machine, ["--network", "open"]);
-    const privately = [...private4, ...own, ...private6].map((host) => `private ${host}`);
+    const privately = [...private4, ...own, ...private6, ...never4, ...never6, "metadata.example.com"].map((host) => `private ${host}`);
     allowed = await createInside(
       machine,
       [...all.filter((host) => !writings.includes(host)), ...privately].flatMap((rule) => ["--network", rule]),

@@ -17,7 +17,7 @@ export async function readBody(request: IncomingMessage): Promise<{ text: string
 }
 
 /**
- * Answers by the path: `/redirect?to=`, `/status?code=`, `/slow?ms=`, `/hang`, `/stream?pieces=&ms=`, `/big?bytes=`, `/die?bytes=`, `/raw?bytes=` (base64 of the whole answer),
+ * Answers by the path: `/redirect?to=`, `/status?code=`, `/slow?ms=`, `/hang`, `/stream?pieces=&ms=`, `/big?bytes=`, `/die?bytes=`, `/abort` (plain only), `/raw?bytes=` (base64 of the whole answer),
  * `/text?say=`, `/set?name=&value=` (a header). Anything else is told back as JSON.
  */
 export async function answerWeb(request: IncomingMessage, response: ServerResponse, body: { text: string; bytes: number }): Promise<void> {
@@ -50,6 +50,10 @@ export async function answerWeb(request: IncomingMessage, response: ServerRespon
       await send(response, number("bytes"));
       // Without a word: TLS has one for an end.
       response.socket?.destroy();
+      return;
+    case "/abort":
+      // Whoever reads until the end must not take this for one.
+      response.socket?.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf", () => response.socket?.resetAndDestroy());
       return;
     case "/raw":
       response.socket?.end(Buffer.from(text("bytes"), "base64"));
