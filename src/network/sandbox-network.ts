@@ -195,9 +195,9 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     },
     async serve() {
       serving = true;
-      // Also while there is nothing to serve: nobody else needs to begin when there is.
-      if (sandbox.info.keep) await markServing(folder, store);
       await inTurn(async () => (needsServing(state) && served === null && !closed ? start() : undefined));
+      // Also while there is nothing to serve: nobody else needs to begin when there is. Not before it is served, for who sees the mark goes on.
+      if (sandbox.info.keep && !closed) await markServing(folder, store);
     },
     async ensureServed() {
       if (!needsServing(state) || served !== null) return;

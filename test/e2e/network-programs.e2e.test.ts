@@ -37,9 +37,7 @@ describe("programs as they are, without a setting of their own", () => {
     expect(await inside.ok("curl -sS https://cdn.example.net/public/a")).toContain('"path":"/public/a"');
     expect((await both("curl -sS -X POST https://cdn.example.net/public/a")).said).toMatch(/POST is not allowed on cdn\.example\.net/);
     for (const path of ["/publicity", "/", "/public/../private", "/public/%2e%2e/private"]) {
-      expect((await both(`curl -sS --path-as-is 'https://cdn.example.net${path}'`)).said, path).toMatch(
-        /this path of cdn\.example\.net is not allowed/,
-      );
+      expect((await both(`curl -sS --path-as-is 'https://cdn.example.net${path}'`)).said, path).toMatch(/path_not_allowed/);
     }
   });
 
