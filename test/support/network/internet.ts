@@ -42,7 +42,6 @@ const records = {
   "mixed.example.com": [PUBLIC, "10.0.0.5"],
   "rebind.example.com": [[PUBLIC], ["10.0.0.5"]],
 };
-export type RigName = keyof typeof records;
 export const ports = { http: 80, https: 443, otherHttp: 8080, otherHttps: 8443, echo: 7000, mute: 7001, flood: 7002 } as const;
 
 /** The servers' process as the test sees it. */
