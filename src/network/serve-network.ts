@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { CaissonError } from "../contract/error.ts";
-import type { NetworkEvent } from "../contract/network-event.ts";
+import type { DenialReason, NetworkEvent } from "../contract/network-event.ts";
 import type { FetchRequest, FetchResult, OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createAuthority } from "./authority/authority.ts";
 import { createEgress } from "./egress/egress.ts";
@@ -54,7 +54,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     secrets: book,
     authority: createAuthority(state.authority ?? undefined),
     emit,
-    howToAsk: (name, port) => howToAsk(sandbox, name, port),
+    howToAsk: (name, port, reason) => howToAsk(sandbox, { host: name, port, reason }),
     // Loopback inside is the sandbox's own: what listens on the host's has a name, which only a private rule leads to.
     resolve: async (name) => (name === HOST_NAME ? ["127.0.0.1"] : resolveByHost(name)),
     upstreamCa,
@@ -114,10 +114,12 @@ function readCertificates(file: string): string {
   }
 }
 
-/** Of a run, people know the run's name rather than its sandbox's, and its agent can ask by itself. */
-function howToAsk(sandbox: OwnedSandbox, host: string, port: number): string {
+/** Of a run, people know the run's name rather than its sandbox's, and its agent can ask by itself: but not for what only a person may give, a way into private networks. */
+function howToAsk(sandbox: OwnedSandbox, asked: { host: string; port: number; reason: DenialReason }): string {
+  const { host, port, reason } = asked;
   const run = sandbox.info.labels.run;
   const target = port === 80 || port === 443 ? host : `${host}:${port}`;
-  const person = `A person can allow it: caisson net allow ${run ?? sandbox.id} ${target}`;
-  return run === undefined ? person : `An agent can ask for it with the tool request_network. ${person}`;
+  const isPrivate = reason === "private_address";
+  const person = `A person can allow it: caisson net allow ${run ?? sandbox.id} ${isPrivate ? `'private ${target}'` : target}`;
+  return run === undefined || isPrivate ? person : `An agent can ask for it with the tool request_network. ${person}`;
 }

@@ -58,13 +58,13 @@ export function makeDenial(options: {
   asked: Asked;
   refusal: Refusal;
   policy: NetworkPolicy;
-  howToAsk: (host: string, port: number) => string;
+  howToAsk: (host: string, port: number, reason: DenialReason) => string;
 }): Denial {
   const { asked, refusal, policy, howToAsk } = options;
   const lines = [`Denied by Caisson: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
   if (policyReasons.has(refusal.reason) && refusal.final !== true) {
     lines.push(`Allowed here: ${describeAllowed(policy)}`);
-    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port)}`);
+    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port, refusal.reason)}`);
   }
   return { ...refusal, asked, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, asked) };
 }

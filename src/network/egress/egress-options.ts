@@ -1,6 +1,7 @@
 import type { SecureContext } from "node:tls";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
+import type { DenialReason } from "../../contract/network-event.ts";
 import type { FetchRequest, FetchResult, InboundConnection } from "../../sandbox/sandbox.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
@@ -15,7 +16,7 @@ export interface EgressOptions {
   authority: { contextFor(host: string): SecureContext };
   emit: Emit;
   /** A sentence for a denial: how a person or an agent gets this allowed. */
-  howToAsk: (host: string, port: number) => string;
+  howToAsk: (host: string, port: number, reason: DenialReason) => string;
   /** All addresses of a name; throws when there are none. Default: the host's own resolver. */
   resolve?: (name: string) => Promise<string[]>;
   /** Addresses of the host itself. Default: those of its interfaces. */
