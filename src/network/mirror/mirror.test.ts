@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import { NetworkClosed, NetworkDenied } from "../../contract/network-event.ts";
 import type { NetworkEventInput } from "../egress/emit.ts";
+import { debianHosts } from "./registries/debian.ts";
 
 const tarball = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";
 
@@ -148,7 +149,7 @@ test.each([
   `/npm/${"a".repeat(3000)}`,
   "//evil.example/npm/caisson-left",
   "*",
-  "ftp://deb.debian.org/debian/dists/stable/Release",
+  `ftp://${debianHosts[0]}/debian/dists/stable/Release`,
   "http://user@127.0.0.1/npm/caisson-left",
 ])("%s is no address of a package", async (target) => {
   await using rig = await openMirrorRig();
