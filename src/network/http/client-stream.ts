@@ -41,7 +41,10 @@ export class ClientStream {
     duplex.on("drain", this.#onDrain);
     duplex.on("data", this.#onData);
     duplex.resume();
+    // Whoever read the first bytes may have come to the end with them, and that is told only once.
+    if (duplex.readableEnded) this.endedMs = performance.now();
     if (first !== undefined && first.length > 0) this.#onData(first);
+    if (duplex.readableEnded && duplex.listeners("end").includes(this.#onEnd)) this.#onEnd();
   }
 
   /** Gives the stream away, paused, with what nobody used. */

@@ -4,7 +4,7 @@ import { type Duplex, duplexPair, PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ok, rigWith } from "../../../test/support/http-relay-rig.ts";
 import { UpstreamPool } from "./pool.ts";
-import type { BodyTransform } from "./relay.ts";
+import { type BodyTransform, relayHttp } from "./relay.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const closed = (socket: Socket | undefined) => (socket === undefined || socket.closed ? Promise.resolve() : once(socket, "close"));
@@ -152,6 +152,26 @@ describe("an upstream that breaks off", () => {
 });
 
 describe("a client that goes away", () => {
+  test("that ended with its first bytes, which somebody else read, is answered and closed", async () => {
+    for (const [sent, status] of [
+      ["GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "404"],
+      ["GET /x HTTP/1.1\r\nHo", ""],
+    ] as const) {
+      const [client, relayed] = duplexPair();
+      client.end(sent);
+      const pieces: Buffer[] = [];
+      relayed.on("data", (piece: Buffer) => pieces.push(piece));
+      await once(relayed, "end");
+      relayed.removeAllListeners("data").pause();
+      const over = relayHttp(relayed, { decide: () => ({ kind: "answer", status: 404 }) }, Buffer.concat(pieces));
+      let answer = "";
+      for await (const piece of client.setEncoding("latin1")) answer += piece;
+      expect(answer.slice(9, 12)).toBe(status);
+      relayed.destroy();
+      await over;
+    }
+  });
+
   test.each([
     ["while it waits for the answer", GET, ""],
     ["in the middle of its body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", ""],
