@@ -43,6 +43,8 @@ export interface OpenOptions {
 /** One kind of place where sandboxes live. A runtime is a folder under `runtimes/`; see docs/adding-a-runtime.md. */
 export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
+  /** To how many milliseconds a snapshot rounds the times of files down; absent: it keeps them. */
+  readonly snapshotGrainMs?: number;
   /** What can be enforced on this machine. Cheap and cached; starts nothing. Throws `unavailable` when the runtime cannot be used at all. */
   capabilities(): Promise<Capabilities>;
   /** Really starts a sandbox, runs a command, compares namespaces, and says what it found. Never throws. */

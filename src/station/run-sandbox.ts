@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../contract/ids.ts";
@@ -68,6 +69,9 @@ export function createRunSandbox(options: {
     const { workspaceLayer } = await options.runtime.capabilities();
     const sandbox = await options.runtime.create(runSpec({ ...options, layer: workspaceLayer }));
     options.crashpoint("sandbox.effect.after");
+    const { snapshotGrainMs: grainMs } = options.runtime;
+    // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
+    if (grainMs !== undefined && options.session.snapshot === null) await delay(grainMs - (Date.now() % grainMs));
     await options.onReady(sandbox, why);
     return sandbox;
   };

@@ -40,10 +40,13 @@ export async function compareAll(options: {
   return { paths: [...paths, ...inside.keys()], leftOut };
 }
 
-/** A file that only the user changed since the copy was made: inside it is as it was then. */
+/**
+ * A file that only the user changed since the copy was made: inside it is as it was then. A snapshot may keep whole seconds only, and a run in such a sandbox begins in
+ * the second after the copy, so that a time in the same second is the copy's own.
+ */
 function isUsersEdit(path: string, entry: FileInfo, sinceMs: number): boolean {
   const found = lookAt(path);
-  return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < Math.trunc(sinceMs);
+  return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < (Math.floor(sinceMs / 1000) + 1) * 1000;
 }
 
 /** By what costs no reading. */

@@ -44,6 +44,8 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
   const facts = async () => (await scope.engine()).facts();
   return {
     name: runtimeName,
+    // Engines keep whole seconds in an image's layers.
+    snapshotGrainMs: 1000,
     capabilities: async () => capabilitiesOf(await facts(), { defaultImage: scope.defaultImage }),
     probe: () => probeEngine(scope),
     create: (spec, { signal } = {}) => announced(createSandbox(scope, { spec, signal })),
