@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
 import { connectGuest, type GuestConnection } from "../../src/sandbox/guest/connection.ts";
 import { type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "../../src/sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
@@ -121,6 +122,24 @@ function peerOver(socket: Socket, options: NonNullable<Parameters<typeof startSc
   const parser = createFrameParser({ receiver: "guest", onFrame });
   socket.on("data", (chunk) => parser.push(chunk));
   return peer;
+}
+
+/** A guest and a connection to it for each test of the calling file. */
+export function useScriptedGuest(
+  onStarted: (started: { guest: ScriptedGuest; connection: GuestConnection; peer: ScriptedPeer }) => void,
+): void {
+  let guest: ScriptedGuest;
+  let connection: GuestConnection;
+  beforeEach(async () => {
+    guest = await startScriptedGuest();
+    const connected = await guest.connect();
+    connection = connected.connection;
+    onStarted({ guest, ...connected });
+  });
+  afterEach(async () => {
+    connection.close();
+    await guest[Symbol.asyncDispose]();
+  });
 }
 
 /** The ref of a SPAWN or ATTACH that the host sent. */

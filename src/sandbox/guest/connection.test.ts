@@ -2,8 +2,15 @@ import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { refOf, type ScriptedGuest, type ScriptedPeer, scriptedWelcome, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
+import { describe, expect, test } from "vitest";
+import {
+  refOf,
+  type ScriptedGuest,
+  type ScriptedPeer,
+  scriptedWelcome,
+  startScriptedGuest,
+  useScriptedGuest,
+} from "../../../test/support/scripted-guest.ts";
 import { connectGuest, type GuestConnection } from "./connection.ts";
 import { answers, entries, shapes } from "./fields.ts";
 import { encodeFrame } from "./frame.ts";
@@ -11,13 +18,8 @@ import { encodeFrame } from "./frame.ts";
 let guest: ScriptedGuest;
 let connection: GuestConnection;
 let peer: ScriptedPeer;
-beforeEach(async () => {
-  guest = await startScriptedGuest();
-  ({ connection, peer } = await guest.connect());
-});
-afterEach(async () => {
-  connection.close();
-  await guest[Symbol.asyncDispose]();
+useScriptedGuest((each) => {
+  ({ guest, connection, peer } = each);
 });
 
 const u64 = (value: bigint) => {

@@ -1,20 +1,14 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { refOf, type ScriptedGuest, type ScriptedPeer, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
+import { expect, test } from "vitest";
+import { refOf, type ScriptedPeer, useScriptedGuest } from "../../../test/support/scripted-guest.ts";
 import type { OutputChunk } from "../sandbox.ts";
 import type { GuestConnection } from "./connection.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import type { GuestProcess } from "./process.ts";
 
-let guest: ScriptedGuest;
 let connection: GuestConnection;
 let peer: ScriptedPeer;
-beforeEach(async () => {
-  guest = await startScriptedGuest();
-  ({ connection, peer } = await guest.connect());
-});
-afterEach(async () => {
-  connection.close();
-  await guest[Symbol.asyncDispose]();
+useScriptedGuest((each) => {
+  ({ connection, peer } = each);
 });
 
 async function spawned(

@@ -1,20 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type ScriptedGuest, type ScriptedPeer, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
+import { describe, expect, test } from "vitest";
+import { type ScriptedPeer, useScriptedGuest } from "../../../test/support/scripted-guest.ts";
 import type { InboundConnection } from "../sandbox.ts";
 import type { GuestConnection } from "./connection.ts";
 import { answers, decodeFields, shapes } from "./fields.ts";
 import { decodeDatagram, encodeDatagram } from "./raw.ts";
 
-let guest: ScriptedGuest;
 let connection: GuestConnection;
 let peer: ScriptedPeer;
-beforeEach(async () => {
-  guest = await startScriptedGuest();
-  ({ connection, peer } = await guest.connect());
-});
-afterEach(async () => {
-  connection.close();
-  await guest[Symbol.asyncDispose]();
+useScriptedGuest((each) => {
+  ({ connection, peer } = each);
 });
 
 /** Resolves when the client has handled all that the peer sent so far. */

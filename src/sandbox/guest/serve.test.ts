@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type ScriptedGuest, type ScriptedPeer, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
+import { describe, expect, test } from "vitest";
+import { type ScriptedPeer, useScriptedGuest } from "../../../test/support/scripted-guest.ts";
 import type { InboundConnection } from "../sandbox.ts";
 import type { GuestConnection } from "./connection.ts";
 import { answers, decodeFields, encodeFields, shapes } from "./fields.ts";
@@ -9,16 +9,10 @@ import { encodeFrame } from "./frame.ts";
 
 const PORT = 19_080;
 
-let guest: ScriptedGuest;
 let connection: GuestConnection;
 let peer: ScriptedPeer;
-beforeEach(async () => {
-  guest = await startScriptedGuest();
-  ({ connection, peer } = await guest.connect());
-});
-afterEach(async () => {
-  connection.close();
-  await guest[Symbol.asyncDispose]();
+useScriptedGuest((each) => {
+  ({ connection, peer } = each);
 });
 
 const accept = (stream: number, port = PORT) => peer.sendFields("ACCEPTED", stream, shapes.ACCEPTED, { port });

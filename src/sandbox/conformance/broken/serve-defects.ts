@@ -1,5 +1,15 @@
 import { type Defect, forgiving, notWhatItIs } from "./broken-runtime.ts";
 
+/** A port that cannot be had is had all the same. */
+const neverInConflict: Defect["sandbox"] = (good) => ({
+  serve: (port, onConnection) =>
+    forgiving(
+      "conflict",
+      () => good.serve(port, onConnection),
+      () => ({ close() {} }),
+    ),
+});
+
 /** What can be wrong with ports that the host serves. */
 export const serveDefects: Readonly<Record<string, Defect>> = {
   "serve: connections from inside carry bytes both ways, with half-close": {
@@ -36,14 +46,7 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
   },
   "serve: a port that a program inside has is a conflict": {
     what: "a port is served that a program has",
-    sandbox: (good) => ({
-      serve: (port, onConnection) =>
-        forgiving(
-          "conflict",
-          () => good.serve(port, onConnection),
-          () => ({ close() {} }),
-        ),
-    }),
+    sandbox: neverInConflict,
   },
   "serve: a number that is none is invalid": {
     what: "a bad port is some error",
@@ -51,14 +54,7 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
   },
   "serve: what serves a sandbox that is paused serves it when it goes on": {
     what: "a paused sandbox is served at once",
-    sandbox: (good) => ({
-      serve: (port, onConnection) =>
-        forgiving(
-          "conflict",
-          () => good.serve(port, onConnection),
-          () => ({ close() {} }),
-        ),
-    }),
+    sandbox: neverInConflict,
   },
   "transparent: a connection to any address arrives with where it wanted to go": {
     what: "nobody says where it wanted to go",
