@@ -6,6 +6,7 @@ import { signReport } from "../sandbox/attack/report.ts";
 import { runAttacks } from "../sandbox/attack/run-attacks.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { hostClaims } from "./host-claims.ts";
 
 /** Attacks the runtime that would be used, or the one that was named. Exit code 1 when a claim does not hold. */
 export async function runAttack(context: CliContext, given: Given): Promise<number> {
@@ -16,6 +17,7 @@ export async function runAttack(context: CliContext, given: Given): Promise<numb
     version: context.version,
     stateDir: context.stateDir,
     probePath: join(dirname(context.guestPath), "caisson-probe"),
+    more: hostClaims({ guestPath: context.guestPath, path: context.path }),
     ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
     onVerdict: (verdict) => {
       if (!json) void context.stdout.write(`${verdictText(verdict)}\n`);

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { hostClaims } from "../../src/cli/host-claims.ts";
 import type { Verdict } from "../../src/sandbox/attack/claim.ts";
 import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
 import { createDockerRuntime } from "../../src/sandbox/runtimes/docker/runtime.ts";
@@ -14,6 +15,7 @@ import { runSuite } from "../support/run-suite.ts";
 
 const builds = join(import.meta.dirname, "../../guest/build");
 const [guestPath, probePath] = [join(builds, "caisson-guest"), join(builds, "caisson-probe")];
+const more = hostClaims({ guestPath, path: process.env.PATH ?? "" });
 
 async function withStateDir<T>(work: (stateDir: string) => Promise<T>): Promise<T> {
   const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
@@ -46,7 +48,7 @@ describeAttack("docker", async () => {
   return withStateDir(async (stateDir) => {
     await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
     const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
-    return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec })).verdicts;
+    return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec, more })).verdicts;
   });
 });
 

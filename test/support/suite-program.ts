@@ -3,6 +3,7 @@
  * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, the state folder, and JSON of the runtime's options.
  */
 import { join } from "node:path";
+import { hostClaims } from "../../src/cli/host-claims.ts";
 import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
 import { runConformance } from "../../src/sandbox/conformance/run-conformance.ts";
 import { createOciRuntime, type OciOptions } from "../../src/sandbox/runtimes/oci/runtime.ts";
@@ -25,6 +26,7 @@ try {
       version: "test",
       stateDir,
       probePath: join(builds, "caisson-probe"),
+      more: hostClaims({ guestPath: join(builds, "caisson-guest"), path: process.env.PATH ?? "" }),
       onVerdict: print,
     });
   }

@@ -2,7 +2,7 @@ import { arch, release } from "node:os";
 import { CaissonError } from "../../contract/error.ts";
 import type { Runtime } from "../runtime.ts";
 import { type AttackContextOptions, openAttackContext } from "./attack-context.ts";
-import { tryClaim, type Verdict } from "./claim.ts";
+import { type Claim, tryClaim, type Verdict } from "./claim.ts";
 import type { AttackReport } from "./report.ts";
 import { claims } from "./suite.ts";
 
@@ -10,6 +10,8 @@ export interface AttackOptions extends AttackContextOptions {
   /** Caisson's own version, for the report. */
   version: string;
   onVerdict?: (verdict: Verdict) => void;
+  /** Claims from above the sandbox, tried after the suite's own: what the host does with what an agent or a clone wrote. */
+  more?: readonly Claim[];
   /** Ids of claims; default all. */
   only?: readonly string[];
 }
@@ -19,7 +21,7 @@ export interface AttackOptions extends AttackContextOptions {
  * Throws `invalid` for an unknown claim, `unavailable` when the runtime cannot be used; a claim that breaks off is a verdict, not an exception.
  */
 export async function runAttacks(runtime: Runtime, options: AttackOptions): Promise<AttackReport> {
-  const chosen = chooseClaims(options.only);
+  const chosen = chooseClaims([...claims, ...(options.more ?? [])], options.only);
   const startedAt = new Date().toISOString();
   const { findings } = await runtime.probe();
   await using context = await openAttackContext(runtime, options);
@@ -43,13 +45,13 @@ export async function runAttacks(runtime: Runtime, options: AttackOptions): Prom
   };
 }
 
-function chooseClaims(only: readonly string[] | undefined) {
-  if (only === undefined) return claims;
-  const unknown = only.filter((id) => !claims.some((claim) => claim.id === id));
+function chooseClaims(all: readonly Claim[], only: readonly string[] | undefined): readonly Claim[] {
+  if (only === undefined) return all;
+  const unknown = only.filter((id) => !all.some((claim) => claim.id === id));
   if (unknown.length > 0) {
     throw new CaissonError("invalid", `there is no claim ${unknown.join(", ")}`, {
-      hint: `Claims are ${claims.map((claim) => claim.id).join(", ")}.`,
+      hint: `Claims are ${all.map((claim) => claim.id).join(", ")}.`,
     });
   }
-  return claims.filter((claim) => only.includes(claim.id));
+  return all.filter((claim) => only.includes(claim.id));
 }
