@@ -87,16 +87,16 @@ static int listen_at(const char *path) {
 }
 
 /* The token's page does not exist in forked processes: file workers have the sandbox's uid. */
-static void read_token(struct guest *guest, const char *path) {
+static void read_token(struct guest *guest, const struct options *options) {
   enum { TOKEN_MAX = 4096 };
-  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) die_errno("cannot read the token %s", path);
+  cleanup_fd int fd = options->token_file ? open(options->token_file, O_RDONLY | O_CLOEXEC) : options->token_fd;
+  if (fd < 0) die_errno("cannot read the token %s", options->token_file);
   char *page = mmap(NULL, TOKEN_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) die_errno("mmap");
   if (madvise(page, TOKEN_MAX, MADV_DONTFORK) < 0) die_errno("madvise");
   ssize_t got = read_full(fd, page, TOKEN_MAX);
   while (got > 0 && page[got - 1] == '\n') got--;
-  if (got <= 0) die("the token %s is empty", path);
+  if (got <= 0) die("the token is empty");
   guest->token = page;
   guest->token_length = (size_t)got;
 }
@@ -181,8 +181,9 @@ static void set_up(struct guest *guest, const struct options *options) {
     die("descriptor %d is not a listening socket", listener);
 
   if (options->leash_fd >= 0) fcntl(options->leash_fd, F_SETFD, FD_CLOEXEC);
+  if (options->token_fd >= 0) fcntl(options->token_fd, F_SETFD, FD_CLOEXEC);
   spawner_start(guest);
-  if (options->token_file) read_token(guest, options->token_file);
+  if (options->token_file || options->token_fd >= 0) read_token(guest, options);
   source_open(&guest->listener, listener, on_listener);
   source_open(&guest->signals, signals, on_signal);
   source_watch(&guest->loop, &guest->listener, EPOLLIN);

@@ -34,6 +34,12 @@ static void pass(struct run *run, int fd) {
   run->passed[run->passed_count++] = fd;
 }
 
+static int open_token(const char *name) {
+  int fd = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) launch_fail("folder", "%s", name);
+  return fd;
+}
+
 /* Relative to the sandbox's folder, so that its path may be longer than an address has room for. */
 static int listening_socket(const char *name) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -242,6 +248,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     const struct plan_record *record = &plan->records[i];
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
+    if (strcmp(record->verb, "token") == 0) pass(&run, open_token(record->fields[0]));
   }
   dprintf(STDOUT_FILENO, "listening\n");
   pid_t joining = start_joining(plan);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT };
+enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT, TOKEN_FD };
 
 static const struct option known[] = {
     {"listen-fd", required_argument, NULL, LISTEN_FD},     {"listen-path", required_argument, NULL, LISTEN_PATH},
@@ -14,7 +14,7 @@ static const struct option known[] = {
     {"allow-root", no_argument, NULL, ALLOW_ROOT},         {"work-procs-fds", required_argument, NULL, WORK_FDS},
     {"oom-fd", required_argument, NULL, OOM_FD},           {"nproc", required_argument, NULL, NPROC},
     {"not-init", no_argument, NULL, NOT_INIT},             {"leash-fd", required_argument, NULL, LEASH_FD},
-    {"transparent", no_argument, NULL, TRANSPARENT},
+    {"transparent", no_argument, NULL, TRANSPARENT},       {"token-fd", required_argument, NULL, TOKEN_FD},
     {0},
 };
 
@@ -35,7 +35,7 @@ static void work_fds(struct guest *guest, char *list) {
 }
 
 void options_parse(struct options *options, struct guest *guest, int argc, char **argv) {
-  *options = (struct options){.listen_fd = 3, .leash_fd = -1};
+  *options = (struct options){.listen_fd = 3, .leash_fd = -1, .token_fd = -1};
   guest->uid = guest->gid = 1000;
   guest->home = "/home/user";
   guest->oom_fd = -1;
@@ -52,6 +52,9 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
         break;
       case TOKEN_FILE:
         options->token_file = optarg;
+        break;
+      case TOKEN_FD:
+        options->token_fd = (int)number("token-fd", optarg, 65535);
         break;
       case UID_:
         guest->uid = (uid_t)number("uid", optarg, UINT32_MAX - 1);

@@ -8,7 +8,9 @@ struct options {
   /* Or -1. */
   int leash_fd;
   const char *listen_path;
+  /* Where the token that HELLO must carry is read from, once: a path, or an open descriptor, or -1. */
   const char *token_file;
+  int token_fd;
 };
 
 /* Dies with a message for anything it does not know. */

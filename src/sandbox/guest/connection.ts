@@ -61,7 +61,8 @@ export interface GuestConnection {
 export interface ConnectOptions {
   /** Any length: a path too long for a socket's address is reached through its folder. */
   socketPath: string;
-  token?: Uint8Array;
+  /** What the guest asks for; absent for a guest that was started without one. */
+  token?: Uint8Array | undefined;
   /** For connecting and the guest's welcome together. */
   timeoutMs: number;
   /** Waits for the socket to appear, for a guest that makes it itself. Otherwise an absent one is `lost` at once. */

@@ -1,6 +1,7 @@
 import type { ContainerCreateOptions } from "dockerode";
 import type { SandboxId } from "../../../contract/ids.ts";
 import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
+import { tokenName } from "../../guest-token.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import { insideTarget } from "../../inside-folder.ts";
 import type { EngineFacts } from "./engine-facts.ts";
@@ -11,7 +12,6 @@ export const guestInside = "/.caisson/guest";
 export const privateInside = "/.caisson/private";
 export const socketFolderInside = `${privateInside}/socket`;
 export const socketName = "guest.sock";
-export const tokenName = "token";
 
 export const homeInside = "/home/user";
 export const workspaceInside = "/workspace";

@@ -1,15 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { chmod, chown, lstat, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
-import { socketName, tokenName } from "./container-config.ts";
+import { makeGuestToken, readGuestToken, tokenName } from "../../guest-token.ts";
+import { socketName } from "./container-config.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
 const CONNECT_MS = 5_000;
 const POLL_MS = 5;
-const TOKEN_BYTES = 32;
 
 /** The folder that sandbox and host share. Only the guest's uid may enter it inside. */
 export function socketFolderIn(sandboxFolder: string): string {
@@ -39,8 +38,7 @@ export async function makeSocketFolder(options: { sandboxFolder: string; guest: 
   const { sandboxFolder, guest } = options;
   const folder = socketFolderIn(sandboxFolder);
   const tokenInside = join(folder, tokenName);
-  const token = randomBytes(TOKEN_BYTES).toString("hex");
-  await writeFile(join(sandboxFolder, tokenName), token, { mode: 0o600, flag: "wx" });
+  const token = makeGuestToken(sandboxFolder);
   await mkdir(folder, { mode: 0o700 });
   await writeFile(tokenInside, token, { mode: 0o600, flag: "wx" });
   const self = process.geteuid?.() ?? 0;
@@ -95,8 +93,7 @@ export async function removeTokenInside(sandboxFolder: string): Promise<void> {
 /** A fresh guest may have bound its socket and not listen yet. Throws `lost` when nobody listens any more. */
 export async function connectToGuest(options: { sandboxFolder: string; fresh: boolean }): Promise<GuestConnection> {
   const { sandboxFolder, fresh } = options;
-  const token = await readFile(join(sandboxFolder, tokenName)).catch((error: unknown) => {
-    throw new CaissonError("lost", "the sandbox's token is gone", { cause: error });
-  });
+  const token = readGuestToken(sandboxFolder);
+  if (token === undefined) throw new CaissonError("lost", "the sandbox's token is gone");
   return connectGuest({ socketPath: join(sandboxFolder, socketName), token, timeoutMs: CONNECT_MS, waitForSocket: fresh });
 }

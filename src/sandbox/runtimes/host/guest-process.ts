@@ -3,6 +3,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "no
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
+import { tokenName } from "../../guest-token.ts";
 
 /** In the environment of everything a host sandbox starts, so that what outlived its guest can still be found. */
 export const SANDBOX_MARK = "CAISSON_SANDBOX";
@@ -23,7 +24,20 @@ export function startGuest(options: { guestPath: string; dir: string; id: string
   const { guestPath, dir, id, uid, gid, home } = options;
   const log = openSync(join(dir, LOG_NAME), "a", 0o600);
   try {
-    const argv = ["init", "--not-init", "--listen-path", SOCKET_NAME, "--uid", `${uid}`, "--gid", `${gid}`, "--home", home];
+    const argv = [
+      "init",
+      "--not-init",
+      "--listen-path",
+      SOCKET_NAME,
+      "--token-file",
+      tokenName,
+      "--uid",
+      `${uid}`,
+      "--gid",
+      `${gid}`,
+      "--home",
+      home,
+    ];
     const child = spawn(guestPath, argv, { cwd: dir, detached: true, stdio: ["ignore", log, log], env: { [SANDBOX_MARK]: id } });
     const failed = new Promise<never>((_resolve, reject) => {
       child.once("error", (error) =>

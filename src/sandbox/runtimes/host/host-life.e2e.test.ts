@@ -5,12 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { connectGuest } from "../../guest/connection.ts";
 import { run } from "../../run.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { parseSpec } from "../../spec.ts";
 import { createStore } from "../../store.ts";
-import { processesOf } from "./guest-process.ts";
+import { killEverything, processesOf } from "./guest-process.ts";
 import { createHostRuntime } from "./runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
@@ -132,6 +133,22 @@ test("a state folder with a path longer than a socket's address works", async ()
   await mkdir(deep, { recursive: true });
   await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
   expect((await run(sandbox, { argv: ["echo", "deep"] })).stdout.toString()).toBe("deep\n");
+});
+
+test("its guest asks for the token in the sandbox's folder; one started without a token is still opened", async () => {
+  const sandbox = await runtime.create(parseSpec({ keep: true }));
+  const folder = join(stateDir, "sandboxes", sandbox.id);
+  await expect(connectGuest({ socketPath: join(folder, "guest.sock"), timeoutMs: 5_000 })).rejects.toMatchObject({ code: "denied" });
+  await killEverything(folder, sandbox.id);
+  await rm(join(folder, "token"));
+  await rm(join(folder, "guest.sock"));
+  const argv = ["init", "--not-init", "--listen-path", "guest.sock"];
+  const guest = spawn(guestPath, argv, { cwd: folder, stdio: "ignore" });
+  await until(async () => (await readdir(folder)).includes("guest.sock"));
+  const again = await runtime.open(sandbox.id);
+  expect((await run(again, { argv: ["echo", "there"] })).stdout.toString()).toBe("there\n");
+  await again.destroy();
+  expect(guest.exitCode ?? guest.signalCode).not.toBeNull();
 });
 
 test("warnings say that nothing is isolated", async () => {

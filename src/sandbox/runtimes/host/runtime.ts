@@ -7,6 +7,7 @@ import type { SandboxId } from "../../../contract/ids.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
+import { makeGuestToken, readGuestToken } from "../../guest-token.ts";
 import { WORKSPACE } from "../../path.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
@@ -102,8 +103,9 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       try {
         if (spec.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
         const { uid, gid, homedir } = userInfo();
+        const token = makeGuestToken(dir);
         const guest = startGuest({ guestPath: context.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
-        const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
+        const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
         connecting.catch(() => {});
         connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
         const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
@@ -121,7 +123,8 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       const record = await store.read(id);
       if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the runtime ${record.runtime}`);
       if (record.state !== "running") throw new CaissonError("lost", `sandbox ${id} is ${record.state}`);
-      const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), timeoutMs: CONNECT_TIMEOUT_MS });
+      const token = readGuestToken(store.dir(id));
+      const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS });
       return sandboxOver(record, connection);
     },
     async list() {

@@ -55,8 +55,8 @@ describe("bundleConfig", () => {
   });
   it("numbers the guest's descriptors from 3", () => {
     const { args } = config({}, { workDescriptors: 3, memoryKillsDescriptor: true }).process;
-    expect(args.join(" ")).toContain("--listen-fd 3");
-    expect(args.join(" ")).toContain("--work-procs-fds 4,5,6 --oom-fd 7");
+    expect(args.join(" ")).toContain("--listen-fd 3 --token-fd 4");
+    expect(args.join(" ")).toContain("--work-procs-fds 5,6,7 --oom-fd 8");
   });
   it("gives no limit that this process does not have itself", () => {
     const limits = parseHardLimits(

@@ -17,7 +17,7 @@ export interface BundleOptions {
   arch: string;
   /** Paths the template wants covered. */
   hidden: readonly string[];
-  /** How many descriptors of work groups the guest is given, from 4 on; and whether the one that counts kills for memory follows. */
+  /** How many descriptors of work groups the guest is given, from 5 on; and whether the one that counts kills for memory follows. */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
   /** The most processes of the sandbox's user, where no control group limits them. */
@@ -27,8 +27,9 @@ export interface BundleOptions {
 }
 
 export const GUEST_PATH = "/.caisson/guest";
-/** The descriptor of the listening socket; the others follow it. */
+/** The descriptors of the listening socket and of the file with the token; the others follow them. */
 const LISTEN_FD = 3;
+const TOKEN_FD = 4;
 const SHM_BYTES = 64 * 1024 * 1024;
 /** Sandboxes die before anything of the host does. */
 const OOM_SCORE = 500;
@@ -75,12 +76,12 @@ export function bundleConfig(options: BundleOptions) {
 }
 
 function guestArguments(options: BundleOptions): string[] {
-  const first = LISTEN_FD + 1;
+  const first = TOKEN_FD + 1;
   const work = Array.from({ length: options.workDescriptors }, (_, index) => first + index);
   return [
     GUEST_PATH,
     "init",
-    ...["--listen-fd", String(LISTEN_FD)],
+    ...["--listen-fd", String(LISTEN_FD), "--token-fd", String(TOKEN_FD)],
     ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
     ...(options.spec.allowRoot ? ["--allow-root"] : []),
     ...(isTransparent(options.spec.network) ? ["--transparent"] : []),

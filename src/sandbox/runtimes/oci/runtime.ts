@@ -5,6 +5,7 @@ import type { SandboxId } from "../../../contract/ids.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { createGuestSandbox } from "../../guest-sandbox.ts";
+import { readGuestToken } from "../../guest-token.ts";
 import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { refuseNetwork } from "../../spec.ts";
@@ -70,7 +71,9 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
-      const connection = await connectGuest({ socketPath: join(house.store.dir(id), SOCKET_NAME), timeoutMs: OPEN_TIMEOUT_MS });
+      const folder = house.store.dir(id);
+      const token = readGuestToken(folder);
+      const connection = await connectGuest({ socketPath: join(folder, SOCKET_NAME), token, timeoutMs: OPEN_TIMEOUT_MS });
       return wrap(record, details, connection);
     },
     async list() {

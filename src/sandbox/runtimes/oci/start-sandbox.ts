@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
+import { makeGuestToken, tokenName } from "../../guest-token.ts";
 import { makeInsideFolder } from "../../inside-folder.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
@@ -127,6 +128,7 @@ async function launchOnce(
   const { record, options } = start;
   const namespaces = options.namespaces;
   const socketPath = join(house.store.dir(record.id), SOCKET_NAME);
+  const token = makeGuestToken(house.store.dir(record.id));
   let connecting: Promise<GuestConnection> | undefined;
   try {
     const lines = await house.launch({
@@ -146,7 +148,7 @@ async function launchOnce(
       onLine: (line) => {
         // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
         if (line === "listening") {
-          connecting = connectGuest({ socketPath, timeoutMs: WELCOME_TIMEOUT_MS });
+          connecting = connectGuest({ socketPath, token, timeoutMs: WELCOME_TIMEOUT_MS });
           connecting.catch(() => {});
         }
       },
@@ -182,6 +184,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...identity.plan,
     ["folder", house.store.dir(record.id)],
     ["listen", SOCKET_NAME],
+    ["token", tokenName],
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
