@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
+import { line } from "./cli/line.ts";
 import { createOutput } from "./cli/output.ts";
 import { type RuntimeChoices, runCli } from "./cli/run.ts";
 import { watchSignals } from "./cli/signals.ts";
@@ -20,8 +21,9 @@ delete process.env.NODE_COMPILE_CACHE;
 /** How this program is started again, to go on in the background. */
 const self = [process.execPath, ...process.execArgv, process.argv[1] ?? ""] as const;
 const variable = (name: string): string | undefined => process.env[name];
-const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null });
-const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null });
+const colours = variable("NO_COLOR") === undefined;
+const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null, colours });
+const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null, colours });
 const interruption = watchSignals();
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
@@ -57,7 +59,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
       settings: config.network,
       ownPrices: prices,
       redactors,
-      warn: (text) => void stderr.write(`caisson: ${text}\n`),
+      warn: (text) => void stderr.print(line`caisson: ${text}`),
       ...(choices.events ? { onEvent: tell } : {}),
     });
     return networked(runtime, host);

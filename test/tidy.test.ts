@@ -15,6 +15,7 @@ import {
   noMachinePaths,
   runtimesApart,
   type SourceFile,
+  terminalOnlyByLines,
   type Violation,
 } from "./tidy/rules.ts";
 
@@ -62,6 +63,14 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "only the composition roots read the environment": {
     rule: environmentOnlyInMain,
     bad: [{ path: "src/sandbox/bad.ts", text: "const home = process.env.HOME;" }],
+  },
+  "nobody writes to the terminal past its lines": {
+    rule: terminalOnlyByLines,
+    bad: [{ path: "src/cli/bad.ts", text: "await context.stdout.writeRaw(Buffer.from(name));" }],
+  },
+  "nobody writes to the process's own streams": {
+    rule: terminalOnlyByLines,
+    bad: [{ path: "src/station/bad.ts", text: "process.stderr.write(name);" }],
   },
   "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(401) }] },
   "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(601) }] },

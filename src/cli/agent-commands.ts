@@ -6,6 +6,7 @@ import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line, lines } from "./line.ts";
 import { inputsFrom } from "./option-values.ts";
 import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
@@ -16,7 +17,7 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
     const rows = agents.map(({ name, path, file }) =>
       file instanceof CaissonError ? { name, path, error: file.toJSON() } : { name, path, description: file.frontmatter.description ?? "" },
     );
-    await context.stdout.write(`${JSON.stringify(rows)}\n`);
+    await context.stdout.printJson(rows);
     return 0;
   }
   const rows = agents.map(({ name, path, file }) => [
@@ -24,13 +25,13 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
     file instanceof CaissonError ? "broken, see caisson agent validate" : (file.frontmatter.description ?? ""),
     path,
   ]);
-  await context.stdout.write(table([["AGENT", "DESCRIPTION", "FILE"], ...rows]));
+  await context.stdout.print(table([["AGENT", "DESCRIPTION", "FILE"], ...rows]));
   return 0;
 }
 
 export async function show(context: CliContext, given: Given): Promise<number> {
   const definition = await defineAgent(await findAgent(given.words[0] ?? "coder", agentPlaces(context)), { input: inputsFrom(given) });
-  await context.stdout.write(given.switched("json") ? `${JSON.stringify(definition)}\n` : `${JSON.stringify(definition, null, 2)}\n`);
+  await (given.switched("json") ? context.stdout.printJson(definition) : context.stdout.printJson(definition, { indent: 2 }));
   return 0;
 }
 
@@ -50,8 +51,7 @@ export async function validate(context: CliContext, given: Given): Promise<numbe
       results.push({ path: word, error });
     }
   }
-  if (given.switched("json"))
-    await context.stdout.write(`${JSON.stringify(results.map(({ path, error }) => ({ path, error: error?.toJSON() ?? null })))}\n`);
-  else for (const { path, error } of results) await context.stdout.write(error === null ? `${path}: good\n` : `${error.message}\n`);
+  if (given.switched("json")) await context.stdout.printJson(results.map(({ path, error }) => ({ path, error: error?.toJSON() ?? null })));
+  else for (const { path, error } of results) await context.stdout.print(error === null ? line`${path}: good` : lines(error.message));
   return results.some(({ error }) => error !== null) ? 1 : 0;
 }

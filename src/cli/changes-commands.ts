@@ -7,9 +7,10 @@ import { commitToBranch } from "../workspace/git/branch.ts";
 import { blobOf, type DiffStat, diffStat, renderDiff } from "../workspace/render-diff.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { joined, line, quotedName } from "./line.ts";
+import { printDiff } from "./print-diff.ts";
 import { openStation } from "./station.ts";
-import { createStyle } from "./style.ts";
-import { table } from "./table.ts";
+import { type Cell, table } from "./table.ts";
 import { sessionNamed, viewChanges } from "./workspace-view.ts";
 
 /** `caisson diff [RUN] [PATH…]` */
@@ -22,23 +23,23 @@ export async function diff(context: CliContext, given: Given): Promise<number> {
   const wanted =
     named.length === 0 ? changes : changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
   const stats = diffStat(wanted);
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ session: session.id, files: stats, leftOut })}\n`);
-  else if (given.switched("stat")) await context.stdout.write(table(stats.map(statLine)));
-  else await context.stdout.write(colour(context, renderDiff(wanted)));
+  if (given.switched("json")) await context.stdout.printJson({ session: session.id, files: stats, leftOut });
+  else if (given.switched("stat")) await context.stdout.print(table(stats.map(statLine)));
+  else await printDiff(context.stdout, renderDiff(wanted));
   if (given.switched("json")) return 0;
   const outside = wanted.filter((change) => change.changedOutside);
   if (outside.length > 0)
-    await context.stderr.write(
-      `caisson: you changed these since the agent began from them, and the diff undoes that: ${outside.map(oldPath).join(", ")}\n`,
+    await context.stderr.print(
+      line`caisson: you changed these since the agent began from them, and the diff undoes that: ${joined(outside.map(oldPath), ", ")}`,
     );
   await tellLeftOut(context, leftOut);
   return 0;
 }
 
-const oldPath = (change: Change) => change.from ?? change.path;
+const oldPath = (change: Change) => quotedName(change.from ?? change.path);
 
-function statLine(stat: DiffStat): string[] {
-  const path = stat.from === null ? stat.path : `${stat.from} → ${stat.path}`;
+function statLine(stat: DiffStat): Cell[] {
+  const path = stat.from === null ? quotedName(stat.path) : line`${quotedName(stat.from)} → ${quotedName(stat.path)}`;
   return [
     stat.kind,
     path,
@@ -48,23 +49,7 @@ function statLine(stat: DiffStat): string[] {
 }
 
 async function tellLeftOut(context: CliContext, leftOut: readonly LeftOut[]): Promise<void> {
-  for (const { path, reason } of leftOut) await context.stderr.write(`caisson: left out ${JSON.stringify(path).slice(1, -1)}: ${reason}\n`);
-}
-
-/** Bytes in, bytes out: a file's text need not be UTF-8. */
-function colour(context: CliContext, diff: Buffer): Buffer {
-  if (!context.stdout.isTerminal) return diff;
-  const style = createStyle({ isTerminal: true, noColor: context.variable("NO_COLOR") !== undefined });
-  const text = diff
-    .toString("latin1")
-    .split("\n")
-    .map((line) => {
-      if (line.startsWith("+") && !line.startsWith("+++")) return style.good(line);
-      if (line.startsWith("-") && !line.startsWith("---")) return style.bad(line);
-      return line.startsWith("@@") || line.startsWith("diff --git") ? style.bold(line) : line;
-    })
-    .join("\n");
-  return Buffer.from(text, "latin1");
+  for (const { path, reason } of leftOut) await context.stderr.print(line`caisson: left out ${quotedName(path)}: ${reason}`);
 }
 
 /** `caisson apply [RUN] [PATH…]` */
@@ -96,11 +81,11 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
       data: { folder, paths: applied.slice(0, 1000), count: applied.length },
     });
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify({ folder, ...result, leftOut })}\n`);
+    await context.stdout.printJson({ folder, ...result, leftOut });
     return 0;
   }
   await tellLeftOut(context, [...result.skipped, ...leftOut]);
-  await context.stdout.write(`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}\n`);
+  await context.stdout.print(line`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}`);
   return 0;
 }
 
@@ -127,9 +112,9 @@ export async function branch(context: CliContext, given: Given): Promise<number>
   });
   const { repository, commit } = result;
   await station.sessions.record(session.id, { type: "session.branched", data: { repository, branch: result.branch, commit } });
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ ...result, leftOut })}\n`);
+  if (given.switched("json")) await context.stdout.printJson({ ...result, leftOut });
   else {
-    await context.stdout.write(`${commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was\n`);
+    await context.stdout.print(line`${commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was`);
     await tellLeftOut(context, [...result.skipped, ...leftOut]);
   }
   return 0;

@@ -1,12 +1,13 @@
 import { CaissonError } from "../contract/error.ts";
 import { helpOption } from "./arguments.ts";
 import type { CommandSpec, OptionSpec } from "./command.ts";
+import { lines } from "./line.ts";
 
 /** The command, given the table that it is itself part of. */
 export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {
   return {
     async run(context, given) {
-      await context.stdout.write(completionScript(given.words[0] as string, table));
+      await context.stdout.print(lines(completionScript(given.words[0] as string, table)));
       return 0;
     },
   };

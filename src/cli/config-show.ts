@@ -13,17 +13,17 @@ interface Setting {
 
 export async function run(context: CliContext, given: Given): Promise<number> {
   if (given.switched("schema")) {
-    await context.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`);
+    await context.stdout.printJson(configSchema(), { indent: 2 });
     return 0;
   }
   const settings = settingsOf(context, given);
   if (given.switched("json")) {
     const { config, stateDir, configFile } = context;
-    await context.stdout.write(`${JSON.stringify({ stateDir, configFile, ...config, settings })}\n`);
+    await context.stdout.printJson({ stateDir, configFile, ...config, settings });
     return 0;
   }
   const rows = settings.map(({ name, value, from }) => [name, shown(value), from ?? ""]);
-  await context.stdout.write(table([["SETTING", "VALUE", "FROM"], ...rows]));
+  await context.stdout.print(table([["SETTING", "VALUE", "FROM"], ...rows]));
   return 0;
 }
 

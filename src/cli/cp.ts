@@ -5,6 +5,7 @@ import { type Copied, copyIn, copyOut } from "../sandbox/copy.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line, quotedName } from "./line.ts";
 import { openSandbox } from "./sandbox-session.ts";
 
 interface Inside {
@@ -67,7 +68,12 @@ async function folderInside(inside: Inside, name: string): Promise<string> {
 async function bringOut(context: CliContext, inside: Inside, target: string): Promise<void> {
   const { sandbox, path, as } = inside;
   if (target === "-") {
-    for await (const chunk of await sandbox.tarOut(path, as)) await context.stdout.write(chunk);
+    if (context.stdout.isTerminal) {
+      throw new CaissonError("invalid", "cp: an archive is not written to a terminal", {
+        hint: "Give it to a program: caisson cp ID:/path - | tar -t",
+      });
+    }
+    for await (const chunk of await sandbox.tarOut(path, as)) await context.stdout.writeRaw(chunk);
     return;
   }
   const outside = resolve(context.cwd, target);
@@ -77,5 +83,5 @@ async function bringOut(context: CliContext, inside: Inside, target: string): Pr
 }
 
 async function tell(context: CliContext, copied: Copied): Promise<void> {
-  for (const { name, reason } of copied.skipped) await context.stderr.write(`caisson: left out ${name}: ${reason}\n`);
+  for (const { name, reason } of copied.skipped) await context.stderr.print(line`caisson: left out ${quotedName(name)}: ${reason}`);
 }

@@ -9,8 +9,9 @@ import { applyChanges } from "../workspace/apply.ts";
 import { renderDiff } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { bad, dim, good, joined, line, type Piece, quotedName } from "./line.ts";
+import { printDiff } from "./print-diff.ts";
 import { openStation } from "./station.ts";
-import type { Style } from "./style.ts";
 import { viewChanges } from "./workspace-view.ts";
 
 const TASK = "Make the tests pass.";
@@ -19,9 +20,9 @@ const CHANGED = "price.js";
 /** An agent mends a sample project, live; the project is untouched until the change is applied. Returns how many claims did not hold. */
 export async function demoAgent(
   context: CliContext,
-  options: { examples: string; model: string | undefined; runtime: string; style: Style; print: (line?: string) => Promise<void> },
+  options: { examples: string; model: string | undefined; runtime: string; print: (line?: Piece) => Promise<void> },
 ): Promise<number> {
-  const { style, print } = options;
+  const { print } = options;
   const root = await mkdtemp(join(tmpdir(), "caisson-demo-"));
   const project = join(root, "project");
   await using station = openStation(context);
@@ -31,9 +32,7 @@ export async function demoAgent(
     const scripted = options.model === undefined;
     await print(
       scripted
-        ? style.dim(
-            "   The model is a script here, and every step it asks for is really done. With a key: caisson demo --model PROVIDER/MODEL",
-          )
+        ? dim("   The model is a script here, and every step it asks for is really done. With a key: caisson demo --model PROVIDER/MODEL")
         : `   ${options.model}`,
     );
     const model = options.model ?? `scripted:${join(options.examples, "script.yaml")}`;
@@ -56,16 +55,16 @@ export async function demoAgent(
       await following;
       const { changes } = await viewChanges(context, station, await station.sessions.get(session.id));
       await print();
-      await context.stdout.write(renderDiff(changes));
+      await printDiff(context.stdout, renderDiff(changes));
       await print();
-      const claims: [string, boolean][] = [["the agent says it is done", state.ended?.reason === "done"]];
+      const claims: [Piece, boolean][] = [["the agent says it is done", state.ended?.reason === "done"]];
       claims.push(["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before]);
       const { applied } = await applyChanges(changes, { folder: project });
       claims.push([
-        `applied: ${applied.join(", ")}`,
+        line`applied: ${joined(applied.map(quotedName), ", ")}`,
         applied.includes(CHANGED) && (await readFile(join(project, CHANGED), "utf8")) !== before,
       ]);
-      for (const [claim, held] of claims) await print(`   ${held ? style.good("✓") : style.bad("✗")} ${claim}`);
+      for (const [claim, held] of claims) await print(line`   ${held ? good("✓") : bad("✗")} ${claim}`);
       return claims.filter(([, held]) => !held).length;
     } finally {
       const runtime = await context.resolver.resolve(options.runtime);

@@ -12,45 +12,45 @@ import { demoAgent } from "./demo-agent.ts";
 import { networkStops } from "./demo-network.ts";
 import { type DemoFolder, runQuietly, type Stop, tour } from "./demo-tour.ts";
 import { showRuntime } from "./doctor.ts";
-import { createStyle, type Style } from "./style.ts";
+import { bad, bold, dim, good, line, type Piece } from "./line.ts";
+import { cutToWidth, plainText } from "./plain-text.ts";
 
 /** How often the round trip is measured; enough for a median that means something. */
 const ROUNDS = 30;
 const MIB = 1024 * 1024;
 
 export async function run(context: CliContext, given: Given): Promise<number> {
-  const style = createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
-  const print = (line = "") => context.stdout.write(`${line}\n`);
-  await print(style.bold("1  What this machine can do"));
-  const runtime = await chooseRuntime(context, given, { style, print });
+  const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
+  await print(bold("1  What this machine can do"));
+  const runtime = await chooseRuntime(context, given, { print });
   const folder = await makeFolder();
   try {
-    await print(style.bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
+    await print(bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
     const began = performance.now();
     const sandbox = await runtime.create(await specOf(runtime, folder), { signal: context.interruption.signal });
     try {
       const first = await runQuietly(sandbox, ["echo", "hello"]);
-      await print(`   created, first output after ${style.bold(showDuration(performance.now() - began))}: ${first.stdout.trim()}`);
+      await print(line`   created, first output after ${bold(showDuration(performance.now() - began))}: ${first.stdout.trim()}`);
       await print();
-      await print(style.bold("3  What happens inside stays inside"));
-      const out = { context, sandbox, style, print };
+      await print(bold("3  What happens inside stays inside"));
+      const out = { context, sandbox, print };
       const insideFailures = await walk({ ...out, stops: tour({ sandbox, folder, home: context.home }) });
-      await print(style.bold("4  What it may reach is for you to say"));
+      await print(bold("4  What it may reach is for you to say"));
       await using network = await networkStops(sandbox);
       if (network.stops.length === 0) await print("   (there is no curl inside to show it with)");
       const failures = insideFailures + (await walk({ ...out, stops: network.stops }));
-      await print(style.bold("5  What it costs"));
-      await print(`   a command in a live sandbox: ${style.bold(showDuration(await medianRoundTrip(sandbox)))} (median of ${ROUNDS})`);
+      await print(bold("5  What it costs"));
+      await print(line`   a command in a live sandbox: ${bold(showDuration(await medianRoundTrip(sandbox)))} (median of ${ROUNDS})`);
       const destroying = performance.now();
       await sandbox.destroy();
-      await print(`   removing the sandbox: ${style.bold(showDuration(performance.now() - destroying))}`);
+      await print(line`   removing the sandbox: ${bold(showDuration(performance.now() - destroying))}`);
       await print();
-      await print(style.bold("6  An agent at work"));
+      await print(bold("6  An agent at work"));
       const examples = join(context.packageDir, "examples", "demo");
-      const agentFailures = await demoAgent(context, { examples, model: given.text("model"), runtime: runtime.name, style, print });
+      const agentFailures = await demoAgent(context, { examples, model: given.text("model"), runtime: runtime.name, print });
       await print();
       const all = failures + agentFailures;
-      await print(all === 0 ? style.good("Everything held.") : style.bad(`${all} of the claims above did not hold.`));
+      await print(all === 0 ? good("Everything held.") : bad(`${all} of the claims above did not hold.`));
       return all === 0 ? 0 : 1;
     } finally {
       await sandbox.destroy();
@@ -61,17 +61,13 @@ export async function run(context: CliContext, given: Given): Promise<number> {
 }
 
 /** Throws `unavailable` with every fix when nothing here can isolate. */
-async function chooseRuntime(
-  context: CliContext,
-  given: Given,
-  out: { style: Style; print: (line?: string) => Promise<void> },
-): Promise<Runtime> {
+async function chooseRuntime(context: CliContext, given: Given, out: { print: (line?: Piece) => Promise<void> }): Promise<Runtime> {
   const asked = given.text("runtime") ?? context.config.runtime;
   const names = asked === "auto" ? context.runtimes.names.filter((name) => name !== "host") : [asked];
   for (const name of names) {
     const probe = await context.resolver.probe(name);
     const runtime = { name, ...probe, capabilities: null, findings: probe.findings.filter((finding) => finding.level !== "ok") };
-    for (const line of showRuntime(runtime, { chosen: false, style: out.style })) await out.print(`   ${line}`);
+    for (const row of showRuntime(runtime, { chosen: false })) await out.print(line`   ${row}`);
     if (asked !== "auto" && !probe.usable)
       throw new CaissonError("unavailable", `the runtime ${name} cannot be used here`, { hint: "See: caisson doctor" });
   }
@@ -111,10 +107,9 @@ async function walk(options: {
   context: CliContext;
   sandbox: OwnedSandbox;
   stops: readonly Stop[];
-  style: Style;
-  print: (line?: string) => Promise<void>;
+  print: (line?: Piece) => Promise<void>;
 }): Promise<number> {
-  const { sandbox, stops, style, print } = options;
+  const { sandbox, stops, print } = options;
   let failures = 0;
   for (const stop of stops) {
     if (options.context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
@@ -123,21 +118,22 @@ async function walk(options: {
     const result = await runQuietly(sandbox, stop.argv, stop.timeoutMs);
     const held = await stop.holds(result);
     if (!held) failures++;
-    await print(`   ${held ? style.good("✓") : style.bad("✗")} ${stop.claim}  ${style.dim(showDuration(performance.now() - began))}`);
-    await print(style.dim(`       $ ${stop.shown}`));
-    for (const line of excerpt(result.stdout + result.stderr)) await print(style.dim(`       ${line}`));
-    if (!result.ended.startsWith("exited")) await print(style.dim(`       → ${result.ended}`));
+    await print(line`   ${held ? good("✓") : bad("✗")} ${stop.claim}  ${dim(showDuration(performance.now() - began))}`);
+    await print(dim(`       $ ${stop.shown}`));
+    for (const row of excerpt(result.stdout + result.stderr)) await print(dim("       ", row));
+    if (!result.ended.startsWith("exited")) await print(dim(`       → ${result.ended}`));
   }
   await print();
   return failures;
 }
 
-/** The first lines, short enough for a terminal; control characters of a sandbox never reach it. */
+/** The first lines, short enough for a terminal. */
 function excerpt(text: string): string[] {
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: taking control characters out is the point.
-  const shown = lines.slice(0, 3).map((line) => line.replaceAll(/[\x00-\x1f\x7f-\x9f]/g, " ").slice(0, 110));
-  return lines.length > 3 ? [...shown, `… ${lines.length - 3} more lines`] : shown;
+  const rows = plainText(text)
+    .split("\n")
+    .filter((row) => row.trim() !== "");
+  const shown = rows.slice(0, 3).map((row) => cutToWidth(row, 110));
+  return rows.length > 3 ? [...shown, `… ${rows.length - 3} more lines`] : shown;
 }
 
 async function medianRoundTrip(sandbox: OwnedSandbox): Promise<number> {

@@ -7,6 +7,7 @@ import { runAttacks } from "../sandbox/attack/run-attacks.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { hostClaims } from "./host-claims.ts";
+import { lines } from "./line.ts";
 
 /** Attacks the runtime that would be used, or the one that was named. Exit code 1 when a claim does not hold. */
 export async function runAttack(context: CliContext, given: Given): Promise<number> {
@@ -20,13 +21,13 @@ export async function runAttack(context: CliContext, given: Given): Promise<numb
     more: hostClaims({ guestPath: context.guestPath, path: context.path }),
     ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
     onVerdict: (verdict) => {
-      if (!json) void context.stdout.write(`${verdictText(verdict)}\n`);
+      if (!json) void context.stdout.print(lines(verdictText(verdict)));
     },
   });
-  const signed = `${JSON.stringify(await signReport(report, { stateDir: context.stateDir }))}\n`;
+  const signed = await signReport(report, { stateDir: context.stateDir });
   const file = given.text("report");
-  if (file !== undefined) await writeReport(file, signed);
-  await context.stdout.write(json ? signed : `${summaryText(report)}\n`);
+  if (file !== undefined) await writeReport(file, `${JSON.stringify(signed)}\n`);
+  await (json ? context.stdout.printJson(signed) : context.stdout.print(lines(summaryText(report))));
   return report.holds ? 0 : 1;
 }
 

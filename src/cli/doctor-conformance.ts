@@ -1,6 +1,7 @@
 import { type ConformanceResult, runConformance } from "../sandbox/conformance/run-conformance.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line, lines } from "./line.ts";
 
 const marks = { passed: "✓", failed: "✗", skipped: "·" } as const;
 
@@ -12,13 +13,13 @@ export async function runConformanceSuite(context: CliContext, given: Given): Pr
   const report = await runConformance(runtime, {
     ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
     onResult: (result) => {
-      if (!json) void context.stdout.write(`${resultText(result)}\n`);
+      if (!json) void context.stdout.print(lines(resultText(result)));
     },
   });
   const { passed, failed, skipped } = report;
   const results = report.results.map((result) => (result.outcome === "failed" ? { ...result, error: errorText(result.error) } : result));
-  if (json) await context.stdout.write(`${JSON.stringify({ ...report, results })}\n`);
-  else await context.stdout.write(`${runtime.name}: ${passed} passed, ${skipped} skipped, ${failed} failed\n`);
+  if (json) await context.stdout.printJson({ ...report, results });
+  else await context.stdout.print(line`${runtime.name}: ${passed} passed, ${skipped} skipped, ${failed} failed`);
   return failed === 0 ? 0 : 1;
 }
 

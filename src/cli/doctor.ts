@@ -4,7 +4,7 @@ import { chooseRuntime, type TaskNeeds } from "../sandbox/choose-runtime.ts";
 import { type DoctorReport, examine, hasProgram, type RuntimeReport } from "../sandbox/doctor.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { createStyle, type Style } from "./style.ts";
+import { bad, bold, dim, good, type Line, line } from "./line.ts";
 
 export async function run(context: CliContext, given: Given): Promise<number> {
   if (given.switched("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
@@ -14,53 +14,47 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];
   const report = await examine({ ...context, ...(only === undefined ? {} : { only }) });
   if (needs !== undefined) return recommend(context, given, { report, needs: parseNeeds(needs) });
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify(report)}\n`);
-  else
-    await context.stdout.write(
-      showReport(report, createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined })),
-    );
+  if (given.switched("json")) await context.stdout.printJson(report);
+  else await context.stdout.print(showReport(report));
   return (only === undefined ? report.chosen !== null : report.runtimes.every((each) => each.usable)) ? 0 : 1;
 }
 
 /** The whole report as text. */
-export function showReport(report: DoctorReport, style: Style): string {
+export function showReport(report: DoctorReport): Line[] {
   const { machine } = report;
-  const lines = [
-    `${style.bold("caisson")} ${report.version} on Linux ${machine.kernel} (${machine.architecture}), as ${machine.user === "root" ? "root" : "an ordinary user"}, cgroups ${machine.cgroups}`,
-    "",
-    ...report.runtimes.flatMap((runtime) => [...showRuntime(runtime, { chosen: report.chosen === runtime.name, style }), ""]),
-    style.bold("visible inside by the host template"),
-    ...report.visible.map((entry) => `  ${entry.what.padEnd(9)} ${entry.path}  ${style.dim(entry.why)}`),
-    "",
+  return [
+    line`${bold("caisson")} ${report.version} on Linux ${machine.kernel} (${machine.architecture}), as ${machine.user === "root" ? "root" : "an ordinary user"}, cgroups ${machine.cgroups}`,
+    line``,
+    ...report.runtimes.flatMap((runtime) => [...showRuntime(runtime, { chosen: report.chosen === runtime.name }), line``]),
+    bold("visible inside by the host template"),
+    ...report.visible.map((entry) => line`  ${entry.what.padEnd(9)} ${entry.path}  ${dim(entry.why)}`),
+    line``,
     report.chosen === null
-      ? style.bad("No runtime here can isolate a sandbox; each problem above has its fix.")
-      : style.good(`auto uses ${report.chosen}.`),
-    "",
+      ? bad("No runtime here can isolate a sandbox; each problem above has its fix.")
+      : good(`auto uses ${report.chosen}.`),
   ];
-  return lines.join("\n");
 }
 
 /** One runtime: whether it works, why not, the fix, and what it can enforce. */
-export function showRuntime(report: RuntimeReport, options: { chosen: boolean; style: Style }): string[] {
-  const { style } = options;
-  const state = report.usable ? style.good("usable") : style.bad("not usable");
+export function showRuntime(report: RuntimeReport, options: { chosen: boolean }): Line[] {
+  const state = report.usable ? good("usable") : bad("not usable");
   const start = report.startMs === null ? "" : `, first output after ${showDuration(report.startMs)}`;
-  const lines = [`${style.bold(report.name)}  ${state}${start}${options.chosen ? "  ← auto" : ""}`];
+  const lines = [line`${bold(report.name)}  ${state}${start}${options.chosen ? "  ← auto" : ""}`];
   for (const finding of report.findings) {
-    const mark = finding.level === "problem" ? style.bad("✗") : finding.level === "note" ? "·" : style.good("✓");
-    lines.push(`  ${mark} ${finding.text}`);
-    if (finding.fix !== undefined) lines.push(`      fix: ${finding.fix}`);
+    const mark = finding.level === "problem" ? bad("✗") : finding.level === "note" ? "·" : good("✓");
+    lines.push(line`  ${mark} ${finding.text}`);
+    if (finding.fix !== undefined) lines.push(line`      fix: ${finding.fix}`);
   }
   const { capabilities } = report;
   if (capabilities === null) return lines;
   const wall = ["none", "shared kernel", "user-space kernel", "own kernel"][capabilities.isolation] ?? "unknown";
   const enforced = Object.entries(capabilities.limits).map(([name, held]) => `${held ? "" : "no "}${limitNames[name] ?? name}`);
-  lines.push(`    isolation: ${wall}; limits: ${enforced.join(", ")}; templates: ${capabilities.templates.join(", ")}`);
+  lines.push(line`    isolation: ${wall}; limits: ${enforced.join(", ")}; templates: ${capabilities.templates.join(", ")}`);
   const extras = Object.entries({ pause: capabilities.pause, snapshot: capabilities.snapshot, root: capabilities.rootUser });
   lines.push(
-    `    workspace: ${capabilities.workspaceAccess.join(", ")}; ${extras.map(([name, able]) => `${able ? "" : "no "}${name}`).join(", ")}`,
+    line`    workspace: ${capabilities.workspaceAccess.join(", ")}; ${extras.map(([name, able]) => `${able ? "" : "no "}${name}`).join(", ")}`,
   );
-  for (const [what, reason] of Object.entries(capabilities.reasons)) lines.push(style.dim(`    ${what}: ${reason}`));
+  for (const [what, reason] of Object.entries(capabilities.reasons)) lines.push(dim(`    ${what}: ${reason}`));
   return lines;
 }
 
@@ -87,11 +81,13 @@ async function recommend(context: CliContext, given: Given, task: { report: Doct
     usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
   );
   const choice = chooseRuntime(task.needs, { available, hasProgram: (program) => hasProgram(context.path, program) });
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify(choice)}\n`);
-  else if (choice === null) await context.stdout.write("No runtime here suits this task; `caisson doctor` shows what could be mended.\n");
+  if (given.switched("json")) await context.stdout.printJson(choice);
+  else if (choice === null)
+    await context.stdout.print(line`No runtime here suits this task; \`caisson doctor\` shows what could be mended.`);
   else
-    await context.stdout.write(
-      [`--runtime ${choice.runtime}, template ${choice.template}`, ...choice.reasons.map((reason) => `  ${reason}`), ""].join("\n"),
-    );
+    await context.stdout.print([
+      line`--runtime ${choice.runtime}, template ${choice.template}`,
+      ...choice.reasons.map((reason) => line`  ${reason}`),
+    ]);
   return choice === null ? 1 : 0;
 }

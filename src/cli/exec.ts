@@ -5,6 +5,7 @@ import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
 import { startSession } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
@@ -34,7 +35,7 @@ export interface CommandRequest {
 
 /** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
 export async function runCommand(context: CliContext, given: Given, request: CommandRequest): Promise<number> {
-  const print = (event: SandboxEvent) => context.stdout.write(`${JSON.stringify(event)}\n`);
+  const print = (event: SandboxEvent) => context.stdout.printJson(event);
   if (request.json) {
     context.onEvent((event) => {
       // Output and end are printed below, as they are taken: a slow reader of ours slows the command down.
@@ -79,7 +80,7 @@ function tellDenials(context: CliContext, sandbox: OwnedSandbox): () => void {
     const { host, port, reason } = event.data;
     if (told.size > DENIALS_TOLD_MAX || told.has(`${host}:${port} ${reason}`)) return;
     told.add(`${host}:${port} ${reason}`);
-    void context.stderr.write(`caisson: network: ${event.data.text.split("\n").slice(0, 2).join(". ")}\n`);
+    void context.stderr.print(line`caisson: network: ${event.data.text.split("\n").slice(0, 2).join(". ")}`);
   });
   return stop ?? (() => {});
 }
@@ -116,7 +117,7 @@ async function exitCode(
   outcome: StdioOutcome,
   limits: { timeoutMs: number; memoryBytes: number | null },
 ): Promise<number> {
-  const say = (text: string) => context.stderr.write(`caisson: ${text}\n`);
+  const say = (text: string) => context.stderr.print(line`caisson: ${text}`);
   if (outcome.kind === "interrupted") return exitCodeOf(outcome.signal);
   if (outcome.kind === "brokenPipe") return BROKEN_PIPE_EXIT_CODE;
   const { ended } = outcome;

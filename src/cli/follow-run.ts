@@ -4,7 +4,6 @@ import type { CliContext } from "./context.ts";
 import { createLiveRegion } from "./live-region.ts";
 import { createRunView, type RunView } from "./run-view.ts";
 import type { LocalStation } from "./station.ts";
-import { createStyle } from "./style.ts";
 
 const PAGE = 1000;
 
@@ -21,14 +20,13 @@ export interface FollowOptions {
 /** Shows a run: its past, then what comes, until it ends. Lines for people, JSON lines for programs; on a terminal a few rows below say what it is doing. */
 export async function followRun(context: CliContext, station: LocalStation, run: string, options: FollowOptions): Promise<void> {
   const { stdout } = context;
-  const style = createStyle({ isTerminal: stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
-  const view = createRunView({ style, columns: () => (stdout.isTerminal ? stdout.size().cols : null) });
+  const view = createRunView({ columns: () => (stdout.isTerminal ? stdout.size().cols : null) });
   const fromSeq = options.fromSeq ?? 1;
   if (!options.json && fromSeq > 1) await takeIn(station, run, { view, beforeSeq: fromSeq });
   const region = createLiveRegion(stdout, { wanted: options.live && !options.json, rows: (columns) => view.live(columns) });
   const show = async (stored: Parameters<typeof parseRunEvent>[0]): Promise<RunEvent> => {
     const event = parseRunEvent(stored);
-    if (options.json) await stdout.write(`${JSON.stringify({ seq: stored.seq, ...event })}\n`);
+    if (options.json) await stdout.printJson({ seq: stored.seq, ...event });
     else await region.print(view.lines(event));
     options.onEvent?.(event);
     return event;

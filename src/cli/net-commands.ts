@@ -9,6 +9,7 @@ import { createStore } from "../sandbox/store.ts";
 import { runHistory } from "../station/history.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { networkNamed, sandboxNamed } from "./net-target.ts";
 import { networkLine } from "./network-view.ts";
 import { checkSandboxId, runtimeOf } from "./sandbox-session.ts";
@@ -33,7 +34,7 @@ export async function show(context: CliContext, given: Given): Promise<number> {
   }));
   const pid = servedBy(folder, store);
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify({ sandbox: id, policy, secrets, gateway: state?.gateway ?? null, servedBy: pid })}\n`);
+    await context.stdout.printJson({ sandbox: id, policy, secrets, gateway: state?.gateway ?? null, servedBy: pid });
     return 0;
   }
   const rows = [
@@ -42,7 +43,7 @@ export async function show(context: CliContext, given: Given): Promise<number> {
     ...(state?.gateway ? [["gateway", state.gateway.wires.join(", ")]] : []),
     ["served by", pid === null ? (policy.mode === "none" ? "nobody needs to" : "nobody: `caisson net serve` does") : `process ${pid}`],
   ];
-  await context.stdout.write(table(rows));
+  await context.stdout.print(table(rows));
   return 0;
 }
 
@@ -51,7 +52,7 @@ export async function log(context: CliContext, given: Given): Promise<number> {
   const name = given.words[0] as string;
   const wanted = (event: NetworkEvent) => !given.switched("denied") || event.type === "network.denied";
   const print = (event: NetworkEvent) =>
-    context.stdout.write(given.switched("json") ? `${JSON.stringify(event)}\n` : `${event.at.slice(11, 19)} ${networkLine(event)}\n`);
+    given.switched("json") ? context.stdout.printJson(event) : context.stdout.print(line`${event.at.slice(11, 19)} ${networkLine(event)}`);
   for await (const event of eventsOf(context, name, { follow: given.switched("follow") })) if (wanted(event)) await print(event);
   return 0;
 }
@@ -132,7 +133,7 @@ export async function set(context: CliContext, given: Given): Promise<number> {
 async function change(context: CliContext, name: string, make: (before: NetworkPolicy) => NetworkPolicy): Promise<number> {
   const { network } = await networkNamed(context, name);
   const policy = await network.change(make, { by: BY });
-  await context.stdout.write(`${showPolicy(policy)}\n`);
+  await context.stdout.print(line`${showPolicy(policy)}`);
   return 0;
 }
 

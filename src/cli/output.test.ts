@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { line } from "./line.ts";
 import { createOutput } from "./output.ts";
 
 test("bytes arrive in order, also when nobody waits for each", async () => {
@@ -9,9 +10,9 @@ test("bytes arrive in order, also when nobody waits for each", async () => {
   const fd = openSync(file, "w");
   const output = createOutput({ fd, terminal: null });
   const parts = Array.from({ length: 50 }, (_, index) => Buffer.alloc(1000 + index, index));
-  void Promise.all(parts.slice(0, -1).map((part) => output.write(part)));
+  void Promise.all(parts.slice(0, -1).map((part) => output.writeRaw(part)));
   expect(output.pending()).toBe(true);
-  await output.write(parts.at(-1) as Buffer);
+  await output.writeRaw(parts.at(-1) as Buffer);
   closeSync(fd);
   expect(readFileSync(file).equals(Buffer.concat(parts))).toBe(true);
   expect(output.pending()).toBe(false);
@@ -21,7 +22,7 @@ test("bytes arrive in order, also when nobody waits for each", async () => {
 test("a descriptor that cannot be written to is broken, not an exception", async () => {
   const fd = openSync("/dev/null", "r");
   const output = createOutput({ fd, terminal: null });
-  await output.write("lost");
+  await output.print(line`lost`);
   await output.broken;
   closeSync(fd);
 });

@@ -1,13 +1,26 @@
 import { write } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
+import { Line } from "./line.ts";
+import { visibleJson } from "./plain-text.ts";
 
-/** One of our own output streams: binary-clean, in order, and slow readers slow the writer down. */
+/**
+ * One of our own output streams: in order, and slow readers slow the writer down. Every writing method resolves once the bytes are with the
+ * reader, and never rejects: a reader who went away sets `broken`. None takes a string: what people see is made of lines, what
+ * programs read of values, so that no command can pass on what a terminal would obey.
+ */
 export interface Output {
   readonly isTerminal: boolean;
   readonly fd: number;
-  /** Resolves once the bytes are with the reader. Never rejects: a reader who went away sets `broken`. */
-  write(data: string | Uint8Array): Promise<void>;
+  print(lines: Line | readonly Line[]): Promise<void>;
+  /** Without a line break at its end: somebody is to type an answer. */
+  prompt(line: Line): Promise<void>;
+  /** One value as a line of JSON; with `indent`, for people. */
+  printJson(value: unknown, options?: { indent: number }): Promise<void>;
+  /** Rows below everything that is printed: takes away the `above` ones that are there, prints `lines`, draws `rows`. For terminals. */
+  repaint(picture: { above: number; lines: readonly Line[]; rows: readonly Line[] }): Promise<void>;
+  /** Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe. */
+  writeRaw(bytes: Uint8Array): Promise<void>;
   /** Resolves when the reader went away. */
   readonly broken: Promise<void>;
   /** Of the terminal; 80 × 24 for anything else. */
@@ -25,8 +38,9 @@ const FULL_PIPE_WAIT_MS = 5;
  * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling of
  * signals and of the guest.
  */
-export function createOutput(options: { fd: number; terminal: WriteStream | null }): Output {
+export function createOutput(options: { fd: number; terminal: WriteStream | null; colours?: boolean }): Output {
   const { fd, terminal } = options;
+  const colours = terminal !== null && options.colours !== false;
   let last = Promise.resolve();
   let waiting = 0;
   let isBroken = false;
@@ -45,8 +59,22 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
     }
   }
 
+  const writeRaw = (bytes: Uint8Array): Promise<void> => {
+    waiting++;
+    last = last.then(() => writeAll(bytes)).finally(() => waiting--);
+    return last;
+  };
+  const rendered = (line: Line) => (colours ? line.styled : line.text);
+  const ended = (lines: readonly Line[]) => lines.map((line) => `${rendered(line)}\n`).join("");
+  const write = (text: string) => writeRaw(Buffer.from(text));
+
   return {
     fd,
+    print: (lines) => write(ended(lines instanceof Line ? [lines] : lines)),
+    prompt: (line) => write(rendered(line)),
+    printJson: (value, json) => write(`${visibleJson(value, json?.indent)}\n`),
+    repaint: ({ above, lines, rows }) => write(`${takeAway(above)}${ended(lines)}${rows.map(rendered).join("\n")}`),
+    writeRaw,
     isTerminal: terminal !== null,
     broken,
     pending: () => waiting > 0,
@@ -59,13 +87,12 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
       terminal?.on("resize", listener);
       return () => void terminal?.off("resize", listener);
     },
-    write(data) {
-      const bytes = typeof data === "string" ? Buffer.from(data) : data;
-      waiting++;
-      last = last.then(() => writeAll(bytes)).finally(() => waiting--);
-      return last;
-    },
   };
+}
+
+function takeAway(rows: number): string {
+  if (rows === 0) return "";
+  return `\r${rows > 1 ? `\x1b[${rows - 1}A` : ""}\x1b[J`;
 }
 
 function writeSome(fd: number, bytes: Uint8Array, offset: number): Promise<number | string> {

@@ -3,13 +3,42 @@
  * direction of writing, all of which could make a screen lie.
  */
 export function plainText(text: string): string {
-  return text.replace(SEQUENCES, "").replaceAll("\t", "    ").replace(CONTROLS, "");
+  return text
+    .replace(SEQUENCES, "")
+    .replaceAll("\t", "    ")
+    .replace(CONTROLS, (character) => (character === "\n" ? "\n" : ""));
+}
+
+/** The same characters written out (`\n`, `\x1b`, `\u202e`) instead of left out: for names and contents, where one has to see that they are there. */
+export function visibleText(text: string): string {
+  return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escaped(character));
+}
+
+/** JSON as people may come to see it: the same value, with nothing in it that a terminal would obey. */
+export function visibleJson(value: unknown, indent?: number): string {
+  const json = JSON.stringify(value, null, indent) ?? "null";
+  // What is left of control characters after JSON.stringify is within strings, but for the line breaks of an indented text.
+  return json.replace(CONTROLS, (character) =>
+    character === "\n" ? "\n" : [...Array(character.length).keys()].map((index) => unicodeEscape(character.charCodeAt(index))).join(""),
+  );
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out.
 const SEQUENCES = /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[P^_X][^\x1b]*(?:\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the same.
-const CONTROLS = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]/g;
+/** Control characters, marks of direction, separators of lines, halves of characters, and what cannot be seen at all. */
+const CONTROLS =
+  /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  return code < 0x10000 ? unicodeEscape(code) : `\\u{${code.toString(16)}}`;
+}
+
+function unicodeEscape(code: number): string {
+  return `\\u${code.toString(16).padStart(4, "0")}`;
+}
 
 /** Columns a text takes on a terminal: wide characters take two, marks that combine none. */
 export function displayWidth(text: string): number {

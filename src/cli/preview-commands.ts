@@ -6,6 +6,7 @@ import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { sandboxNamed } from "./net-target.ts";
 import { openSandbox } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
@@ -28,10 +29,10 @@ export async function open(context: CliContext, given: Given): Promise<number> {
     let isOpen = onePerPort(await listeners()).has(port);
     const { url, plainUrl, token } = preview;
     const facts = { sandbox: sandbox.id, port, url, plainUrl, token, listenPort: preview.listenPort, listening: isOpen };
-    await context.stdout.write(given.switched("json") ? `${JSON.stringify(facts)}\n` : `${url}\n`);
+    await (given.switched("json") ? context.stdout.printJson(facts) : context.stdout.print(line`${url}`));
     const say = (event: NetworkEvent, words: string) =>
-      given.switched("json") ? context.stdout.write(`${JSON.stringify(event)}\n`) : context.stderr.write(`caisson: ${words}\n`);
-    if (!isOpen && !given.switched("json")) await context.stderr.write(`caisson: nothing listens on port ${port} yet\n`);
+      given.switched("json") ? context.stdout.printJson(event) : context.stderr.print(line`caisson: ${words}`);
+    if (!isOpen && !given.switched("json")) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
     const change = (now: { port: number; address?: string }) => {
       const opened = now.address !== undefined;
       if (now.port !== port || opened === isOpen) return;
@@ -67,8 +68,9 @@ export async function forward(context: CliContext, given: Given): Promise<number
       const made = await (local === null ? make(port).catch(orAnyPort(() => make(0))) : make(local));
       forwards.push(made);
       const facts = { sandbox: sandbox.id, port, listenHost, listenPort: made.listenPort };
-      const line = `${listenHost}:${made.listenPort} is port ${port} of ${sandbox.id}`;
-      await context.stdout.write(`${given.switched("json") ? JSON.stringify(facts) : line}\n`);
+      await (given.switched("json")
+        ? context.stdout.printJson(facts)
+        : context.stdout.print(line`${listenHost}:${made.listenPort} is port ${port} of ${sandbox.id}`));
     }
     return await untilOver(context, sandbox);
   } finally {
@@ -82,14 +84,14 @@ export async function ports(context: CliContext, given: Given): Promise<number> 
   const json = given.switched("json");
   if (!given.switched("watch")) {
     const listening = [...onePerPort(await sandbox.listeners()).values()];
-    if (json) await context.stdout.write(`${JSON.stringify(listening)}\n`);
-    else if (listening.length === 0) await context.stderr.write("caisson: nothing listens\n");
-    else await context.stdout.write(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
+    if (json) await context.stdout.printJson(listening);
+    else if (listening.length === 0) await context.stderr.print(line`caisson: nothing listens`);
+    else await context.stdout.print(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
     return 0;
   }
   const show = (now: { port: number; address?: string }) => {
-    const line = now.address === undefined ? `- ${now.port}` : `+ ${now.port} on ${now.address}`;
-    void context.stdout.write(`${json ? JSON.stringify(portEvent(sandbox.id, now)) : line}\n`);
+    if (json) void context.stdout.printJson(portEvent(sandbox.id, now));
+    else void context.stdout.print(now.address === undefined ? line`- ${now.port}` : line`+ ${now.port} on ${now.address}`);
   };
   const watching = watchPorts({
     listeners: () => sandbox.listeners(),
@@ -112,7 +114,7 @@ async function untilOver(context: CliContext, sandbox: OwnedSandbox): Promise<nu
   const gone = sandbox.closed.then(() => null);
   const signal = await Promise.race([context.interruption.first, gone]);
   if (signal !== null) return exitCodeOf(signal);
-  await context.stderr.write(`caisson: the sandbox ${sandbox.id} is gone\n`);
+  await context.stderr.print(line`caisson: the sandbox ${sandbox.id} is gone`);
   return 0;
 }
 
@@ -123,7 +125,7 @@ function complainer(context: CliContext): (port: number, error: unknown) => void
     if (now - (last.get(port) ?? Number.NEGATIVE_INFINITY) < COMPLAINT_MS) return;
     last.set(port, now);
     const why = error instanceof CaissonError && error.code === "unavailable" ? "nothing listens there" : String((error as Error).message);
-    void context.stderr.write(`caisson: port ${port}: ${why}\n`);
+    void context.stderr.print(line`caisson: port ${port}: ${why}`);
   };
 }
 

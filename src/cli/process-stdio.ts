@@ -73,7 +73,7 @@ async function pumpOutput(connection: Connection): Promise<void> {
   const { context, process, show } = connection;
   for await (const chunk of process.output) {
     if (show !== undefined) await show(chunk);
-    else await (chunk.stream === "stdout" ? context.stdout : context.stderr).write(chunk.data);
+    else await (chunk.stream === "stdout" ? context.stdout : context.stderr).writeRaw(chunk.data);
   }
 }
 

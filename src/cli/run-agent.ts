@@ -15,6 +15,7 @@ import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { line } from "./line.ts";
 import { networkFrom } from "./network-options.ts";
 import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
@@ -41,7 +42,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   const id = await createRun(context, station, given);
   if (given.switched("detach")) {
     await context.startDetached(["resume", id]);
-    await context.stdout.write(given.switched("json") ? `${JSON.stringify({ run: id })}\n` : `${id}\n`);
+    await (given.switched("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
     return 0;
   }
   return await driveAndShow(context, station, id, { json: given.switched("json") });
@@ -205,7 +206,7 @@ async function watchInterruption(context: CliContext, station: LocalStation, id:
     return;
   }
   await station.runs.pause(id, { text: "interrupted" }).catch(() => undefined);
-  await context.stderr.write(`\nInterrupted. Type a message to steer it, Enter to go on, Ctrl-C again to stop.\n`);
+  await context.stderr.print(line`\nInterrupted. Type a message to steer it, Enter to go on, Ctrl-C again to stop.`);
   await context.interruption.second;
   await station.runs.stop(id, { by: "Ctrl-C" }).catch(() => letGo.abort());
 }
@@ -218,9 +219,9 @@ function createAsking(context: CliContext, station: LocalStation, id: string, js
   const by = context.variable("USER") ?? "user";
   let question: Extract<RunEvent, { type: "permission.asked" }>["data"] | null = null;
   reader.on("SIGINT", () => process.emit("SIGINT"));
-  reader.on("line", (line) => {
-    void answerLine(station, id, { line, question, by }).catch(async (error: unknown) => {
-      await context.stderr.write(`caisson: ${error instanceof Error ? error.message : error}\n`);
+  reader.on("line", (typed) => {
+    void answerLine(station, id, { line: typed, question, by }).catch(async (error: unknown) => {
+      await context.stderr.print(line`caisson: ${error instanceof Error ? error.message : String(error)}`);
     });
   });
   return {
@@ -235,7 +236,7 @@ function createAsking(context: CliContext, station: LocalStation, id: string, js
           : event.data.kind === "budget"
             ? "y raise it, n end the run"
             : "y go on, n end the run";
-      void context.stdout.write(`  [${choices}] `);
+      void context.stdout.prompt(line`  [${choices}] `);
     },
   };
 }

@@ -6,6 +6,7 @@ import { runStream } from "../station/journal.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
+import { line } from "./line.ts";
 import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
 import { printOutcome } from "./run-outcome.ts";
@@ -32,11 +33,11 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
     task: state.task,
   }));
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify(rows)}\n`);
+    await context.stdout.printJson(rows);
     return 0;
   }
   if (rows.length === 0) {
-    await context.stdout.write('No run yet. Start one: caisson run "fix the failing test"\n');
+    await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
     return 0;
   }
   const cells = rows.map((row) => [
@@ -48,7 +49,7 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
     `${showDuration(Date.now() - Date.parse(row.updatedAt))} ago`,
     row.task.split("\n")[0]?.slice(0, 60) ?? "",
   ]);
-  await context.stdout.write(table([["RUN", "AGENT", "STATUS", "STEPS", "COST", "UPDATED", "TASK"], ...cells]));
+  await context.stdout.print(table([["RUN", "AGENT", "STATUS", "STEPS", "COST", "UPDATED", "TASK"], ...cells]));
   return 0;
 }
 
@@ -63,9 +64,9 @@ export async function logs(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   if (given.switched("check")) {
     const damages = await station.log.check();
-    if (given.switched("json")) await context.stdout.write(`${JSON.stringify(damages)}\n`);
-    else for (const damage of damages) await context.stdout.write(`${damage.stream ?? "log"}: ${damage.text}\n`);
-    if (damages.length === 0 && !given.switched("json")) await context.stdout.write("The log is whole.\n");
+    if (given.switched("json")) await context.stdout.printJson(damages);
+    else for (const damage of damages) await context.stdout.print(line`${damage.stream ?? "log"}: ${damage.text}`);
+    if (damages.length === 0 && !given.switched("json")) await context.stdout.print(line`The log is whole.`);
     return damages.length === 0 ? 0 : 1;
   }
   const run = await runNamed(station, given.words[0]);
@@ -119,8 +120,8 @@ export async function send(context: CliContext, given: Given): Promise<number> {
   const mode: MessageMode = modes[0] ?? "steer";
   const message = await station.runs.send(run, { text, mode, source: "user" });
   const receipt = given.switched("wait") ? await waitForReceipt(context, station, run, message) : null;
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ message, mode, seenBy: receipt })}\n`);
-  else await context.stdout.write(receipt === null ? `${message}\n` : `${message} was first seen by model call ${receipt}\n`);
+  if (given.switched("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
+  else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
 }
 
@@ -164,7 +165,7 @@ export async function answer(context: CliContext, given: Given): Promise<number>
     ...(text.length === 0 ? {} : { text: text.join(" ") }),
     ...budgets,
   });
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ run, question, answer: chosen })}\n`);
+  if (given.switched("json")) await context.stdout.printJson({ run, question, answer: chosen });
   return 0;
 }
 
@@ -175,8 +176,8 @@ export async function stop(context: CliContext, given: Given): Promise<number> {
     await station.runs.stop(run, { by: context.variable("USER") ?? "user" });
     for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal }))
       if (event.type === "run.ended") break;
-    if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ run, stopped: true })}\n`);
-    else await context.stdout.write(`${run} stopped\n`);
+    if (given.switched("json")) await context.stdout.printJson({ run, stopped: true });
+    else await context.stdout.print(line`${run} stopped`);
   }
   return 0;
 }

@@ -2,8 +2,8 @@ import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
 import { diffStat } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";
+import { bad, dim, good, line, quotedName } from "./line.ts";
 import type { LocalStation } from "./station.ts";
-import { createStyle } from "./style.ts";
 import { table } from "./table.ts";
 import { viewChanges } from "./workspace-view.ts";
 
@@ -12,18 +12,17 @@ const FILES_SHOWN = 20;
 /** After a run: what changed, and what can be done with it. */
 export async function printOutcome(context: CliContext, station: LocalStation, state: RunState, options: { json: boolean }): Promise<void> {
   if (options.json) return;
-  const style = createStyle({ isTerminal: context.stdout.isTerminal, noColor: context.variable("NO_COLOR") !== undefined });
   const session = await station.sessions.get(state.session).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "not_found") return null;
     throw error;
   });
   if (session === null) {
-    await context.stdout.write("Its session and files were removed, as its agent's file says.\n");
+    await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
     return;
   }
   const { changes } = await viewChanges(context, station, session);
   if (changes.length === 0) {
-    await context.stdout.write("No file was changed.\n");
+    await context.stdout.print(line`No file was changed.`);
     return;
   }
   const stats = diffStat(changes);
@@ -31,10 +30,10 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
     .slice(0, FILES_SHOWN)
     .map((stat) => [
       `  ${stat.kind}`,
-      stat.path,
-      stat.binary ? "binary" : `${style.good(`+${stat.linesAdded}`)} ${style.bad(`−${stat.linesRemoved}`)}`,
+      quotedName(stat.path),
+      stat.binary ? "binary" : line`${good(`+${stat.linesAdded}`)} ${bad(`−${stat.linesRemoved}`)}`,
     ]);
-  const more = stats.length > FILES_SHOWN ? `  … and ${stats.length - FILES_SHOWN} more\n` : "";
+  const more = stats.length > FILES_SHOWN ? [line`  … and ${stats.length - FILES_SHOWN} more`] : [];
   const folder = session.source.kind === "folder";
   const next = [
     [`caisson diff ${state.run}`, "look at it"],
@@ -42,7 +41,12 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
     [`caisson branch ${state.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
     [`caisson discard ${state.run}`, "forget it"],
   ];
-  await context.stdout.write(
-    `\n${table(rows)}${more}\n${folder ? "Your folder is as it was. " : ""}Next:\n${table(next.map(([command = "", what = ""]) => [`  ${command}`, style.dim(what)]))}`,
-  );
+  await context.stdout.print([
+    line``,
+    ...table(rows),
+    ...more,
+    line``,
+    line`${folder ? "Your folder is as it was. " : ""}Next:`,
+    ...table(next.map(([command = "", what = ""]) => [`  ${command}`, dim(what)])),
+  ]);
 }

@@ -1,8 +1,8 @@
 import type { RunEvent } from "../contract/run-event.ts";
 import { showDuration } from "../lib/quantity.ts";
+import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "./line.ts";
 import { networkLine } from "./network-view.ts";
 import { cutToWidth, plainText, wrapText } from "./plain-text.ts";
-import type { Style } from "./style.ts";
 
 /** Lines of a tool's output that are shown; the rest is in the log. */
 const FOLDED_LINES = 6;
@@ -15,22 +15,21 @@ const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 /** Turns a run's events into lines for people. The same for a live run, `attach` and `logs`. */
 export interface RunView {
   /** What to print for an event, for good; empty for most. */
-  lines(event: RunEvent): string[];
+  lines(event: RunEvent): Line[];
   /** What is going on now: words being said, newest output, a line of figures. Each row fits. Empty while a person is asked. */
-  live(columns: number): string[];
+  live(columns: number): Line[];
 }
 
 interface ToolView {
   name: string;
   about: string;
   startedMs: number;
-  files: string[];
+  files: Line[];
 }
 
 type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
 
-export function createRunView(options: { style: Style; columns: () => number | null }): RunView {
-  const { style } = options;
+export function createRunView(options: { columns: () => number | null }): RunView {
   const tools = new Map<string, ToolView>();
   const running = new Set<string>();
   let said = "";
@@ -48,50 +47,54 @@ export function createRunView(options: { style: Style; columns: () => number | n
     const columns = options.columns();
     return columns === null ? Number.POSITIVE_INFINITY : Math.max(20, Math.min(TEXT_COLUMNS_MAX, columns) - 2);
   };
-  const paragraph = (line: string): string[] => (line.trim() === "" ? [] : wrapText(line, textColumns()).map((row) => `  ${row}`));
+  const paragraph = (text: string): Line[] => (text.trim() === "" ? [] : wrapText(text, textColumns()).map((row) => line`  ${row}`));
   /** Streamed words come in pieces; what is whole is printed, the rest is shown below until it is. */
-  const speak = (text: string, finish: boolean): string[] => {
+  const speak = (text: string, finish: boolean): Line[] => {
     said += plainText(text);
     const lines = said.split("\n");
     said = finish ? "" : (lines.pop() ?? "");
     return lines.flatMap(paragraph);
   };
 
-  const toolEnded = (data: DataOf<"tool.ended">): string[] => {
+  const toolEnded = (data: DataOf<"tool.ended">): Line[] => {
     const tool = tools.get(data.call);
     running.delete(data.call);
     tools.delete(data.call);
     output = "";
     doing = "thinking";
-    const good = data.outcome === "ok";
-    const outcome = good || data.outcome === "error" ? "" : ` ${data.outcome}`;
-    const head = `${good ? style.good("✓") : style.bad("✗")} ${style.bold(tool?.name ?? "tool")} ${tool?.about ?? ""}`.trimEnd();
+    const worked = data.outcome === "ok";
+    const outcome = worked || data.outcome === "error" ? "" : ` ${data.outcome}`;
+    const about = tool?.about ? ` ${tool.about}` : "";
     const files = tool?.files ?? [];
-    const text = good && files.length > 0 ? [] : fold(data.text, textColumns()).map((line) => style.dim(`    ${line}`));
-    return [`${head} ${style.dim(showDuration(data.durationMs) + outcome)}`, ...files, ...text];
+    const text = worked && files.length > 0 ? [] : fold(data.text, textColumns()).map((row) => dim("    ", row));
+    return [
+      line`${worked ? good("✓") : bad("✗")} ${bold(tool?.name ?? "tool")}${about} ${dim(showDuration(data.durationMs) + outcome)}`,
+      ...files,
+      ...text,
+    ];
   };
 
-  const ended = (event: Extract<RunEvent, { type: "run.ended" }>): string[] => {
+  const ended = (event: Extract<RunEvent, { type: "run.ended" }>): Line[] => {
     const { reason, usage, steps } = event.data;
     const cost = event.data.costUsd === null ? "cost unknown" : `$${event.data.costUsd.toFixed(4)}`;
     const total = (usage.inputTokens + usage.outputTokens).toLocaleString("en");
     const took = showDuration(Math.max(0, Date.parse(event.at) - startedMs));
-    const mark = reason === "done" ? style.good("done") : style.bad(reason);
+    const mark = reason === "done" ? good("done") : bad(reason);
     const why = reason === "done" ? [] : plainText(event.data.text).split("\n").flatMap(paragraph);
     waiting = true;
     return [
       ...speak("", true),
-      `${style.bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"} · ${took} · ${total} tokens · ${cost}`,
+      line`${bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"} · ${took} · ${total} tokens · ${cost}`,
       ...why,
     ];
   };
 
-  const lines = (event: RunEvent): string[] => {
+  const linesOf = (event: RunEvent): Line[] => {
     switch (event.type) {
       case "run.created":
         startedMs = Date.parse(event.at);
         return [
-          `${style.bold(event.data.agent.name)} · ${plainText(event.data.model)} · ${style.dim(event.data.run)}`,
+          line`${bold(event.data.agent.name)} · ${event.data.model} · ${dim(event.data.run)}`,
           ...plainText(event.data.task).split("\n").flatMap(paragraph),
         ];
       case "run.claimed":
@@ -99,13 +102,11 @@ export function createRunView(options: { style: Style; columns: () => number | n
       case "run.sandboxed": {
         const { sandbox, runtime, why } = event.data;
         doing = "thinking";
-        return [
-          style.dim(`sandbox ${sandbox} (${runtime}${why === "start" ? "" : why === "lost" ? ", the one before died" : ", found again"})`),
-        ];
+        return [dim(`sandbox ${sandbox} (${runtime}${why === "start" ? "" : why === "lost" ? ", the one before died" : ", found again"})`)];
       }
       case "step.started":
         step = event.data.step;
-        return [style.dim(`step ${step}`)];
+        return [dim(`step ${step}`)];
       case "model.requested":
         waiting = false;
         doing = event.data.attempt > 1 ? `asking the model again (${event.data.attempt})` : "thinking";
@@ -120,8 +121,8 @@ export function createRunView(options: { style: Style; columns: () => number | n
         const { error, retryInMs } = event.data;
         said = "";
         doing = retryInMs === null ? doing : `waiting ${showDuration(retryInMs)} to ask again`;
-        const again = retryInMs === null ? "" : ` ${style.dim(`again in ${showDuration(retryInMs)}`)}`;
-        return [`${style.bad("✗")} ${style.bold("model")} ${plainText(error.message)}${again}`];
+        const again = retryInMs === null ? "" : dim(`again in ${showDuration(retryInMs)}`);
+        return headed(line`${bad("✗")} ${bold("model")} `, error.message, again);
       }
       case "tool.requested":
         tools.set(event.data.call, { name: plainText(event.data.name), about: aboutCall(event.data.arguments), startedMs: 0, files: [] });
@@ -139,33 +140,33 @@ export function createRunView(options: { style: Style; columns: () => number | n
       case "tool.ended":
         return toolEnded(event.data);
       case "file.changed": {
-        tools.get(event.data.call)?.files.push(fileLine(event.data, style));
+        tools.get(event.data.call)?.files.push(fileLine(event.data));
         return [];
       }
       case "message.received":
-        return [`${style.bold("›")} ${plainText(event.data.text)} ${style.dim(`(${event.data.source}, ${event.data.mode})`)}`];
+        return headed(line`${bold("›")} `, event.data.text, dim(`(${event.data.source}, ${event.data.mode})`));
       case "permission.asked":
         waiting = true;
-        return [`${style.bold("?")} ${plainText(event.data.text)} ${style.dim(event.data.question)}`];
+        return headed(line`${bold("?")} `, event.data.text, dim(event.data.question));
       case "permission.answered": {
         waiting = false;
-        const text = event.data.text ? `: ${plainText(event.data.text)}` : "";
-        return [`${style.dim("answer")} ${event.data.answer}${text} ${style.dim(`by ${plainText(event.data.by)}`)}`];
+        const { answer, text, by } = event.data;
+        return headed(line`${dim("answer")} `, text ? `${answer}: ${text}` : answer, dim(`by ${by}`));
       }
       case "run.paused":
         waiting = true;
-        return event.data.why === "user" ? [style.bold("held")] : [];
+        return event.data.why === "user" ? [bold("held")] : [];
       case "run.continued":
         waiting = false;
         doing = "thinking";
         return [];
       case "context.compacted":
-        return [style.dim(`conversation shortened: ${event.data.tokensBefore} → ${event.data.tokensAfter} tokens`)];
+        return [dim(`conversation shortened: ${event.data.tokensBefore} → ${event.data.tokensAfter} tokens`)];
       case "loop.noticed":
-        return [`${style.bad("!")} ${plainText(event.data.text)} ${style.dim(`(${event.data.action})`)}`];
+        return headed(line`${bad("!")} `, event.data.text, dim(`(${event.data.action})`));
       case "run.stop_requested":
         waiting = false;
-        return [style.dim(`stop asked for by ${plainText(event.data.by)}`)];
+        return [dim(`stop asked for by ${event.data.by}`)];
       case "run.ended":
         return ended(event);
       case "network.denied":
@@ -173,11 +174,11 @@ export function createRunView(options: { style: Style; columns: () => number | n
       case "secret.withheld":
       case "secret.revoked":
       case "port.opened":
-        return [style.dim(`network ${plainText(networkLine(event))}`)];
+        return [dim(`network ${networkLine(event)}`)];
       case "gateway.called":
         tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
         costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
-        return [style.dim(`gateway ${plainText(networkLine(event))}`)];
+        return [dim(`gateway ${networkLine(event)}`)];
       case "todo.changed":
       case "network.closed":
       case "secret.used":
@@ -195,24 +196,32 @@ export function createRunView(options: { style: Style; columns: () => number | n
     return `${tool.name} ${showDuration(Math.max(0, Date.now() - tool.startedMs))}${others} ${tool.about}`;
   };
   return {
-    lines,
+    lines: linesOf,
     live(columns) {
       if (waiting) return [];
       frame = (frame + 1) % FRAMES.length;
       const width = columns - 1;
-      const words = said.trim() === "" ? [] : wrapText(said, textColumns()).map((row) => cutToWidth(`  ${row}`, width));
+      const words = said.trim() === "" ? [] : wrapText(said, textColumns()).map((row) => line`${cutToWidth(`  ${row}`, width)}`);
       const shown = output.trimEnd() === "" ? [] : output.trimEnd().split("\n");
-      const rows = words.length > 0 ? words : shown.map((row) => style.dim(cutToWidth(`    ${row}`, width)));
+      const rows = words.length > 0 ? words : shown.map((row) => dim(cutToWidth(`    ${row}`, width)));
       const cost = costUsd === null ? "" : ` · $${costUsd.toFixed(4)}`;
       const figures = `step ${step} · ${showDuration(Date.now() - startedMs)} · ${tokens.toLocaleString("en")} tokens${cost}`;
-      return [...rows.slice(-LIVE_ROWS), style.dim(cutToWidth(`${FRAMES[frame]} ${figures} · ${activity()}`, width))];
+      return [...rows.slice(-LIVE_ROWS), dim(cutToWidth(`${FRAMES[frame]} ${figures} · ${activity()}`, width))];
     },
   };
 }
 
-function fileLine(data: DataOf<"file.changed">, style: Style): string {
-  const counts = data.linesAdded === null ? "" : ` ${style.good(`+${data.linesAdded}`)} ${style.bad(`−${data.linesRemoved ?? 0}`)}`;
-  return `    ${data.kind} ${plainText(data.path)}${counts}`;
+/** A text after its mark; further lines of it are set in, so that none looks like an entry of its own. */
+function headed(mark: Line, text: string, note: Piece): Line[] {
+  const rows = lines(text);
+  return rows.map(
+    (row, index) => line`${index === 0 ? mark : "    "}${row}${index === rows.length - 1 && note !== "" ? line` ${note}` : ""}`,
+  );
+}
+
+function fileLine(data: DataOf<"file.changed">): Line {
+  const counts = data.linesAdded === null ? "" : line` ${good(`+${data.linesAdded}`)} ${bad(`−${data.linesRemoved ?? 0}`)}`;
+  return line`    ${data.kind} ${quotedName(data.path)}${counts}`;
 }
 
 /** The one argument that says most about a call. */

@@ -6,6 +6,7 @@ import { parseArguments } from "./arguments.ts";
 import type { CommandSpec, Given } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
+import { type Line, line, lines } from "./line.ts";
 import { exitCodeOf } from "./signals.ts";
 
 /** What is needed before a command is known: enough for help and for errors. */
@@ -44,18 +45,18 @@ async function dispatch(start: CliStart): Promise<number> {
   const [first, second] = start.argv;
   if (first === undefined || first === "help" || first === "--help" || first === "-h") {
     const { overview } = await import("./help.ts");
-    await start.stdout.write(overview(commands, start.version));
+    await start.stdout.print(lines(overview(commands, start.version)));
     return 0;
   }
   if (first === "--version" || first === "-V") {
-    await start.stdout.write(`caisson ${start.version}\n`);
+    await start.stdout.print(line`caisson ${start.version}`);
     return 0;
   }
   const group = commands.filter((command) => command.path.length === 2 && command.path[0] === first);
   if (group.length > 0 && (second === undefined || second === "--help" || second === "-h")) {
     const { groupHelp } = await import("./help.ts");
     if (second !== undefined) {
-      await start.stdout.write(groupHelp(commands, first));
+      await start.stdout.print(lines(groupHelp(commands, first)));
       return 0;
     }
   }
@@ -63,7 +64,7 @@ async function dispatch(start: CliStart): Promise<number> {
   const given = parseArguments(command, start.argv.slice(command.path.length));
   if (given.switched("help")) {
     const { commandHelp } = await import("./help.ts");
-    await start.stdout.write(commandHelp(command));
+    await start.stdout.print(lines(commandHelp(command)));
     return 0;
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
@@ -115,7 +116,7 @@ async function sweepInBackground(context: CliContext): Promise<void> {
     const { sweepOrphans } = await import("./sweep.ts");
     await sweepOrphans(context);
   } catch (error) {
-    await context.stderr.write(`caisson: what an earlier command left could not be removed: ${asCaissonError(error).message}\n`);
+    await context.stderr.print(line`caisson: what an earlier command left could not be removed: ${asCaissonError(error).message}`);
   }
 }
 
@@ -143,11 +144,17 @@ async function printError(start: CliStart, error: CaissonError): Promise<void> {
   const separator = start.argv.indexOf("--");
   const ours = separator < 0 ? start.argv : start.argv.slice(0, separator);
   if (ours.includes("--json")) {
-    await start.stdout.write(`${JSON.stringify({ error: error.toJSON() })}\n`);
+    await start.stdout.printJson({ error: error.toJSON() });
     return;
   }
   const hints = error.hint?.split("\n") ?? [];
-  await start.stderr.write([`caisson: ${error.message}`, ...hints.map((hint) => `hint: ${hint}`), ""].join("\n"));
+  await start.stderr.print([...messageLines(error.message), ...hints.map((hint) => line`hint: ${hint}`)]);
+}
+
+/** A message of several lines stays one message: nothing in it can look like another one. */
+function messageLines(message: string): Line[] {
+  const [first = "", ...more] = message.split("\n");
+  return [line`caisson: ${first}`, ...more.map((each) => line`  ${each}`)];
 }
 
 /** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */

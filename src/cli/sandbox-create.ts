@@ -1,5 +1,6 @@
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { createSandbox } from "./sandbox-session.ts";
 import { pairs, specFrom } from "./spec-options.ts";
 
@@ -12,7 +13,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
     return 130;
   }
   await sandbox.release();
-  for (const warning of sandbox.info.warnings) await context.stderr.write(`caisson: ${warning}\n`);
-  await context.stdout.write(given.switched("json") ? `${JSON.stringify(sandbox.info)}\n` : `${sandbox.id}\n`);
+  for (const warning of sandbox.info.warnings) await context.stderr.print(line`caisson: ${warning}`);
+  await (given.switched("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;
 }

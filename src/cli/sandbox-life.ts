@@ -4,6 +4,7 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
 import type { CommandSpec, Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { checkSandboxId, openSandbox, runtimeOf } from "./sandbox-session.ts";
 
 type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
@@ -25,7 +26,9 @@ export const snapshot: Loaded = {
     const sandbox = await openSandbox(context, given.words[0] as string);
     const name = given.text("name");
     const id = await sandbox.snapshot(name === undefined ? {} : { name });
-    await context.stdout.write(given.switched("json") ? `${JSON.stringify({ id, sandbox: sandbox.id, name: name ?? null })}\n` : `${id}\n`);
+    await (given.switched("json")
+      ? context.stdout.printJson({ id, sandbox: sandbox.id, name: name ?? null })
+      : context.stdout.print(line`${id}`));
     return 0;
   },
 };
@@ -35,7 +38,7 @@ export const fork: Loaded = {
     const sandbox = await openSandbox(context, given.words[0] as string);
     const forked = await sandbox.fork();
     await forked.release();
-    await context.stdout.write(given.switched("json") ? `${JSON.stringify(forked.info)}\n` : `${forked.id}\n`);
+    await (given.switched("json") ? context.stdout.printJson(forked.info) : context.stdout.print(line`${forked.id}`));
     return 0;
   },
 };

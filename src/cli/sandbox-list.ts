@@ -3,6 +3,7 @@ import { showDuration } from "../lib/quantity.ts";
 import { createStore, infoOf } from "../sandbox/store.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { sweepOrphans } from "./sweep.ts";
 import { table } from "./table.ts";
 
@@ -12,11 +13,11 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
   const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify(sandboxes)}\n`);
+    await context.stdout.printJson(sandboxes);
   } else if (sandboxes.length > 0) {
-    await context.stdout.write(table([["ID", "RUNTIME", "STATE", "AGE", "KEPT", "WORKSPACE", "LABELS"], ...sandboxes.map(row)]));
+    await context.stdout.print(table([["ID", "RUNTIME", "STATE", "AGE", "KEPT", "WORKSPACE", "LABELS"], ...sandboxes.map(row)]));
   }
-  for (const record of damaged) await context.stderr.write(`caisson: ${record.dir} is damaged: ${record.reason}\n`);
+  for (const record of damaged) await context.stderr.print(line`caisson: ${record.dir} is damaged: ${record.reason}`);
   return 0;
 }
 

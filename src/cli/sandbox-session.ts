@@ -7,6 +7,7 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { specFrom } from "./spec-options.ts";
 
 /** A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept. */
@@ -57,9 +58,9 @@ export async function startSession(
   const end = async () => {
     if (!keep || context.interruption.received() !== null) return sandbox.destroy();
     await sandbox.release();
-    await context.stderr.write(`caisson: kept ${sandbox.id}\n`);
+    await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
-  for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.write(`caisson: ${warning}\n`);
+  for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.print(line`caisson: ${warning}`);
   return { sandbox, shared: false, end: () => (ended ??= end()) };
 }
 

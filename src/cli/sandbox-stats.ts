@@ -9,7 +9,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   const all: ({ id: string } & SandboxStats)[] = [];
   for (const id of given.words) all.push({ id, ...(await (await openSandbox(context, id)).stats()) });
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify(all)}\n`);
+    await context.stdout.printJson(all);
     return 0;
   }
   const rows = all.map((stats) => [
@@ -21,6 +21,6 @@ export async function run(context: CliContext, given: Given): Promise<number> {
     stats.memoryKills === null ? "–" : String(stats.memoryKills),
     stats.source,
   ]);
-  await context.stdout.write(table([["ID", "CPU", "MEMORY", "PROCESSES", "DISK", "OUT-OF-MEMORY KILLS", "SOURCE"], ...rows]));
+  await context.stdout.print(table([["ID", "CPU", "MEMORY", "PROCESSES", "DISK", "OUT-OF-MEMORY KILLS", "SOURCE"], ...rows]));
   return 0;
 }

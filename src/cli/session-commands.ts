@@ -5,6 +5,7 @@ import { goesWithRun, removeSession } from "../station/remove-session.ts";
 import { cleanAddress, withoutSecret } from "../workspace/git/address.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 import { parseDuration } from "./option-values.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
@@ -20,7 +21,7 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
   const sessions = await station.sessions.list();
   const rows = await Promise.all(sessions.map(async (session) => ({ session, lock: await station.sessions.lockOf(session.id) })));
   if (given.switched("json")) {
-    await context.stdout.write(`${JSON.stringify(rows.map(({ session, lock }) => ({ ...shown(session), lock })))}\n`);
+    await context.stdout.printJson(rows.map(({ session, lock }) => ({ ...shown(session), lock })));
     return 0;
   }
   const cells = rows.map(({ session, lock }) => [
@@ -30,8 +31,8 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
     `${showDuration(Date.now() - Date.parse(session.lastUsedAt))} ago`,
     sourceText(session),
   ]);
-  await context.stdout.write(
-    cells.length === 0 ? "No session yet.\n" : table([["SESSION", "SCOPE", "LOCK", "USED", "WORKSPACE"], ...cells]),
+  await context.stdout.print(
+    cells.length === 0 ? line`No session yet.` : table([["SESSION", "SCOPE", "LOCK", "USED", "WORKSPACE"], ...cells]),
   );
   return 0;
 }
@@ -48,7 +49,7 @@ export async function info(context: CliContext, given: Given): Promise<number> {
     runs: runs.map(({ run, state }) => ({ run, task: state.task, status: state.ended?.reason ?? state.status })),
     history: history.map(({ type, at, data }) => ({ type, at, data })),
   };
-  await context.stdout.write(given.switched("json") ? `${JSON.stringify(report)}\n` : `${JSON.stringify(report, null, 2)}\n`);
+  await (given.switched("json") ? context.stdout.printJson(report) : context.stdout.printJson(report, { indent: 2 }));
   return 0;
 }
 
@@ -57,7 +58,7 @@ export async function rm(context: CliContext, given: Given): Promise<number> {
   for (const name of given.words) {
     const session = await findOrDamaged(station, name, given.switched("force"));
     await remove(context, station, session, { force: given.switched("force"), why: "removed" });
-    await context.stdout.write(given.switched("json") ? `${JSON.stringify({ removed: session.id })}\n` : `${session.id} removed\n`);
+    await (given.switched("json") ? context.stdout.printJson({ removed: session.id }) : context.stdout.print(line`${session.id} removed`));
   }
   return 0;
 }
@@ -66,7 +67,7 @@ export async function unlock(context: CliContext, given: Given): Promise<number>
   await using station = openStation(context);
   const session = await findSession(station, given.words[0] ?? "");
   await station.sessions.breakLock(session.id, { force: given.switched("force") });
-  await context.stdout.write(given.switched("json") ? `${JSON.stringify({ unlocked: session.id })}\n` : `${session.id} unlocked\n`);
+  await (given.switched("json") ? context.stdout.printJson({ unlocked: session.id }) : context.stdout.print(line`${session.id} unlocked`));
   return 0;
 }
 
@@ -95,10 +96,12 @@ export async function cleanup(context: CliContext, given: Given): Promise<number
     if (given.switched("dry-run")) continue;
     await remove(context, station, session, { force: false, why: old ? "aged" : "cleanup" });
   }
-  if (given.switched("json")) await context.stdout.write(`${JSON.stringify({ removed, dryRun: given.switched("dry-run") })}\n`);
+  if (given.switched("json")) await context.stdout.printJson({ removed, dryRun: given.switched("dry-run") });
   else
-    await context.stdout.write(
-      removed.length === 0 ? "Nothing to remove.\n" : `${given.switched("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}\n`,
+    await context.stdout.print(
+      removed.length === 0
+        ? line`Nothing to remove.`
+        : line`${given.switched("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}`,
     );
   return 0;
 }
@@ -115,9 +118,9 @@ export async function discard(context: CliContext, given: Given): Promise<number
   await using station = openStation(context);
   const session = await sessionNamed(station, given.words[0]);
   await remove(context, station, session, { force: given.switched("force"), why: "discarded" });
-  await context.stdout.write(
-    given.switched("json") ? `${JSON.stringify({ discarded: session.id })}\n` : `The changes of ${session.id} are gone.\n`,
-  );
+  await (given.switched("json")
+    ? context.stdout.printJson({ discarded: session.id })
+    : context.stdout.print(line`The changes of ${session.id} are gone.`));
   return 0;
 }
 

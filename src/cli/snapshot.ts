@@ -12,10 +12,10 @@ export const list: Loaded = {
   async run(context, given) {
     const snapshots = (await everySnapshot(context)).map(({ snapshot, runtime }) => ({ ...snapshot, runtime: runtime.name }));
     if (given.switched("json")) {
-      await context.stdout.write(`${JSON.stringify(snapshots)}\n`);
+      await context.stdout.printJson(snapshots);
     } else if (snapshots.length > 0) {
       const rows = snapshots.map((each) => [each.id, each.runtime, each.name ?? "–", each.sandbox, showBytes(each.bytes), each.createdAt]);
-      await context.stdout.write(table([["ID", "RUNTIME", "NAME", "SANDBOX", "SIZE", "MADE"], ...rows]));
+      await context.stdout.print(table([["ID", "RUNTIME", "NAME", "SANDBOX", "SIZE", "MADE"], ...rows]));
     }
     return 0;
   },

@@ -5,6 +5,7 @@ import { type ModelOptions, providerVariables, resolveModel } from "../agent/mod
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 import type { CliContext } from "./context.ts";
+import { line } from "./line.ts";
 
 export type { LocalStation } from "../station/local-station.ts";
 
@@ -17,7 +18,7 @@ export function openStation(context: CliContext, options: { record?: string; rep
     model: (name) => resolveModel(name, { ...modelOptions(context), ...options }),
     git: { path: context.path, home: context.home },
     crashpoint: crashpointFrom(context),
-    onProgress: (line) => void context.stderr.write(`caisson: ${line}\n`),
+    onProgress: (text) => void context.stderr.print(line`caisson: ${text}`),
   });
 }
 

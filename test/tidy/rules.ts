@@ -82,6 +82,20 @@ export const environmentOnlyInMain: Rule = (files) =>
       : [];
   });
 
+/** Who may write bytes as they are: to connect a program to the user's own streams, or a file to the user's pipe. */
+const rawWriters = ["src/cli/output.ts", "src/cli/process-stdio.ts", "src/cli/print-diff.ts", "src/cli/cp.ts"];
+/** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
+const stdioOwners = ["src/main.ts", "src/sandbox/runtimes/oci/template/unpack-main.ts"];
+
+export const terminalOnlyByLines: Rule = (files) =>
+  files.flatMap((file) => {
+    if (!file.path.startsWith("src/") || isTest(file.path)) return [];
+    const text = withoutComments(file.text);
+    const raw = /\.\s*writeRaw\b/.test(text) && !rawWriters.includes(file.path);
+    const around = /\bprocess\s*\.\s*(stdout|stderr)\b|^\s*console\s*\./m.test(withoutStrings(text)) && !stdioOwners.includes(file.path);
+    return raw || around ? [{ path: file.path, what: "text reaches a terminal as lines (src/cli/line.ts) only" }] : [];
+  });
+
 export const lengths: Rule = (files) =>
   files.flatMap((file) => {
     const max = /\.[ch]$/.test(file.path) ? C_LINES_MAX : /\.(ts|js|mjs)$/.test(file.path) ? TYPESCRIPT_LINES_MAX : null;
@@ -149,6 +163,11 @@ export function importsOf(file: SourceFile): string[] {
 
 function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\//g, "").replaceAll(/(^|\s)\/\/.*$/gm, "");
+}
+
+/** Programs for inside that are written as strings are not ours. */
+function withoutStrings(text: string): string {
+  return text.replaceAll(/'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g, "");
 }
 
 function folderOf(path: string): string | null {
