@@ -111,13 +111,13 @@ static void add_bind(struct launch *launch, const char **fields) {
 }
 
 static void add_disk(struct launch *launch, const struct plan_record *record) {
-  char target[64], options[64];
+  char target[64], options[128];
   snprintf(target, sizeof target, "%s/disk", launch->stage);
   if (strcmp(record->verb, "disk-image") == 0) {
     mount_image(record->fields[0], target);
     return;
   }
-  snprintf(options, sizeof options, "mode=755,size=%llu", (unsigned long long)plan_bytes(record->fields[0]));
+  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk's size");
   if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
 }
 

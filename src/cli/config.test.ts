@@ -76,6 +76,7 @@ describe("the configuration", () => {
     ["an unknown setting", '{"runtme":"oci"}'],
     ["a fallback to the host", '{"fallbackRuntime":"host"}'],
     ["an impossible limit", '{"limits":{"pids":0}}'],
+    ["a limit by a name that is none", '{"limits":{"memory":"64m"}}'],
     ["a negative price", '{"models":{"prices":{"a/b":{"inputUsd":-1,"outputUsd":1}}}}'],
   ])("%s is refused, naming the file", async (_what, text) => {
     await put(text);

@@ -39,10 +39,10 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
 export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
 
 /**
- * Limits asked for. An absent one takes the default where the runtime can enforce it; one that is present and cannot be
+ * Limits asked for, each by its name: one that is misspelt would be none at all, so it is refused. An absent one takes the default where the runtime can enforce it; one that is present and cannot be
  * enforced is refused with `unsupported`.
  */
-export const LimitsRequest = z.object({
+export const LimitsRequest = z.strictObject({
   cpus: z.number().positive().max(1024).optional(),
   memoryBytes: z
     .int()

@@ -38,7 +38,7 @@ describe("the table of system calls", () => {
     expect(namesOf(allowed).filter((name) => dangerous.split(/\s+/).includes(name))).toEqual([]);
     for (const arch of ["x64", "arm64"]) {
       for (const name of dangerous.split(/\s+/))
-        expect(outcomes(seccompProfile({ arch }).syscalls, name).join(), name).toMatch(/^errno (1|38)$/);
+        expect(outcomes(seccompProfile({ arch, writesToHost: false }).syscalls, name).join(), name).toMatch(/^errno (1|38)$/);
     }
   });
 
@@ -52,7 +52,8 @@ describe("the table of system calls", () => {
     const needed = `setuid setgid setgroups setresuid setresgid prctl capset close_range epoll_create1 epoll_pwait inotify_init1 signalfd4 timerfd_create
       pidfd_open pidfd_send_signal openat2 renameat2 execve execveat wait4 waitid chroot prlimit64 accept4 pipe2 dup3 setsid kill getrandom fchownat`;
     for (const arch of ["x64", "arm64"]) {
-      for (const name of needed.split(/\s+/)) expect(outcomes(seccompProfile({ arch }).syscalls, name), name).toEqual(["allowed"]);
+      for (const name of needed.split(/\s+/))
+        expect(outcomes(seccompProfile({ arch, writesToHost: false }).syscalls, name), name).toEqual(["allowed"]);
     }
   });
 
@@ -83,7 +84,7 @@ describe("the table of system calls", () => {
 });
 
 describe("rules about arguments", () => {
-  const { syscalls } = seccompProfile({ arch: "x64" });
+  const { syscalls } = seccompProfile({ arch: "x64", writesToHost: false });
   const word = fc.bigInt(0n, 2n ** 64n - 1n);
 
   it("never say two things about one call", () => {
@@ -158,16 +159,55 @@ describe("rules about arguments", () => {
   });
 });
 
-describe("the two forms", () => {
-  it("knows two processors, 64 bits only", () => {
-    expect(seccompProfile({ arch: "x64" }).architectures).toEqual(["SCMP_ARCH_X86_64"]);
-    expect(seccompProfile({ arch: "arm64" }).architectures).toEqual(["SCMP_ARCH_AARCH64"]);
-    expect(() => seccompProfile({ arch: "arm" })).toThrow(expect.objectContaining({ code: "unsupported" }));
-    expect(() => seccompProfile({ arch: "constructor" })).toThrow(expect.objectContaining({ code: "unsupported" }));
+describe("the filter of a sandbox that writes to a folder of the host's", () => {
+  const modes = { chmod: 1, fchmod: 1, fchmodat: 2, fchmodat2: 2, creat: 1, mknod: 1, mknodat: 2, open: 2, openat: 3 };
+  const O_CREAT = 0o100n;
+  const O_TMPFILE = 0o20_000_000n;
+  const { syscalls } = seccompProfile({ arch: "x64", writesToHost: true });
+  const call = (name: keyof typeof modes, mode: bigint, flags = O_CREAT) => {
+    const args = [7n, 7n, 7n, 7n];
+    args[modes[name]] = mode;
+    if (name === "open") args[1] = flags;
+    if (name === "openat") args[2] = flags;
+    return outcomes(syscalls, name, args);
+  };
+  const each = Object.keys(modes) as (keyof typeof modes)[];
+
+  it.each(each)("%s sets no set-user-id and no set-group-id bit, whatever else the mode holds", (name) => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 64n - 1n), fc.constantFrom(O_CREAT, O_TMPFILE, O_CREAT | 2n), (mode, flags) => {
+        const found = call(name, mode, flags);
+        expect(found).toHaveLength(1);
+        if ((mode & 0o6000n) !== 0n) expect(found).not.toContain("allowed");
+      }),
+    );
+    for (const mode of [0o644n, 0o755n, 0o1777n, 0o100644n]) expect(call(name, mode), name).toEqual(["allowed"]);
   });
 
-  it("gives an engine the same rules, and those of the absent calls", () => {
-    const text = JSON.parse(dockerSeccompProfile()) as {
+  it("opens what is there whatever its unused mode holds, and knows no openat2", () => {
+    expect(call("openat", 0o4755n, 0n)).toEqual(["allowed"]);
+    expect(call("open", 0o4755n, 2n)).toEqual(["allowed"]);
+    expect(outcomes(syscalls, "openat2")).toEqual(["errno 38"]);
+  });
+
+  it("decides everything else as the usual one does", () => {
+    const usual = seccompProfile({ arch: "x64", writesToHost: false }).syscalls;
+    for (const name of [...namesOf(allowed), ...namesOf(refused)].filter((name) => !(name in modes) && name !== "openat2"))
+      expect(outcomes(syscalls, name), name).toEqual(outcomes(usual, name));
+    for (const mode of [0o020644n, 0o060600n]) expect(call("mknod", mode)).toEqual([`errno ${EPERM}`]);
+  });
+});
+
+describe("the two forms", () => {
+  it("knows two processors, 64 bits only", () => {
+    expect(seccompProfile({ arch: "x64", writesToHost: false }).architectures).toEqual(["SCMP_ARCH_X86_64"]);
+    expect(seccompProfile({ arch: "arm64", writesToHost: false }).architectures).toEqual(["SCMP_ARCH_AARCH64"]);
+    expect(() => seccompProfile({ arch: "arm", writesToHost: false })).toThrow(expect.objectContaining({ code: "unsupported" }));
+    expect(() => seccompProfile({ arch: "constructor", writesToHost: false })).toThrow(expect.objectContaining({ code: "unsupported" }));
+  });
+
+  it.each([false, true])("gives an engine the same rules, and those of the absent calls (writes to the host: %s)", (writesToHost) => {
+    const text = JSON.parse(dockerSeccompProfile({ writesToHost })) as {
       archMap: unknown;
       syscalls: (SeccompRule & { includes?: { arches: string[] } })[];
     };
@@ -182,7 +222,7 @@ describe("the two forms", () => {
       const rules = text.syscalls
         .filter(({ includes }) => includes === undefined || includes.arches.includes(engine))
         .map(({ includes: _, ...rule }) => rule);
-      const { syscalls } = seccompProfile({ arch });
+      const { syscalls } = seccompProfile({ arch, writesToHost });
       expect(rules.filter(({ errnoRet }) => errnoRet !== 38)).toEqual(syscalls);
       expect(rules.filter(({ errnoRet }) => errnoRet === 38).flatMap(({ names }) => names)).toContain("clone3");
     }

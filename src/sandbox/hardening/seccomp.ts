@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { argumentRules } from "./argument-rules.ts";
+import { setIdRefusals, withoutSetId } from "./set-id-rules.ts";
 import { absent, allowed, type CallGroup, refused } from "./system-calls.ts";
 
 const EPERM = 1;
@@ -35,28 +36,28 @@ const architectures = {
 } as const;
 type Arch = keyof typeof architectures;
 
+export interface FilterOptions {
+  /** Whether a folder of the host's can be written to: then nobody inside may make a set-user-id file. */
+  writesToHost: boolean;
+}
+
 /**
  * The filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program that enters the
  * kernel by the 32-bit or x32 door is killed, since the numbers there mean other calls. Throws `unsupported` for other processors.
  */
-export function seccompProfile(options: { arch: string }): OciSeccomp {
+export function seccompProfile(options: FilterOptions & { arch: string }): OciSeccomp {
   const { arch } = options;
   if (!isArch(arch)) {
     throw new CaissonError("unsupported", `No system-call filter is known for the processor ${arch}.`, {
       hint: `Sandboxes run on ${Object.keys(architectures).join(" and ")}.`,
     });
   }
-  const here = (group: CallGroup) => group.only === undefined || group.only === arch;
   return {
     defaultAction: "SCMP_ACT_ERRNO",
     defaultErrnoRet: ENOSYS,
     architectures: [architectures[arch].oci],
     // `absent` is not written out: it is the default action, and libseccomp takes no rule equal to it.
-    syscalls: [
-      ...allowed.filter(here).map(allow),
-      ...refused.filter(here).map(refuse),
-      ...argumentRules.filter((rule) => rule.only === undefined || rule.only === arch).flatMap((rule) => rule.rules),
-    ],
+    syscalls: rulesFor(options).flatMap(({ rule, only }) => (only === undefined || only === arch ? [rule] : [])),
   };
 }
 
@@ -64,22 +65,39 @@ export function seccompProfile(options: { arch: string }): OciSeccomp {
  * The same filter as the text that an engine takes in `seccomp=`. One text serves both processors: the engine drops the rules of the other.
  * Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are spelled out for them.
  */
-export function dockerSeccompProfile(): string {
-  const forArch = (rule: SeccompRule, only: Arch | undefined) =>
-    only === undefined ? rule : { ...rule, includes: { arches: [architectures[only].docker] } };
+export function dockerSeccompProfile(options: FilterOptions): string {
+  const spelledOut = absent.map(({ names, only }) => ({ rule: absentRule(names), only }));
   return JSON.stringify({
     defaultAction: "SCMP_ACT_ERRNO",
     defaultErrnoRet: ENOSYS,
     archMap: Object.values(architectures).map(({ oci }) => ({ architecture: oci, subArchitectures: [] })),
-    syscalls: [
-      ...allowed.map((group) => forArch(allow(group), group.only)),
-      ...refused.map((group) => forArch(refuse(group), group.only)),
-      ...absent.map((group) => forArch({ names: [...group.names], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS }, group.only)),
-      ...argumentRules.flatMap((call) => call.rules.map((rule) => forArch(rule, call.only))),
-    ],
+    syscalls: [...rulesFor(options), ...spelledOut].map(({ rule, only }) =>
+      only === undefined ? rule : { ...rule, includes: { arches: [architectures[only].docker] } },
+    ),
   });
 }
 
+interface ArchRule {
+  rule: SeccompRule;
+  only: Arch | undefined;
+}
+
+/** Everything that is decided, in both forms of the filter. */
+function rulesFor(options: FilterOptions): ArchRule[] {
+  const rules: ArchRule[] = [
+    ...allowed.map((group) => ({ rule: allow(group), only: group.only })),
+    ...refused.map((group) => ({ rule: refuse(group), only: group.only })),
+    ...argumentRules.flatMap((call) => call.rules.map((rule) => ({ rule, only: call.only }))),
+  ];
+  if (!options.writesToHost) return rules;
+  const calls = [...allowed, ...argumentRules.map(({ name, only }) => ({ names: [name], only }))];
+  return [
+    ...rules.flatMap(({ rule, only }) => withoutSetId(rule).map((each) => ({ rule: each, only }))),
+    ...calls.flatMap(({ names, only }) => setIdRefusals(names).map((rule) => ({ rule, only }))),
+  ];
+}
+
+const absentRule = (names: readonly string[]): SeccompRule => ({ names: [...names], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS });
 const allow = (group: CallGroup): SeccompRule => ({ names: [...group.names], action: "SCMP_ACT_ALLOW" });
 const refuse = (group: CallGroup): SeccompRule => ({ names: [...group.names], action: "SCMP_ACT_ERRNO", errnoRet: EPERM });
 const isArch = (arch: string): arch is Arch => Object.hasOwn(architectures, arch);

@@ -117,7 +117,8 @@ describe("what is asked of the engine", () => {
 
   test("/tmp is small, and paths of the spec join those that are always hidden or fixed", () => {
     const { host } = configOf({ tmpBytes: 1024 * 1024, deniedPaths: ["/etc/secret"], readOnlyPaths: ["/opt"] });
-    expect(host.Tmpfs?.["/tmp"]).toBe("rw,exec,nosuid,nodev,mode=1777,size=1048576");
+    expect(host.Tmpfs?.["/tmp"]).toBe("rw,exec,nosuid,nodev,mode=1777,size=1048576,nr_inodes=256");
+    expect(host.Tmpfs?.["/dev/shm"]).toContain("noexec,nosuid,nodev,mode=1777,size=67108864,nr_inodes=16384");
     expect(host.MaskedPaths).toEqual(expect.arrayContaining(["/proc/kcore", "/proc/keys", "/sys/firmware", "/etc/secret"]));
     expect(host.ReadonlyPaths).toEqual(expect.arrayContaining(["/proc/sys", "/opt"]));
   });

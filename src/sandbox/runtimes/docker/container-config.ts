@@ -4,6 +4,7 @@ import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
 import { tokenName } from "../../guest-token.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import { insideTarget } from "../../inside-folder.ts";
+import { tmpfsSize } from "../../tmpfs-size.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
 /** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
@@ -137,8 +138,10 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     CapAdd: spec.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities,
     ...security(request),
     Mounts: mounts(request),
-    Tmpfs: { "/tmp": `rw,exec,nosuid,nodev,mode=1777,size=${spec.tmpBytes}` },
-    ShmSize: SHM_BYTES,
+    Tmpfs: {
+      "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...tmpfsSize(spec.tmpBytes)].join(","),
+      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...tmpfsSize(SHM_BYTES)].join(","),
+    },
     OomScoreAdj: 0,
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),
     Ulimits: [

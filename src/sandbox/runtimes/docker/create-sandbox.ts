@@ -166,7 +166,7 @@ async function containerRequest(scope: Scope, plan: Plan, folder: string): Promi
     socketFolder: socketFolderIn(folder),
     insideFolder: makeInsideFolder(folder),
     stateLabel: scope.stateLabel,
-    seccomp: await seccompFor(facts, folder),
+    seccomp: await seccompFor(plan, folder),
     workspaceBind: workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly } : null,
     cgroupParent: scope.cgroupParent,
   };
@@ -179,10 +179,11 @@ function guestFor(guestPath: string, facts: EngineFacts): string {
 }
 
 /** Docker takes the filter itself, Podman the path of a file with it. */
-async function seccompFor(facts: EngineFacts, folder: string): Promise<string> {
-  if (facts.kind === "docker") return dockerSeccompProfile();
+async function seccompFor({ facts, workspace }: Plan, folder: string): Promise<string> {
+  const profile = dockerSeccompProfile({ writesToHost: workspace.kind === "bound" && !workspace.readOnly });
+  if (facts.kind === "docker") return profile;
   const path = join(folder, "seccomp.json");
-  await writeFile(path, dockerSeccompProfile(), { mode: 0o600 });
+  await writeFile(path, profile, { mode: 0o600 });
   return path;
 }
 

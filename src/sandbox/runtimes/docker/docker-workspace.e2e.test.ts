@@ -29,6 +29,19 @@ describe("workspace", () => {
     await expect(sandbox.fork()).rejects.toMatchObject({ code: "unsupported" });
   });
 
+  test("rw: nobody inside leaves a set-user-id file there, and root is refused: here it would be the machine's", async () => {
+    const folder = docker.newFolder("workspace", 12_345);
+    const spec = { workspace: { kind: "folder" as const, path: folder, access: "rw" as const } };
+    await expect(docker.runtime.create(docker.specOf({ ...spec, allowRoot: true }))).rejects.toMatchObject({
+      code: "unsupported",
+      hint: expect.stringContaining("--allow-root"),
+    });
+    await using sandbox = await docker.runtime.create(docker.specOf(spec));
+    const { stdout } = await sh(sandbox, "cp /bin/busybox s; chmod 4755 s 2>&1; chmod g+s s 2>&1; chmod 755 s && stat -c %a s");
+    expect(stdout).toMatch(/not permitted[\s\S]*not permitted[\s\S]*755\n$/);
+    expect(statSync(join(folder, "s")).mode & 0o7777).toBe(0o755);
+  });
+
   test("rw of a folder that is root's is refused with what to do", async () => {
     const refused = docker.runtime.create(
       docker.specOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),

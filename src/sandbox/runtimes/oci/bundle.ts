@@ -1,13 +1,6 @@
-import { constants } from "node:os";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
-import {
-  maskedPaths,
-  type OciSeccomp,
-  readonlyPaths,
-  type SeccompArgument,
-  type SeccompRule,
-  seccompProfile,
-} from "../../hardening/seccomp.ts";
+import { maskedPaths, readonlyPaths, seccompProfile } from "../../hardening/seccomp.ts";
+import { tmpfsSize } from "../../tmpfs-size.ts";
 import { sandboxHostname, sandboxUser } from "./template/etc-files.ts";
 import { isTransparent } from "./transparent.ts";
 
@@ -31,6 +24,7 @@ export const GUEST_PATH = "/.caisson/guest";
 const LISTEN_FD = 3;
 const TOKEN_FD = 4;
 const SHM_BYTES = 64 * 1024 * 1024;
+const DEV_BYTES = 1024 * 1024;
 /** Sandboxes die before anything of the host does. */
 const OOM_SCORE = 500;
 
@@ -67,7 +61,7 @@ export function bundleConfig(options: BundleOptions) {
     mounts: mounts(spec.tmpBytes),
     linux: {
       namespaces: ["pid", "mount", "ipc", "uts", "cgroup"].map((type) => ({ type })),
-      seccomp: filter(options),
+      seccomp: seccompProfile({ arch: options.arch, writesToHost: spec.workspace.kind === "folder" && spec.workspace.access === "rw" }),
       maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
       readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
       rootfsPropagation: "private",
@@ -130,73 +124,16 @@ function mounts(tmpBytes: number) {
   });
   return [
     { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
-    tmpfs("/dev", ["noexec", "strictatime", "mode=755", "size=1024k"]),
+    tmpfs("/dev", ["noexec", "strictatime", "mode=755", ...tmpfsSize(DEV_BYTES)]),
     {
       destination: "/dev/pts",
       type: "devpts",
       source: "devpts",
       options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
     },
-    tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", `size=${SHM_BYTES}`]),
+    tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", ...tmpfsSize(SHM_BYTES)]),
     { destination: "/dev/mqueue", type: "mqueue", source: "mqueue", options: ["nosuid", "noexec", "nodev"] },
-    tmpfs("/tmp", ["nodev", "mode=1777", `size=${tmpBytes}`]),
+    tmpfs("/tmp", ["nodev", "mode=1777", ...tmpfsSize(tmpBytes)]),
     { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
-  ];
-}
-
-const SET_USER_ID = 0o4000;
-const SET_GROUP_ID = 0o2000;
-/** O_CREAT and O_TMPFILE: without them an open has no mode, and its argument holds anything. */
-const CREATING = 0o20_000_100;
-/** Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts. */
-const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
-  chmod: { mode: 1 },
-  fchmod: { mode: 1 },
-  fchmodat: { mode: 2 },
-  fchmodat2: { mode: 2 },
-  creat: { mode: 1 },
-  mknod: { mode: 1 },
-  mknodat: { mode: 2 },
-  open: { mode: 2, flags: 1 },
-  openat: { mode: 3, flags: 2 },
-};
-
-/**
- * In a workspace of the host that can be written to, a set-user-id file would be one on the host, too, and would belong to the folder's owner:
- * then nobody inside can make one. `openat2` hides its mode from the filter, so it is absent; programs fall back to `openat`.
- */
-function filter(options: BundleOptions): OciSeccomp {
-  const profile = seccompProfile({ arch: options.arch });
-  const { workspace } = options.spec;
-  if (workspace.kind !== "folder" || workspace.access !== "rw") return profile;
-  const syscalls = profile.syscalls.flatMap((rule): SeccompRule[] => {
-    if (rule.action !== "SCMP_ACT_ALLOW" || rule.args !== undefined) return [rule];
-    const names = rule.names.filter((name) => modeCalls[name] === undefined && name !== "openat2");
-    return [...(names.length === 0 ? [] : [{ ...rule, names }]), ...rule.names.flatMap(withoutSetId)];
-  });
-  return { ...profile, syscalls };
-}
-
-function withoutSetId(name: string): SeccompRule[] {
-  const call = modeCalls[name];
-  if (call === undefined) return [];
-  const masked = (index: number, mask: number, value: number) => ({
-    index,
-    value: mask,
-    valueTwo: value,
-    op: "SCMP_CMP_MASKED_EQ" as const,
-  });
-  const allow = (...args: SeccompArgument[]): SeccompRule => ({ names: [name], action: "SCMP_ACT_ALLOW", args });
-  const refuse = (...args: SeccompArgument[]): SeccompRule => ({
-    names: [name],
-    action: "SCMP_ACT_ERRNO",
-    errnoRet: constants.errno.EPERM,
-    args,
-  });
-  return [
-    allow(masked(call.mode, SET_USER_ID | SET_GROUP_ID, 0)),
-    ...(call.flags === undefined
-      ? [refuse(masked(call.mode, SET_USER_ID, SET_USER_ID)), refuse(masked(call.mode, SET_GROUP_ID, SET_GROUP_ID))]
-      : [allow(masked(call.flags, CREATING, 0))]),
   ];
 }

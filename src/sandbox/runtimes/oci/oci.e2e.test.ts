@@ -141,6 +141,8 @@ describe.skipIf(!asRoot)("oci as root", () => {
       const sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" }, allowRoot: true });
       expect((await sh(sandbox, "chmod 4755 file || chmod g+s file")).ended).toMatchObject({ exitCode: 1 });
       expect((await sh(sandbox, "cp /bin/true x && chmod u+s x", "root")).ended).toMatchObject({ kind: "exited", exitCode: 1 });
+      const empty = "import os, stat; os.mknod('made-empty', stat.S_IFREG | 0o4755)";
+      expect((await sh(sandbox, `python3 -c "${empty}"`)).complaint).toContain("PermissionError");
       expect((await sh(sandbox, "chmod 755 file && touch y && mkdir -m 700 z")).ended).toMatchObject({ exitCode: 0 });
       expect(lstatSync(join(folder, "x")).uid).not.toBe(0);
       await sandbox.destroy();

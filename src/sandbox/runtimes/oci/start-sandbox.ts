@@ -7,6 +7,7 @@ import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../guest-token.ts";
 import { makeInsideFolder } from "../../inside-folder.ts";
 import type { SandboxRecord } from "../../store.ts";
+import { tmpfsSize } from "../../tmpfs-size.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
 import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
@@ -209,7 +210,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
 
 function diskRecords(details: OciDetails, bytes: number | null): PlanRecord[] {
   if (details.disk === "image") return [["disk-image", DISK_NAME]];
-  return details.disk === "memory" ? [["disk-tmpfs", bytes ?? 0]] : [];
+  return details.disk === "memory" ? [["disk-tmpfs", tmpfsSize(bytes ?? 0).join(",")]] : [];
 }
 
 /** A sparse image, formatted without what takes time and is of no use to files that live as long as a sandbox. */
@@ -217,7 +218,7 @@ async function makeDisk(house: House, record: SandboxRecord): Promise<void> {
   const mkfs = house.mkfs();
   if (mkfs === null) throw new CaissonError("unsupported", "mkfs.ext4 is not installed");
   const kibibytes = Math.floor((record.limits.diskBytes ?? 0) / 1024);
-  const features = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard", "-m", "0", "-F", "-q"];
+  const features = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard", "-i", "4096", "-m", "0", "-F", "-q"];
   try {
     await promisify(execFile)(mkfs, [...features, join(house.store.dir(record.id), DISK_NAME), `${kibibytes}k`]);
   } catch (cause) {

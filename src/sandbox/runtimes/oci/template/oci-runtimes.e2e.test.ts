@@ -93,7 +93,7 @@ function run(runtime: string, args: string[]): { status: number | null; stdout: 
     ],
     linux: {
       namespaces: ["pid", "mount", "ipc", "uts", "network"].map((type) => ({ type })),
-      seccomp: seccompProfile({ arch: process.arch }),
+      seccomp: seccompProfile({ arch: process.arch, writesToHost: false }),
       maskedPaths: [...maskedPaths, ...template.hidden],
       readonlyPaths,
     },

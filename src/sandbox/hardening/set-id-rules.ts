@@ -1,0 +1,65 @@
+import type { SeccompArgument, SeccompRule } from "./seccomp.ts";
+
+const EPERM = 1;
+const SET_USER_ID = 0o4000;
+const SET_GROUP_ID = 0o2000;
+const SET_ID = SET_USER_ID | SET_GROUP_ID;
+/** O_CREAT and O_TMPFILE: without them an open has no mode, and its argument holds anything. */
+const CREATING = 0o20_000_100;
+
+/** Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts. */
+const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
+  chmod: { mode: 1 },
+  fchmod: { mode: 1 },
+  fchmodat: { mode: 2 },
+  fchmodat2: { mode: 2 },
+  creat: { mode: 1 },
+  mknod: { mode: 1 },
+  mknodat: { mode: 2 },
+  open: { mode: 2, flags: 1 },
+  openat: { mode: 3, flags: 2 },
+};
+/** Its mode lies in memory, where a filter cannot look; programs fall back to `openat` on ENOSYS. */
+const hiddenMode = "openat2";
+
+/**
+ * One rule of the filter, as the ones that take its place where nobody inside may make a set-user-id or set-group-id file: in a folder of the host's
+ * such a file would be one on the host, too. A rule that looks at the mode already, as mknod's does, looks at these bits as well.
+ */
+export function withoutSetId(rule: SeccompRule): SeccompRule[] {
+  if (rule.action !== "SCMP_ACT_ALLOW") return [rule];
+  const others = rule.names.filter((name) => modeCalls[name] === undefined && name !== hiddenMode);
+  return [...(others.length === 0 ? [] : [{ ...rule, names: others }]), ...rule.names.flatMap((name) => plainModes(rule, name))];
+}
+
+/** Of calls that could be told apart by nothing else: the refusals that belong to `withoutSetId`. */
+export function setIdRefusals(names: readonly string[]): SeccompRule[] {
+  return names.flatMap((name) => {
+    const call = modeCalls[name];
+    // An open that makes nothing passes whatever its mode holds, so what is refused cannot be said by the mode alone: that is left to the default.
+    if (call === undefined || call.flags !== undefined) return [];
+    return [SET_USER_ID, SET_GROUP_ID].map((bit) => ({
+      names: [name],
+      action: "SCMP_ACT_ERRNO" as const,
+      errnoRet: EPERM,
+      args: [masked(call.mode, bit, bit)],
+    }));
+  });
+}
+
+function plainModes(rule: SeccompRule, name: string): SeccompRule[] {
+  const call = modeCalls[name];
+  if (call === undefined) return [];
+  const allow = (args: SeccompArgument[]): SeccompRule => ({ names: [name], action: "SCMP_ACT_ALLOW", args });
+  if (rule.args !== undefined) return [allow(rule.args.map((arg) => (arg.index === call.mode ? alsoMasked(arg) : arg)))];
+  return [allow([masked(call.mode, SET_ID, 0)]), ...(call.flags === undefined ? [] : [allow([masked(call.flags, CREATING, 0)])])];
+}
+
+function alsoMasked(arg: SeccompArgument): SeccompArgument {
+  if (arg.op !== "SCMP_CMP_MASKED_EQ") throw new Error(`a mode compared by ${arg.op} cannot be narrowed`);
+  return { ...arg, value: arg.value | SET_ID };
+}
+
+function masked(index: number, mask: number, value: number): SeccompArgument {
+  return { index, value: mask, valueTwo: value, op: "SCMP_CMP_MASKED_EQ" };
+}
