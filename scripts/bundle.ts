@@ -3,28 +3,47 @@ import { join } from "node:path";
 import { rolldown } from "rolldown";
 
 /**
- * The command line as a few files instead of some two hundred, into the folder named: loading them one by one costs more than a sandbox does. A
- * cache, no more: the launcher uses it only while no source is newer, and runs the sources otherwise.
+ * The program as a few files instead of some hundreds, into the folder named: loading them one by one costs more than a sandbox does. For a clone that
+ * is a cache of the command line, which the launcher uses only while no source is newer; with `--package`, the library's entry points come with it, and
+ * it is what npm gets.
  */
 const root = join(import.meta.dirname, "..");
-const target = process.argv[2];
-if (target === undefined) throw new Error("usage: bundle.ts FOLDER");
+const source = (...path: string[]) => join(root, "src", ...path);
+const [target, forPackage] = process.argv.slice(2);
+if (target === undefined || (forPackage !== undefined && forPackage !== "--package"))
+  throw new Error("usage: bundle.ts FOLDER [--package]");
+
+/** What package.json's `exports` name. */
+const library = {
+  index: source("index.ts"),
+  conformance: source("sandbox", "conformance", "describe-runtime.ts"),
+  attack: source("sandbox", "attack", "run-attacks.ts"),
+};
 
 const bundle = await rolldown({
   input: {
-    caisson: join(root, "src", "main.ts"),
+    main: source("main.ts"),
     // A program of its own, started beside whichever file starts it.
-    "unpack-main": join(root, "src", "sandbox", "runtimes", "oci", "template", "unpack-main.ts"),
+    "unpack-main": source("sandbox", "runtimes", "oci", "template", "unpack-main.ts"),
+    ...(forPackage && library),
   },
   platform: "node",
-  // What is loaded only when it is used, and brings native parts along.
-  external: ["dockerode"],
+  // Node 22 has no `using` yet; its replacement comes from @oxc-project/runtime.
+  ...(forPackage && { transform: { target: "node22.18" } }),
+  // A clone's cache holds all but what is loaded only when it is used and brings native parts along. npm installs what a package depends on.
+  external: forPackage ? (id) => !/^[./]|^@oxc-project\/runtime/.test(id) : ["dockerode", "vitest"],
 });
-await bundle.write({ dir: target, format: "esm", entryFileNames: "[name].mjs", chunkFileNames: "[name].mjs" });
+await bundle.write({
+  dir: target,
+  format: "esm",
+  entryFileNames: "[name].mjs",
+  chunkFileNames: "[name].mjs",
+  sourcemap: forPackage !== undefined,
+});
 await bundle.close();
 
 // Files that the code reads from beside itself.
-const agents = join(root, "src", "agent", "file");
+const agents = source("agent", "file");
 for (const name of await readdir(agents)) if (name.endsWith(".prompt")) await copyFile(join(agents, name), join(target, name));
 const preload = "node-proxy.cjs";
-await copyFile(join(root, "src", "network", "inside", preload), join(target, preload));
+await copyFile(source("network", "inside", preload), join(target, preload));

@@ -12,6 +12,7 @@ import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sand
 import { absoluteSecrets } from "./network/absolute-secrets.ts";
 import type { NetworkHost, NetworkSettings } from "./network/network-host.ts";
 import { redactedEvents } from "./network/redacted-events.ts";
+import { besideModule, packageFiles } from "./package-files.ts";
 import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import { createRuntimeSet } from "./sandbox/runtime-set.ts";
@@ -102,7 +103,7 @@ export async function createSandbox(spec: SandboxSpecInput = {}, options: Create
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
   const stateDir = options.stateDir ?? defaultStateDir();
-  const guestPath = join(import.meta.dirname, "../guest/build/caisson-guest");
+  const { guestPath } = packageFiles(import.meta.filename);
   const home = process.env.HOME ?? homedir();
   const path = process.env.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   const redactors: NetworkHost["redactors"] = new Map();
@@ -112,7 +113,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
       import("./compose-network.ts"),
     ]);
     const settings = { caFiles: [], registries: {}, gateway: {}, ...options.network };
-    const program = [process.execPath, join(import.meta.dirname, "main.ts")] as const;
+    const program = [process.execPath, besideModule(import.meta.filename, "main")] as const;
     const host = {
       stateDir,
       program,
@@ -224,7 +225,11 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { model, agent, folder, runtime, ...rest } = options;
   const stateDir = options.stateDir ?? defaultStateDir();
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  const caisson = caissonFor({ stateDir, ...(options.onEvent && { onEvent: options.onEvent }) });
+  const caisson = caissonFor({
+    stateDir,
+    ...(options.onEvent && { onEvent: options.onEvent }),
+    ...(options.network && { network: options.network }),
+  });
   return await startAgent({
     ...rest,
     stateDir,
@@ -251,10 +256,10 @@ export function defaultStateDir(): string {
   return CAISSON_HOME ?? join(XDG_STATE_HOME ?? join(HOME ?? homedir(), ".local", "state"), "caisson");
 }
 
-/** The composition is shared by the calls of one process, so that its runtimes are made once. An observer gets one of its own. */
+/** The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has settings of their own gets one of their own. */
 const shared = new Map<string, Caisson>();
 function caissonFor(options: CaissonOptions): Caisson {
-  if (options.onEvent !== undefined) return createCaisson(options);
+  if (options.onEvent !== undefined || options.network !== undefined) return createCaisson(options);
   const stateDir = options.stateDir ?? defaultStateDir();
   let caisson = shared.get(stateDir);
   if (caisson === undefined) {

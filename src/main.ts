@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { line } from "./cli/line.ts";
@@ -11,10 +11,11 @@ import { watchSignals } from "./cli/signals.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { NetworkHost } from "./network/network-host.ts";
 import { redactedEvents } from "./network/redacted-events.ts";
+import { packageFiles } from "./package-files.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 
 /** The only place that reads the environment and chooses implementations. */
-const root = packageFolder(import.meta.dirname);
+const { root, guestPath } = packageFiles(import.meta.filename);
 // The launcher's own; a program that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
 
@@ -32,7 +33,6 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const path = variable("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   const stateDir = variable("CAISSON_HOME") ?? join(variable("XDG_STATE_HOME") ?? join(home, ".local", "state"), "caisson");
   const configDir = join(variable("XDG_CONFIG_HOME") ?? join(home, ".config"), "caisson");
-  const guestPath = join(root, "guest", "build", "caisson-guest");
   const [{ loadConfig }, { createRuntimeSet }, { createResolver }] = await Promise.all([
     import("./cli/config.ts"),
     import("./sandbox/runtime-set.ts"),
@@ -105,11 +105,6 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     resolver,
     onEvent: (listener) => void listeners.push(listener),
   };
-}
-
-/** Where package.json is: above src/, and above the bundle that set-up makes of it. */
-function packageFolder(from: string): string {
-  return existsSync(join(from, "package.json")) ? from : packageFolder(dirname(from));
 }
 
 /** An option that is not set must be absent. */

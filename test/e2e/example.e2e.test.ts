@@ -6,12 +6,14 @@ import { expect, test } from "vitest";
 import { root, useCaisson } from "./caisson-process.ts";
 
 const { base, home, sandboxes } = useCaisson();
+/** In a clone, `caisson` is its sources. */
+const fromSources = ["--conditions", "caisson-source"];
 
 test("the example of an agent runs, and its project is as it was", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
   const file = join(root, "examples", "demo", "project", "price.js");
   const before = await readFile(file, "utf8");
-  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "agent.ts")], {
+  const { stdout } = await promisify(execFile)(node, [...fromSources, join(root, "examples", "agent.ts")], {
     cwd: base(),
     env: { ...process.env, CAISSON_HOME: home() },
   });
@@ -22,7 +24,7 @@ test("the example of an agent runs, and its project is as it was", async () => {
 
 test("the library's example runs, and leaves the folder as it was", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
-  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "library.ts")], {
+  const { stdout } = await promisify(execFile)(node, [...fromSources, join(root, "examples", "library.ts")], {
     cwd: base(),
     env: { ...process.env, CAISSON_HOME: home() },
   });
@@ -34,7 +36,7 @@ test("the library's example runs, and leaves the folder as it was", async () => 
 
 test("the example of a network reaches what it names, and is told why it reaches nothing else", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
-  const { stdout } = await promisify(execFile)(node, [join(root, "examples", "network.ts")], {
+  const { stdout } = await promisify(execFile)(node, [...fromSources, join(root, "examples", "network.ts")], {
     cwd: base(),
     env: { ...process.env, CAISSON_HOME: home() },
   });

@@ -1,0 +1,146 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ordinaryUser } from "../support/ordinary-user.ts";
+import { root } from "./caisson-process.ts";
+
+const MIB = 1024 * 1024;
+/** The oldest Node that is supported has the major version 22. */
+const OLDEST_NODE = "node@22";
+
+let base = "";
+let tarball = "";
+/** An empty folder with the package in it, and the oldest Node beside it. */
+let project = "";
+const user = ordinaryUser();
+
+function npm(args: readonly string[], cwd: string): string {
+  return execFileSync("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+function emptyProject(name: string): string {
+  const folder = join(base, name);
+  mkdirSync(folder);
+  chmodSync(folder, 0o755);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name, private: true, type: "module" }));
+  return folder;
+}
+
+/** What a program prints that runs with the oldest Node, `caisson` on its PATH, and a state folder of its own. */
+function inProject(argv: readonly [string, ...string[]], options: { asUser?: boolean; cwd?: string } = {}) {
+  const { asUser = false, cwd = project } = options;
+  const state = join(asUser ? user.home : base, "caisson-package-state");
+  const { stdout, stderr, status } = spawnSync(argv[0], argv.slice(1), {
+    cwd,
+    encoding: "utf8",
+    env: {
+      HOME: asUser ? user.home : base,
+      CAISSON_HOME: state,
+      PATH: [join(project, "node_modules/node/bin"), join(project, "node_modules/.bin"), process.env.PATH].join(":"),
+    },
+    ...(asUser && { uid: user.uid, gid: user.gid }),
+  });
+  return { stdout, stderr, status };
+}
+
+beforeAll(() => {
+  base = mkdtempSync(join(tmpdir(), "caisson-package-"));
+  chmodSync(base, 0o755);
+  npm(["pack", "--pack-destination", base], root);
+  tarball = join(base, readdirSync(base).find((name) => name.endsWith(".tgz")) ?? "");
+  project = emptyProject("project");
+  npm(["install", "--ignore-scripts", "--prefer-offline", tarball, OLDEST_NODE], project);
+  // Nothing of ours has an install script; the one of `node` is what brings the binary.
+  if (!readdirSync(join(project, "node_modules/node")).includes("bin")) {
+    execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node") });
+  }
+}, 300_000);
+
+afterAll(() => {
+  rmSync(join(user.home, "caisson-package-state"), { recursive: true, force: true });
+  user.remove();
+  rmSync(base, { recursive: true, force: true });
+});
+
+describe("the package, installed from its tarball in an empty folder", () => {
+  test("is small, has no install script, and brings a guest for each architecture", () => {
+    expect(statSync(tarball).size).toBeLessThan(6 * MIB);
+    const installed = join(project, "node_modules/caisson");
+    expect(readdirSync(join(installed, "dist/guest")).sort()).toEqual(["aarch64", "x86_64"]);
+    expect(readdirSync(installed)).not.toContain("src");
+    const { scripts } = JSON.parse(execFileSync("cat", [join(installed, "package.json")], { encoding: "utf8" }));
+    expect(Object.keys(scripts).filter((name) => /install/.test(name))).toEqual([]);
+  });
+
+  test("runs with the oldest Node that is supported", () => {
+    expect(inProject(["node", "--version"]).stdout).toMatch(/^v22\./);
+    expect(inProject(["npx", "--no-install", "caisson", "exec", "--", "echo", "from inside"])).toEqual({
+      stdout: "from inside\n",
+      stderr: expect.not.stringContaining("Warning"),
+      status: 0,
+    });
+    expect(inProject(["caisson", "ps"])).toMatchObject({ stderr: "", status: 0 });
+  });
+
+  test("says which Node it needs to an older one", () => {
+    const older = join(base, "older");
+    mkdirSync(older);
+    // A Node that says it is older: what is looked at is its version.
+    const node = join(project, "node_modules/node/bin/node");
+    const preload = join(older, "older.cjs");
+    writeFileSync(preload, 'Object.defineProperty(process.versions, "node", { value: "20.19.0" });');
+    const result = spawnSync(node, ["--require", preload, join(project, "node_modules/caisson/dist/caisson.mjs"), "--version"], {
+      encoding: "utf8",
+    });
+    expect(result).toMatchObject({ status: 125, stderr: "caisson: Node 22.18 or later is needed; this is 20.19.0\n" });
+  });
+
+  test("is a library for plain JavaScript", () => {
+    const program = join(project, "use.js");
+    writeFileSync(
+      program,
+      `import { createSandbox, run } from "caisson";
+       import { runAttacks } from "caisson/attack";
+       const sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
+       const { stdout } = await run(sandbox, { argv: ["sh", "-c", "ls package.json; id -u"] });
+       process.stdout.write(stdout);
+       await sandbox.destroy();
+       process.stdout.write(typeof runAttacks);`,
+    );
+    expect(inProject(["node", program])).toMatchObject({ stdout: "package.json\n1000\nfunction", status: 0 });
+  });
+
+  test("has types for TypeScript", () => {
+    writeFileSync(
+      join(project, "use.ts"),
+      `import { createSandbox, run, type Sandbox } from "caisson";
+       const sandbox: Sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
+       const { stdout } = await run(sandbox, { argv: ["true"] });
+       export const length: number = stdout.length;
+       // @ts-expect-error There is no such field.
+       await createSandbox({ nonsense: true });`,
+    );
+    const options = { module: "nodenext", target: "es2024", strict: true, noEmit: true, skipLibCheck: true, types: ["node"] };
+    const typeRoots = [join(root, "node_modules/@types")];
+    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: { ...options, typeRoots }, files: ["use.ts"] }));
+    const { stdout, status } = spawnSync(join(root, "node_modules/.bin/tsc"), ["-p", project], { encoding: "utf8" });
+    expect({ stdout, status }).toEqual({ stdout: "", status: 0 });
+  });
+
+  test("works for an ordinary user", () => {
+    const result = inProject(["caisson", "exec", "--no-workspace", "--", "id", "-u"], { asUser: true, cwd: user.home });
+    expect(result).toMatchObject({ stdout: "1000\n", status: 0 });
+  });
+
+  test("installs again without a network", () => {
+    const second = emptyProject("second");
+    npm(["install", "--ignore-scripts", "--offline", tarball], second);
+    expect(inProject([join(second, "node_modules/.bin/caisson"), "--version"]).stdout).toMatch(/^caisson \d/);
+  });
+});
