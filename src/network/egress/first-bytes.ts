@@ -34,11 +34,12 @@ export function nextBytes(stream: Duplex, { timeoutMs, other }: { timeoutMs: num
   });
 }
 
-/** What a client begins with. `raw` is neither TLS nor HTTP/1. */
+/** What a client begins with. `raw` is neither TLS nor HTTP. */
 export type Beginning =
   | { kind: "more" }
   | { kind: "raw" }
   | { kind: "http" }
+  | { kind: "http2" }
   | { kind: "malformed" }
   | Extract<ClientHello, { kind: "hello" }>;
 
@@ -47,7 +48,9 @@ export const PIECES_MAX = 256;
 const NEWLINE = 0x0a;
 const TLS_HANDSHAKE = 0x16;
 /** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */
-const requestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t].*[ \t]HTTP\/[01](?:\.\d)?[ \t\r]*$/i;
+const requestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t].*[ \t]HTTP\/[0-9]+(?:\.\d*)?[ \t\r]*$/i;
+/** HTTP/2 without TLS, whose requests come in frames that nobody here reads. */
+const http2Preface = /^PRI[ \t]+\*[ \t]+HTTP\/2/i;
 const mayBecomeRequestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]*(?:[ \t][^\0]*)?$/;
 
 /** Looks at the bytes so far. With `bytesMax` of them it has an answer. */
@@ -59,9 +62,21 @@ export function beginningOf(bytes: Buffer, { bytesMax }: { bytesMax: number }): 
   let start = 0;
   while (bytes[start] === 0x0d || bytes[start] === NEWLINE) start += 1;
   const end = bytes.indexOf(NEWLINE, start);
-  if (end !== -1) return { kind: requestLine.test(bytes.toString("latin1", start, end)) ? "http" : "raw" };
+  if (end !== -1) return { kind: kindOfLine(bytes.toString("latin1", start, end)) };
   if (bytes.length >= bytesMax) return { kind: "raw" };
   return { kind: mayBecomeRequestLine.test(bytes.toString("latin1", start)) ? "more" : "raw" };
+}
+
+function kindOfLine(line: string): "http" | "http2" | "raw" {
+  if (!requestLine.test(line)) return "raw";
+  return http2Preface.test(line) ? "http2" : "http";
+}
+
+const SETTINGS_HEADER = Buffer.from([0x04, 0x00, 0x00, 0x00, 0x00, 0x00]);
+
+/** Whether a server that spoke first speaks HTTP/2: it begins with a SETTINGS frame, whose type comes after three bytes of length. */
+export function isHttp2Server(bytes: Buffer): boolean {
+  return bytes.length >= 5 && bytes.subarray(3, 9).equals(SETTINGS_HEADER.subarray(0, Math.min(6, bytes.length - 3)));
 }
 
 /** Collects a client's bytes until it is clear what it speaks; `wait` is told what there is, and gives more. When it gave none, `stopped` says why. */

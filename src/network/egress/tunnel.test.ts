@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createAuthority } from "../authority/authority.ts";
 import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
@@ -108,6 +109,28 @@ describe("CONNECT with other protocols", () => {
     line.write("NI");
     line.write("CK x\r\n");
     expect(String(await once(line.resume(), "data"))).toBe("NICK x\r\n");
+  });
+
+  test("HTTP/2 without TLS, which could ask for any host, is refused unless the network is open", async () => {
+    const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    const received: string[] = [];
+    const keep = (socket: Duplex) => socket.on("data", (chunk) => void received.push(String(chunk)));
+    const listens = await rig.tcp(keep);
+    const speaks = await rig.tcp((socket) => void keep(socket).write(settings));
+    for (const port of [listens, speaks]) {
+      allow(port);
+      const { socket } = await rig.tunnel(`site.test:${port}`);
+      // As a program would, it sends at once; the server that speaks first does so, too.
+      if (port === listens) socket.write(preface);
+      expect(await readAll(socket)).toBe("");
+    }
+    const reasons = rig.eventsOf("network.denied").map(({ reason, text }) => [reason, text.includes("HTTP/2 without TLS")]);
+    expect(reasons).toEqual([
+      ["bad_request", true],
+      ["bad_request", true],
+    ]);
+    expect(received).toEqual([]);
   });
 
   test("a client that says a word and waits is answered; one that says a request word by word is not", async () => {

@@ -6,7 +6,7 @@ import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
 import { mustInspect } from "./decide.ts";
 import type { Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
-import { type Beginning, beginningOf, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
+import { type Beginning, beginningOf, isHttp2Server, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
 import { inspectTls, relayLimitsOf } from "./inspect.ts";
 import type { Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
@@ -37,6 +37,7 @@ export function needsInspection({ secrets }: EgressContext, passage: Passage): b
  *   shows its default site, and the client gains nothing that it could not ask for by name.
  * - A host given as an address was allowed as an address, whatever is served there; SNI is not compared.
  * - HTTP is relayed, and each request's Host compared.
+ * - HTTP/2 without TLS is refused: its requests, each with a host of its own, come in frames that are not read here.
  * An open policy is for all hosts, so there is nothing to compare where nothing is inspected.
  */
 export async function carryTunnel(context: EgressContext, options: TunnelOptions): Promise<void> {
@@ -75,6 +76,7 @@ async function carryUnfinished(
 ): Promise<void> {
   const { client, upstream, first } = options;
   if (!inspected && upstream !== null) {
+    if (stopped === "otherSpoke" && isHttp2Server(peek(upstream))) return refuseHttp2(context, options);
     if (stopped !== "silent") return await carryRaw(context, { ...options, upstream });
     if (first.length > 0 && !mayBecomeTls(first)) return await carryWatched(context, { ...options, upstream });
   }
@@ -95,9 +97,11 @@ async function carryWatched(context: EgressContext, options: TunnelOptions & { u
   for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
     const next = await nextBytes(client, { timeoutMs: idleMs, other: upstream });
     if (next.kind === "silent") break;
+    if (next.kind === "otherSpoke" && isHttp2Server(peek(upstream))) return refuseHttp2(context, options);
     if (next.kind !== "bytes") return await carryRaw(context, { ...options, first: Buffer.alloc(0) });
     passed = Buffer.concat([passed, next.bytes]);
     const { kind } = beginningOf(passed, { bytesMax: helloBytesMax });
+    if (kind === "http2") return refuseHttp2(context, options);
     if (kind === "http") break;
     if (kind !== "more") return await carryRaw(context, { ...options, first: next.bytes });
     passage.count(next.bytes.length, 0);
@@ -125,6 +129,8 @@ async function carryKnown(
       await relayHttp(client, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count }, first);
       return close();
     }
+    case "http2":
+      return refuseHttp2(context, options);
     case "malformed":
       return refuseTls(context, options, { reason: "bad_request", why: "this is not how a TLS client begins" });
     default:
@@ -147,6 +153,19 @@ async function carryRaw(context: EgressContext, options: TunnelOptions & { upstr
 
 function refuse(context: EgressContext, { passage, via }: TunnelOptions, refusal: Refusal): void {
   context.deny(askedOf(passage.grant, via), refusal);
+}
+
+function refuseHttp2(context: EgressContext, options: TunnelOptions): void {
+  const why = "HTTP/2 without TLS could ask for any host; use HTTP/1.1 or TLS, or an open network";
+  refuse(context, options, { reason: "bad_request", why });
+  options.client.destroy();
+}
+
+/** What a stream that was told to wait has to say; it stays there. */
+function peek(stream: Duplex): Buffer {
+  const bytes = (stream.read() as Buffer | null) ?? Buffer.alloc(0);
+  if (bytes.length > 0) stream.unshift(bytes);
+  return bytes;
 }
 
 function refuseTls(context: EgressContext, options: TunnelOptions, refusal: Refusal): void {

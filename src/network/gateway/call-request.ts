@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
 import { askedModel, askedText, checkModel, estimatedInputTokens, outputBound } from "./asked.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
-import { hostedUse } from "./hosted-tools.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 import type { Patience } from "./patience.ts";
+import { providerReach } from "./provider-reach.ts";
 import { type BodyReader, writeBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
@@ -46,7 +46,7 @@ export async function readCall(options: {
     const asked = route.kind === "free" ? "" : askedText(body);
     options.heard({ model, asked });
     askedModel(route, body, gateway.spec.models);
-    if (!gateway.hostedTools?.()) refuseHosted(route, body);
+    if (!gateway.hostedTools?.()) refuseReach(route, body);
     if (body.background === true) {
       throw new CaissonError("invalid", "Answers that are fetched later cannot be metered.", { hint: 'Leave "background" out.' });
     }
@@ -72,12 +72,17 @@ export async function readCall(options: {
   }
 }
 
-function refuseHosted(route: Route, body: JsonObject): void {
-  const hosted = hostedUse(route.wire, body);
-  if (hosted === null) return;
-  throw new CaissonError("denied", `This sandbox may not have the provider reach out for it or run things for it: ${hosted}.`, {
-    hint: "The network policy of the sandbox would not hold there. Leave it out, or give the content itself instead of a URL.",
-  });
+function refuseReach(route: Route, body: JsonObject): void {
+  const reach = providerReach(route, body);
+  if (reach === null) return;
+  throw new CaissonError(
+    "denied",
+    `${reach.path} is ${reach.what}: the provider may not reach out, run or look up things for this sandbox.`,
+    {
+      hint: 'The network policy of the sandbox would not hold there. Leave it out; give content itself instead of a URL, a file or an earlier answer ("store": false).',
+      details: { param: reach.path },
+    },
+  );
 }
 
 /** A stream of chat has its usage only when it is asked for. Says whether that was done here, for the gateway alone. */

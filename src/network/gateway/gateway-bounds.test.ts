@@ -41,22 +41,22 @@ describe("models", () => {
     const other = await rig.post(MESSAGES, ask({ model: "o3" }));
     const message = 'The model "o3" is not allowed here; these are: priced-*, openai/o*.';
     expect([other.status, other.headers.get("x-should-retry"), await other.json()]).toEqual([
-      403,
+      400,
       "false",
-      { type: "error", error: { type: "permission_error", message } },
+      { type: "error", error: { type: "invalid_request_error", message } },
     ]);
     const chat = await rig.post(CHAT, ask({ model: "x", models: ["priced-x"] }));
-    expect([chat.status, await chat.json()]).toMatchObject([403, { error: { code: "model_not_found" } }]);
+    expect([chat.status, await chat.json()]).toMatchObject([400, { error: { code: "model_not_found" } }]);
     for (const more of [{ models: ["gpt-4"] }, { fallbacks: [{ model: "gpt-4" }] }, { models: [null] }]) {
-      expect((await rig.post(CHAT, ask(more))).status).toBe(403);
+      expect((await rig.post(CHAT, ask(more))).status).toBe(400);
     }
     // A name given twice means here what it will mean there.
     const twice = await rig.post(CHAT, '{"model":"priced-x","model":"gpt-4","messages":[]}');
-    expect(twice.status).toBe(403);
-    expect((await fetch(`${rig.url}/openai/v1/models/gpt-4`)).status).toBe(403);
+    expect(twice.status).toBe(400);
+    expect((await fetch(`${rig.url}/openai/v1/models/gpt-4`)).status).toBe(400);
     expect(rig.upstream.calls).toHaveLength(2);
     await rig.eventsAre(9);
-    expect(rig.events[2]?.data).toMatchObject({ model: "o3", status: 403, asked: "Say it.", error: message });
+    expect(rig.events[2]?.data).toMatchObject({ model: "o3", status: 400, asked: "Say it.", error: message });
   });
 });
 
@@ -71,11 +71,11 @@ describe("a bound on cost or tokens", () => {
     for (let i = 0; i < 2; i++) await (await rig.post(MESSAGES, ask())).text();
     const one = await rig.post(MESSAGES, ask());
     expect([one.status, await one.json()]).toMatchObject([
-      403,
-      { error: { type: "permission_error", message: expect.stringContaining(words) } },
+      400,
+      { error: { type: "invalid_request_error", message: expect.stringContaining(words) } },
     ]);
     const other = await rig.post(CHAT, ask());
-    expect([other.status, other.headers.get("x-should-retry")]).toEqual([403, "false"]);
+    expect([other.status, other.headers.get("x-should-retry")]).toEqual([400, "false"]);
     expect(await other.json()).toMatchObject({
       error: { code: "insufficient_quota", message: expect.stringContaining("Run caisson again") },
     });
@@ -84,8 +84,8 @@ describe("a bound on cost or tokens", () => {
     expect(rig.events.map(({ data }) => [data.status, data.costUsd])).toEqual([
       [200, 50],
       [200, 50],
-      [403, 0],
-      [403, 0],
+      [400, 0],
+      [400, 0],
       [404, 0],
     ]);
   });
@@ -95,19 +95,19 @@ describe("a bound on cost or tokens", () => {
       spec: { wires: [...wires], tokensMax: 60 },
       spent: () => ({ costUsd: 0, tokens: 60 }),
     });
-    expect((await before.post(MESSAGES, ask())).status).toBe(403);
+    expect((await before.post(MESSAGES, ask())).status).toBe(400);
     const left = { costUsdLeft: 1 as number | null, tokensLeft: null };
     await using run = await openGatewayRig(replies, { budget: () => left });
     expect((await run.post(MESSAGES, ask())).status).toBe(200);
     left.costUsdLeft = -49;
     const refused = await run.post(MESSAGES, ask());
-    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("$50.0000 and 30 tokens")]);
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("$50.0000 and 30 tokens")]);
   });
 
   test("of cost refuses a model whose price is not known", async () => {
     await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], costUsdMax: 100 } });
     const answer = await rig.post(MESSAGES, ask({ model: "claude-x" }));
-    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("price of claude-x is not known")]);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("price of claude-x is not known")]);
   });
 
   test("is not passed by calls at once: they wait for what the ones before them may still use", async () => {
@@ -123,7 +123,7 @@ describe("a bound on cost or tokens", () => {
       if (i < 4) await upstream.arrived(Math.min(4, i + 1));
     }
     const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
-    expect(statuses).toEqual([200, 200, 200, 200, 403]);
+    expect(statuses).toEqual([200, 200, 200, 200, 400]);
     await rig.eventsAre(5);
     const used = rig.events.reduce((sum, { data }) => sum + data.usage.inputTokens + data.usage.outputTokens, 0);
     expect(used).toBe(120);
@@ -171,7 +171,7 @@ describe("calls at once", () => {
   test("hold no more of their bodies than a bound", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { bodiesBytesMax: 3000 } });
-    const long = ask({ fill: "x".repeat(2000) });
+    const long = ask({ metadata: { fill: "x".repeat(2000) } });
     const first = rig.post(MESSAGES, long);
     await upstream.arrived(1);
     expect((await rig.post(MESSAGES, long)).status).toBe(429);
@@ -189,8 +189,15 @@ describe("what the provider would do on its side", () => {
   test("is refused, as it goes around the sandbox's network policy, unless it is allowed", async () => {
     await using rig = await openGatewayRig(replies);
     const answer = await rig.post(MESSAGES, ask({ tools: [{ type: "web_fetch_20250910", name: "web_fetch" }] }));
-    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining("web_fetch_20250910")]);
-    expect((await rig.post(MESSAGES, ask({ messages: [image] }))).status).toBe(403);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("web_fetch_20250910")]);
+    expect((await rig.post(MESSAGES, ask({ messages: [image] }))).status).toBe(400);
+    const hidden = { type: "additional_tools", role: "developer", tools: [{ type: "web_search" }] };
+    const codex = await rig.post("/openai/v1/responses", { model: "priced-x", input: [hidden] });
+    expect([codex.status, codex.headers.get("x-should-retry"), await codex.json()]).toMatchObject([
+      400,
+      "false",
+      { error: { type: "invalid_request_error", param: "input[0].tools[0]", message: expect.stringContaining("web_search") } },
+    ]);
     expect(rig.upstream.calls).toEqual([]);
     await using open = await openGatewayRig(replies, { hostedTools: () => true });
     expect((await open.post(MESSAGES, ask({ messages: [image] }))).status).toBe(200);

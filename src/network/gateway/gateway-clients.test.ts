@@ -86,6 +86,6 @@ describe.each(Object.entries(clients))("%s", (_name, { path, model }) => {
       spent: () => ({ costUsd: 0, tokens: 5 }),
     });
     const refused = await Promise.resolve(model(rig.url).doGenerate({ prompt })).catch((error: unknown) => error);
-    expect(refused).toMatchObject({ statusCode: 403, isRetryable: false, message: expect.stringContaining("used 5 tokens") });
+    expect(refused).toMatchObject({ statusCode: 400, isRetryable: false, message: expect.stringContaining("used 5 tokens") });
   });
 });

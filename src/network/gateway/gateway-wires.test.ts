@@ -191,7 +191,7 @@ describe("the door", () => {
     expect((await rig.post("/anthropic/v1/messages", claude())).status).toBe(404);
     const keyless = await rig.post("/openai/v1/chat/completions", gpt());
     expect([keyless.status, await keyless.json()]).toMatchObject([
-      403,
+      400,
       { error: { message: expect.stringContaining("no key for openai") } },
     ]);
     expect(await (await fetch(rig.url)).text()).toContain("no key for any provider");

@@ -38,8 +38,8 @@ test("a program in a sandbox without a network asks a model with the host's key,
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   const [first, second, third] = text.split("\n");
   expect(first).toMatch(/^200 .*message_stop/);
-  expect(second).toMatch(/^403 .*used 30 tokens; the gateway's bound is 30/);
-  expect(third).toMatch(/^403 /);
+  expect(second).toMatch(/^400 .*used 30 tokens; the gateway's bound is 30/);
+  expect(third).toMatch(/^400 /);
   expect(text + stderr).not.toContain(CANARY);
   expect(upstream.calls.map(({ headers }) => headers["x-api-key"])).toEqual([CANARY]);
 });

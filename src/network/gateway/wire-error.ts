@@ -16,10 +16,10 @@ interface Shape {
 const invalid = { type: "invalid_request_error", code: null };
 const ours: Shape = { status: 500, anthropic: "api_error", openai: { type: "server_error", code: null } };
 
-/** A spent bound is a 403: clients retry a 429 for a long time, and nothing changes until a person raises it. */
+/** What is denied, a spent bound too, is a 400: clients retry a 429 for a long time, Codex a 403 too, and nothing changes until a person changes it. */
 const shapes: Partial<Record<ErrorCode, Shape>> = {
   invalid: { status: 400, anthropic: "invalid_request_error", openai: invalid },
-  denied: { status: 403, anthropic: "permission_error", openai: { type: "invalid_request_error", code: "permission_denied" } },
+  denied: { status: 400, anthropic: "invalid_request_error", openai: { type: "invalid_request_error", code: "permission_denied" } },
   not_found: { status: 404, anthropic: "not_found_error", openai: { type: "invalid_request_error", code: "unknown_url" } },
   too_large: { status: 413, anthropic: "request_too_large", openai: invalid },
   unsupported: { status: 415, anthropic: "invalid_request_error", openai: invalid },
@@ -56,7 +56,8 @@ function bodyOf(wire: GatewayWire, shape: Shape, message: string, error: unknown
   if (wire === "anthropic") return { type: "error", error: { type: shape.anthropic, message } };
   const code = error instanceof CaissonError ? error.details?.openaiCode : undefined;
   const openai = typeof code === "string" ? { type: code, code } : shape.openai;
-  return { error: { message, type: openai.type, param: null, code: openai.code } };
+  const param = error instanceof CaissonError && typeof error.details?.param === "string" ? error.details.param : null;
+  return { error: { message, type: openai.type, param, code: openai.code } };
 }
 
 /** A path that is there, with a method that is not; or one that speaks no WebSocket, at which Codex goes on without. */

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
-import type { NetworkPolicy } from "../../contract/network.ts";
+import { NetworkPolicy } from "../../contract/network.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
@@ -40,7 +40,51 @@ export const egressClaims: Claim[] = [
     judge: refusedAll,
     describe: describeAnswers,
   }),
+  defineClaim<Carried>({
+    id: "N14",
+    title: "An allowed host cannot be asked for another one by HTTP/2 without TLS",
+    group: "network",
+    tried: "With one address allowed, asked the proxy inside to connect to it, and sent the beginning of HTTP/2 over the connection.",
+    observe: speakHttp2,
+    judge: ({ connected, received }) => [
+      ...(connected ? [] : ["the allowed address could not be reached, so that nothing was tried"]),
+      ...(received.includes("PRI") ? ["the beginning of HTTP/2 arrived"] : []),
+    ],
+    describe: ({ received }) => `the server received ${received.length} bytes`,
+  }),
 ];
+
+interface Carried {
+  /** Whether the proxy connected to what was allowed. */
+  connected: boolean;
+  /** What arrived there. */
+  received: string;
+}
+
+async function speakHttp2(context: AttackContext): Promise<Carried | NotTried> {
+  if (!context.capabilities.network.includes("allow")) return unverifiable("the runtime gives no such network");
+  let received = "";
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString("latin1").slice(0, 100);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 9;
+  try {
+    const rules = [{ host: "host.caisson", ports: [port], private: true }];
+    const sandbox = await context.create({ network: NetworkPolicy.parse({ mode: "allow", rules }) });
+    if (sandbox.network === null) return unverifiable("nothing serves a network here");
+    const { stdout, ended } = await context.shell(sandbox, connectAndSpeak, [`host.caisson:${port}`]);
+    if (ended.kind === "exited" && ended.exitCode === 3) return unverifiable("nothing inside can speak to the proxy (bash)");
+    await sandbox.destroy();
+    return { connected: /^HTTP\/1\.1 200/m.test(stdout), received };
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
 
 /** Other ways to write loopback, and the name by which it can be allowed. */
 function disguises(port: string): string[] {
@@ -103,6 +147,15 @@ const askProxy = [
   'if command -v bash >/dev/null; then exec bash -c \'exec 3<>/dev/tcp/127.0.0.1/$1 && printf "GET http://%s/ HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" "$2" "$2" >&3 && head -n 1 <&3\' bash "$p" "$1"',
   'elif command -v curl >/dev/null; then exec curl -s -i -m 20 -x "127.0.0.1:$p" "http://$1/"',
   "else exit 3; fi",
+].join("\n");
+
+/** Asks for a connection to `$1`, prints the answer, and waits until what follows is broken off or taken. */
+const connectAndSpeak = [
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
+  'p="${http_proxy##*:}"; p="${p%/}"',
+  "command -v bash >/dev/null || exit 3",
+  'exec bash -c \'exec 3<>/dev/tcp/127.0.0.1/$1 && printf "CONNECT %s HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n" "$2" "$2" >&3 && head -n 1 <&3',
+  'printf "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" >&3; read -r -t 2 -u 3 _; read -r -t 2 -u 3 _; exit 0\' bash "$p" "$1"',
 ].join("\n");
 
 function refusedAll({ answers, arrived }: Asked): string[] {

@@ -217,6 +217,13 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { answers: { "127.0.0.1:80": "403" }, arrived: 1 },
     ],
   },
+  N14: {
+    right: { connected: true, received: "" },
+    wrong: [
+      { connected: true, received: "PRI * HTTP/2.0" },
+      { connected: false, received: "" },
+    ],
+  },
   N13: {
     right: { port: "8080", result: "ECONNREFUSED" },
     wrong: [
