@@ -41,6 +41,7 @@ export async function benchRuns(): Promise<Figures> {
 interface Station extends AsyncDisposable {
   log: Log;
   runtime: Runtime;
+  stateDir: string;
   /** Drives a run to its end and gives its events. */
   run(script: Script, options?: { folder?: string; steps?: number }): Promise<StoredEvent[]>;
   layerOf(events: readonly StoredEvent[]): string;
@@ -57,6 +58,7 @@ async function openStation(dir: string, makeRuntime: (stateDir: string) => Runti
   return {
     log,
     runtime,
+    stateDir,
     layerOf: ([created]) => join(stateDir, "sessions", String((created?.data as { session?: string } | undefined)?.session), "layer"),
     async run(script, options = {}) {
       number += 1;
@@ -304,7 +306,13 @@ async function timeDiff(station: Station, where: { folder: string; layer: string
   return await timeEach({
     n: 10,
     once: async () => {
-      const { changes } = await findChanges({ sandbox, lower: where.folder, layer: join(where.layer, "upper"), sinceMs: 0 });
+      const { changes } = await findChanges({
+        sandbox,
+        lower: where.folder,
+        layer: join(where.layer, "upper"),
+        sinceMs: 0,
+        stateDir: station.stateDir,
+      });
       if (changes.length !== 100) throw new Error(`${changes.length} files differ, not 100`);
     },
   });

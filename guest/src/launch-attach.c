@@ -20,6 +20,7 @@ static int workspace_tree(struct launch *launch, const struct plan *plan, const 
     const char *verb = plan->records[i].verb, **fields = plan->records[i].fields;
     if (strcmp(verb, "mkdir") == 0) make_owned_folder(launch, fields);
     else if (strcmp(verb, "layer") == 0) add_layer(launch, fields);
+    else if (strcmp(verb, "mask") == 0) mask_below(launch, fields);
     else if (strcmp(verb, "overlay") == 0) {
       tree = overlay_tree(launch, fields);
       *target = fields[3];
@@ -30,6 +31,20 @@ static int workspace_tree(struct launch *launch, const struct plan *plan, const 
   }
   if (tree < 0) launch_fail("plan", "nothing to attach");
   return tree;
+}
+
+/* Made where the stage is seen, for use where it is not. */
+static int *empty_trees(struct launch *launch, const struct plan *plan) {
+  int *trees = xalloc((plan->count + 1) * sizeof *trees);
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "cover") == 0) trees[i] = empty_tree(launch);
+  return trees;
+}
+
+static void add_covers(const struct plan *plan, const int *trees) {
+  cleanup_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "cover") == 0) cover_below(root, trees[i], plan->records[i].fields);
 }
 
 int attach_workspace(struct launch *launch, const struct plan *plan) {
@@ -47,8 +62,10 @@ int attach_workspace(struct launch *launch, const struct plan *plan) {
   mount_stage(launch);
   const char *target = NULL;
   int tree = workspace_tree(launch, plan, &target);
+  cleanup_free int *covers = empty_trees(launch, plan);
   if (setns(mounts, CLONE_NEWNS) != 0) launch_fail("attach", "the sandbox's mounts cannot be entered");
   attach_at(launch, tree, "/", target, false);
+  add_covers(plan, covers);
   dprintf(STDOUT_FILENO, "attached\n");
   return 0;
 }

@@ -14,9 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* The kernel's numbers, since C libraries older than the calls are common; every architecture shares them. */
-enum { CALL_OPEN_TREE = 428, CALL_MOVE_MOUNT = 429, CALL_OPENAT2 = 437, CALL_MOUNT_SETATTR = 442 };
-enum { TREE_CLONE = 1, MOVE_FROM_EMPTY = 0x4, MOVE_TO_EMPTY = 0x40, RECURSIVE = 0x8000 };
 enum { ATTR_RDONLY = 0x1, ATTR_NOSUID = 0x2, ATTR_NODEV = 0x4, ATTR_NOEXEC = 0x8, ATTR_IDMAP = 0x100000 };
 struct mount_attributes {
   uint64_t set, clear, propagation, userns_fd;
@@ -69,7 +66,7 @@ int prepared_tree(struct launch *launch, const char *source, const char *options
   return tree;
 }
 
-static int open_in_root(int root, const char *path, uint64_t flags) {
+int open_in_root(int root, const char *path, uint64_t flags) {
   struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
   return (int)syscall(CALL_OPENAT2, root, path, &how, sizeof how);
 }
@@ -179,7 +176,7 @@ static const char *stage_folder(void) {
 void mount_stage(struct launch *launch) {
   launch->stage = stage_folder();
   if (mount("caisson", launch->stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=8m") != 0) launch_fail("stage", "%s", launch->stage);
-  static const char *const folders[] = {"l", "bundle", "bundle/rootfs", "state", "disk"};
+  static const char *const folders[] = {"l", "bundle", "bundle/rootfs", "state", "disk", "empty"};
   char path[64];
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     snprintf(path, sizeof path, "%s/%s", launch->stage, folders[i]);

@@ -13,7 +13,7 @@ static const struct {
     {"newgidmap", 1},    {"folder", 1},      {"listen", 1},     {"cgroup-join", 1},    {"cgroup-work", 1}, {"cgroup-oom", 1},
     {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"layer", 4},          {"overlay", 4},    {"bind", 4},
     {"config", 1},       {"runtime", 1},     {"option", 1},     {"id", 1},             {"hide", 1},       {"read-only", 1},       {"mount-pid", 1},
-    {"remove", 1},       {"argument", 1},    {"network", 1},        {"token", 1},
+    {"remove", 1},       {"argument", 1},    {"network", 1},        {"token", 1},          {"mask", 5},         {"cover", 4},
 };
 
 static size_t arity(const char *verb) {

@@ -110,6 +110,14 @@ static void add_bind(struct launch *launch, const char **fields) {
   attach_at(launch, tree, root, fields[1], has_option(fields[2], "file"));
 }
 
+static void add_cover(struct launch *launch, const char **fields) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int empty = empty_tree(launch);
+  cover_below(root, empty, fields);
+}
+
 static void add_disk(struct launch *launch, const struct plan_record *record) {
   char target[64], options[128];
   snprintf(target, sizeof target, "%s/disk", launch->stage);
@@ -136,6 +144,8 @@ static void build(struct run *run, const struct plan *plan) {
     else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
     else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
     else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
+    else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
+    else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);
     else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
     else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
     else if (strcmp(record->verb, "id") == 0) run->id = fields[0];

@@ -8,6 +8,10 @@
 #define PASSED_FDS_MAX 16
 #define PLAN_BYTES_MAX (8 * 1024 * 1024)
 
+/* The kernel's numbers, since C libraries older than the calls are common; every architecture shares them. */
+enum { CALL_OPEN_TREE = 428, CALL_MOVE_MOUNT = 429, CALL_OPENAT2 = 437, CALL_MOUNT_SETATTR = 442 };
+enum { TREE_CLONE = 1, MOVE_FROM_EMPTY = 0x4, MOVE_TO_EMPTY = 0x40, RECURSIVE = 0x8000 };
+
 struct id_range {
   uint32_t inside, outside, count;
 };
@@ -82,9 +86,18 @@ void add_layer(struct launch *launch, const char **fields);
 void mount_overlay(struct launch *launch, const char **fields, const char *target);
 /* The same overlay as a tree that is mounted nowhere yet. */
 int overlay_tree(struct launch *launch, const char **fields);
+/* A path as it is below a root, links included; nothing leaves it. */
+int open_in_root(int root, const char *path, uint64_t flags);
 void mount_stage(struct launch *launch);
 void mount_image(const char *image, const char *target);
 bool has_option(const char *options, const char *name);
+
+/* launch-cover.c: `mask NAME OF PATH DEVICE INODE`: in the layer NAME, which is to go above the layer OF, that path of OF is as if it were not there. */
+void mask_below(struct launch *launch, const char **fields);
+/* An empty folder that nobody can write to, to be mounted once. */
+int empty_tree(struct launch *launch);
+/* `cover TARGET PATH DEVICE INODE`: mounts it over that path of what is mounted at the target, which is a path below the root. */
+void cover_below(int root, int empty, const char **fields);
 
 /* launch-tree.c: trees written by agents. Links are never followed, depth does not matter. */
 int remove_tree(const char *path);

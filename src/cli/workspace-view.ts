@@ -61,7 +61,8 @@ async function changesOf(context: CliContext, station: LocalStation, session: Se
     });
   }
   const applied = await station.sessions.applied(session.id);
-  return await findChanges({ sandbox, lower: paths.lower, layer, sinceMs: Date.parse(session.createdAt), applied });
+  const { stateDir } = context;
+  return await findChanges({ sandbox, lower: paths.lower, layer, sinceMs: Date.parse(session.createdAt), stateDir, applied });
 }
 
 async function withSandbox<Result>(

@@ -48,7 +48,7 @@ describe("changes of a workspace", () => {
     writeFileSync(join(lower, path), content);
   };
   const find = (where: OwnedSandbox, more: { layer?: string | null } = {}) =>
-    findChanges({ sandbox: where, lower, layer: `${layer}/upper`, sinceMs: Date.now(), ...more });
+    findChanges({ sandbox: where, lower, layer: `${layer}/upper`, sinceMs: Date.now(), stateDir: join(base, "home"), ...more });
   const summary = ({ changes }: Changes) =>
     changes.map((each) => `${kindOf(each)} ${each.from === null ? "" : `${each.from} > `}${each.path}`);
 

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -36,10 +36,23 @@ test("without a layer, what is found is the difference of the trees", { timeout:
       for (const path of old.keys())
         if (!fresh.has(path)) await sandbox.remove(`/workspace/${path.split("/")[0]}`, { recursive: true }).catch(() => undefined);
       for (const [path, side] of fresh) await sandbox.writeFile(`/workspace/${path}`, side.content, { mode: side.mode, parents: true });
-      const { changes, leftOut } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0 });
+      const { changes, leftOut } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0, stateDir: join(base, "no state") });
       expect(renderDiff(changes).toString("latin1")).toBe(renderDiff(changesBetween(old, fresh)).toString("latin1"));
       expect(leftOut).toEqual([]);
     }),
     { numRuns: 60 },
   );
+});
+
+test("the state folder is no part of a workspace: that it is not seen inside is no change", async () => {
+  const lower = join(base, "home");
+  const stateDir = join(lower, ".local", "state");
+  mkdirSync(stateDir, { recursive: true });
+  writeFileSync(join(stateDir, "log.db"), "precious");
+  writeFileSync(join(lower, "file"), "mine");
+  await using sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay" } }));
+  await sandbox.remove("/workspace/.local", { recursive: true });
+  await sandbox.remove("/workspace/file");
+  const { changes } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0, stateDir });
+  expect(changes.map(({ path }) => path)).toEqual(["file"]);
 });

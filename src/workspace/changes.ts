@@ -1,7 +1,9 @@
+import { existsSync, realpathSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { viewState } from "../sandbox/state-places.ts";
 import { type Change, type Changes, type FileSide, type LeftOut, sameSide } from "./change.ts";
 import { compareAll } from "./compare-all.ts";
 import { compareLayer } from "./compare-layer.ts";
@@ -30,6 +32,7 @@ export interface Comparison {
  * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own folder, without following any link; the new
  * side is read by the guest, inside. `layer` is the host folder that collects the changes: its names and times (nothing else is believed of it) tell where to look, which
  * makes a diff cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was copied.
+ * `stateDir` is never seen inside, so nothing about it is a change.
  * `applied` has git's names of the contents that were brought to the folder from here: those are no changes of the user's.
  * Throws `too_large` past a bound, and what the sandbox throws.
  */
@@ -38,18 +41,28 @@ export async function findChanges(options: {
   lower: string;
   layer: string | null;
   sinceMs: number;
+  stateDir: string;
   applied?: ReadonlyMap<string, string>;
 }): Promise<Changes> {
   const { paths, leftOut, madeAtMs } = await compare(options);
+  const hidden = hiddenPlaces(options);
+  const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
   return await readChanges(options.sandbox, {
-    candidates: paths,
-    leftOut,
+    candidates: paths.filter(isSeen),
+    leftOut: leftOut.filter(({ path }) => isSeen(path)),
     before: (path) => readLower(join(options.lower, path)),
     async changedOutside(path, before) {
       const found = await lstat(join(options.lower, path)).catch(() => null);
       return found !== null && found.mtimeMs > madeAtMs(path) && options.applied?.get(path) !== blobOf(before.content);
     },
   });
+}
+
+function hiddenPlaces({ lower, stateDir }: { lower: string; stateDir: string }): string[] {
+  if (!existsSync(lower)) return [];
+  return viewState(stateDir)
+    .placesIn(realpathSync(lower), { mountsBelow: true })
+    .map(({ path }) => path);
 }
 
 interface Compared {

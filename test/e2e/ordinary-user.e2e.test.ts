@@ -75,6 +75,15 @@ describe("an ordinary user", () => {
     rmSync(join(base, "project", "shared"));
   });
 
+  test("shares a folder that holds Caisson's state without it, and never the state itself", () => {
+    for (const access of ["", ":ro", ":rw"]) {
+      const found = run("exec", "--workspace", `${base}${access}`, "--", "find", ".", "-name", "sandbox.json", "-o", "-name", "mine.txt");
+      expect({ access, found: found.stdout, code: found.code }).toEqual({ access, found: "./project/mine.txt\n", code: 0 });
+    }
+    expect(run("exec", "--workspace", join(base, "home"), "--", "true").stderr).toContain("Caisson keeps its own state");
+    expect(left()).toEqual([]);
+  });
+
   test("keeps a sandbox, and removes it", () => {
     const id = run("sandbox", "create").stdout.trim();
     expect(run("exec", "--sandbox", id, "--", "sh", "-c", "echo kept > f; cat f").stdout).toBe("kept\n");

@@ -106,13 +106,22 @@ describe("what is asked of the engine", () => {
   });
 
   test("a bound workspace is read-only when asked, without what is mounted below it", () => {
-    const { host } = configOf({}, { workspaceBind: { source: "/home/a/project", readOnly: true } });
+    const { host } = configOf({}, { workspaceBind: { source: "/home/a/project", readOnly: true, covered: [] } });
     expect(host.Mounts?.[3]).toMatchObject({
       Source: "/home/a/project",
       Target: "/workspace",
       ReadOnly: true,
       BindOptions: { NonRecursive: true },
     });
+  });
+
+  test("covered paths of a bound workspace are empty, and nothing on the way to them can be moved", () => {
+    const { host } = configOf({}, { workspaceBind: { source: "/home/a", readOnly: false, covered: [".local/state/caisson"] } });
+    expect(host.Mounts?.slice(4)).toMatchObject([
+      { Type: "bind", Source: "/home/a/.local", Target: "/workspace/.local", ReadOnly: false },
+      { Type: "bind", Source: "/home/a/.local/state", Target: "/workspace/.local/state", ReadOnly: false },
+      { Type: "tmpfs", Target: "/workspace/.local/state/caisson", ReadOnly: true },
+    ]);
   });
 
   test("/tmp is small, and paths of the spec join those that are always hidden or fixed", () => {

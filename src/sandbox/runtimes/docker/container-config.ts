@@ -61,8 +61,8 @@ export interface ContainerRequest {
   stateLabel: string;
   /** The profile's text for Docker, a file with it for Podman. */
   seccomp: string;
-  /** A host folder bound at /workspace. */
-  workspaceBind: { source: string; readOnly: boolean } | null;
+  /** A host folder bound at /workspace; `covered` are paths in it that are seen empty. */
+  workspaceBind: { source: string; readOnly: boolean; covered: readonly string[] } | null;
   /** A group of the host's that the guest joins to reach its socket's folder. */
   socketGroup: number | null;
   cgroupParent: string | null;
@@ -184,6 +184,27 @@ function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
     bind(guestPath, guestInside, true),
     bind(socketFolder, socketFolderInside, false),
     bind(insideFolder, insideTarget, true),
-    ...(workspaceBind === null ? [] : [bind(workspaceBind.source, workspaceInside, workspaceBind.readOnly)]),
+    ...(workspaceBind === null ? [] : workspaceMounts(workspaceBind, bind)),
+  ];
+}
+
+type Mount = NonNullable<HostConfig["Mounts"]>[number];
+
+/** What is a mount point cannot be moved or removed, so each folder on the way to a covered one is made one. */
+function workspaceMounts(
+  { source, readOnly, covered }: NonNullable<ContainerRequest["workspaceBind"]>,
+  bind: (source: string, target: string, readOnly: boolean) => Mount,
+): Mount[] {
+  const above = covered.flatMap((path) => path.split("/").map((_, depth, parts) => parts.slice(0, depth).join("/")));
+  return [
+    bind(source, workspaceInside, readOnly),
+    ...[...new Set(above)].filter((path) => path !== "").map((path) => bind(`${source}/${path}`, `${workspaceInside}/${path}`, readOnly)),
+    ...covered.map((path) => ({
+      Type: "tmpfs" as const,
+      Source: "",
+      Target: `${workspaceInside}/${path}`,
+      ReadOnly: true,
+      TmpfsOptions: { SizeBytes: 4096, Mode: 0o555 },
+    })),
   ];
 }

@@ -6,6 +6,7 @@ import { dockerSeccompProfile } from "../../hardening/seccomp.ts";
 import { makeInsideFolder } from "../../inside-folder.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { refuseNetwork } from "../../spec.ts";
+import { viewState } from "../../state-places.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { packFolder } from "../../tar/pack-folder.ts";
 import { accountEntries, guestFolders } from "./accounts.ts";
@@ -81,7 +82,10 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
   const image =
     fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: scope.defaultImage, stateLabel: scope.stateLabel }));
-  const workspace: WorkspacePlan = fork !== undefined && isStaged(spec) ? { kind: "none" } : await planWorkspace({ spec, facts, reasons });
+  const workspace: WorkspacePlan =
+    fork !== undefined && isStaged(spec)
+      ? { kind: "none" }
+      : await planWorkspace({ spec, facts, reasons, state: viewState(scope.context.stateDir) });
   const { records } = await scope.store.list();
   const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
   const id = fork?.id ?? scope.store.newId();
@@ -167,7 +171,8 @@ async function containerRequest(scope: Scope, plan: Plan, folder: string): Promi
     insideFolder: makeInsideFolder(folder),
     stateLabel: scope.stateLabel,
     seccomp: await seccompFor(plan, folder),
-    workspaceBind: workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly } : null,
+    workspaceBind:
+      workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly, covered: workspace.covered } : null,
     cgroupParent: scope.cgroupParent,
   };
 }

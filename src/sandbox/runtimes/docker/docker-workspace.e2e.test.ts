@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sh, useDockerHarness } from "../../../../test/support/docker-harness.ts";
@@ -72,6 +72,36 @@ describe("workspace", () => {
     expect(stdout.match(/Read-only/g)).toHaveLength(2);
     expect(stdout).toContain("busy");
     expect(stdout).not.toContain("root:");
+  });
+
+  test("a folder that holds the state folder is shared without it, however it is shared; the state folder is not", async () => {
+    const home = docker.newFolder("home", 1234);
+    chmodSync(home, 0o755);
+    const stateDir = join(home, ".state", "caisson");
+    mkdirSync(stateDir, { recursive: true, mode: 0o755 });
+    for (const path of [join(home, ".state"), stateDir]) chownSync(path, 1234, 1234);
+    writeFileSync(join(stateDir, "log.db"), "precious", { mode: 0o666 });
+    const runtime = docker.runtimeWith({ stateDir });
+    for (const access of ["overlay", "ro", "rw"] as const) {
+      await using sandbox = await runtime.create(docker.specOf({ workspace: { kind: "folder", path: home, access } }));
+      const { stdout } = await sh(
+        sandbox,
+        "find . -name log.db -o -name guest.sock -o -name token; touch .state/caisson/x; mv .state moved; ls -A",
+      );
+      expect({ access, stdout: stdout.replace(/.*: .*\n/g, "") }).toEqual({
+        access,
+        stdout: access === "overlay" ? "moved\n" : ".state\n",
+      });
+    }
+    expect(readdirSync(stateDir)).toEqual(expect.not.arrayContaining(["x"]));
+    for (const [path, access] of [
+      [stateDir, "ro"],
+      [join(stateDir, "sandboxes"), "overlay"],
+    ] as const) {
+      mkdirSync(join(stateDir, "sandboxes", "some"), { recursive: true });
+      const spec = docker.specOf({ workspace: { kind: "folder", path, access } });
+      await expect(runtime.create(spec)).rejects.toMatchObject({ code: "invalid" });
+    }
   });
 
   test("a folder of thousands of files goes in whole, and giving up in the middle leaves nothing", async () => {

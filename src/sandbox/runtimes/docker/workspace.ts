@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { refuseLayer } from "../../spec.ts";
+import type { StateView } from "../../state-places.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
@@ -11,19 +12,23 @@ export type WorkspacePlan =
   | { kind: "none" }
   /** `exclude` are paths relative to the folder that do not go in at all. */
   | { kind: "staged"; folder: string; exclude: string[] }
-  | { kind: "bound"; folder: string; readOnly: boolean; ownerUid: number | null };
+  /** `covered` likewise, and they are seen empty. */
+  | { kind: "bound"; folder: string; readOnly: boolean; ownerUid: number | null; covered: string[] };
 
 /** Checks the folder and what may be done with it. Throws `not_found`, `invalid`, `denied`, `unsupported`. */
 export async function planWorkspace(options: {
   spec: SandboxSpec;
   facts: EngineFacts;
   reasons: Readonly<Record<string, string>>;
+  state: StateView;
 }): Promise<WorkspacePlan> {
-  const { spec, facts, reasons } = options;
+  const { spec, facts, reasons, state } = options;
   const { workspace } = spec;
   refuseLayer(spec, "docker");
   if (workspace.kind === "empty") return { kind: "none" };
   const folder = await existingFolder(resolve(workspace.path));
+  state.refuse(folder, workspace);
+  const kept = state.placesIn(folder, { mountsBelow: workspace.access === "overlay" }).map(({ path }) => path);
   switch (workspace.access) {
     case "overlay": {
       if (spec.template.kind === "snapshot") {
@@ -31,10 +36,10 @@ export async function planWorkspace(options: {
           hint: "Leave the workspace out, or give it as :rw or :ro.",
         });
       }
-      return { kind: "staged", folder, exclude: spec.deniedPaths.flatMap(insideWorkspace) };
+      return { kind: "staged", folder, exclude: [...spec.deniedPaths.flatMap(insideWorkspace), ...kept] };
     }
     case "ro":
-      return { kind: "bound", folder, readOnly: true, ownerUid: null };
+      return { kind: "bound", folder, readOnly: true, ownerUid: null, covered: kept };
     case "rw": {
       if (facts.rootless || facts.remappedRoot !== null) {
         throw new CaissonError("unsupported", `the folder ${folder} cannot be given read-write`, { hint: reasons.rw ?? "" });
@@ -51,7 +56,7 @@ export async function planWorkspace(options: {
           hint: "Give it to a user (`chown`), use overlay or ro, or use the oci runtime, which maps user ids.",
         });
       }
-      return { kind: "bound", folder, readOnly: false, ownerUid: uid };
+      return { kind: "bound", folder, readOnly: false, ownerUid: uid, covered: kept };
     }
   }
 }

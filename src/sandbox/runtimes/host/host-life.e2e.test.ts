@@ -115,8 +115,7 @@ test("a create or a delete that was begun and never ended is finished by sweep",
 });
 
 test("a workspace given rw is worked on in place and survives the sandbox; other access is refused", async () => {
-  const folder = join(stateDir, "project");
-  await mkdir(folder);
+  const folder = await mkdtemp(join(tmpdir(), "caisson-test-project-"));
   await writeFile(join(folder, "a"), "before");
   {
     await using sandbox = await runtime.create(parseSpec({ workspace: { kind: "folder", path: folder, access: "rw" } }));
@@ -126,6 +125,9 @@ test("a workspace given rw is worked on in place and survives the sandbox; other
   expect(await readFile(join(folder, "a"), "utf8")).toBe("after");
   const overlay = parseSpec({ workspace: { kind: "folder", path: folder } });
   await expect(runtime.create(overlay)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining(":rw") });
+  const own = parseSpec({ workspace: { kind: "folder", path: stateDir, access: "rw" } });
+  await expect(runtime.create(own)).rejects.toMatchObject({ code: "invalid" });
+  await rm(folder, { recursive: true });
 });
 
 test("a state folder with a path longer than a socket's address works", async () => {

@@ -12,6 +12,7 @@ import { WORKSPACE } from "../../path.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import { parseSpec } from "../../spec.ts";
+import { viewState } from "../../state-places.ts";
 import { createStore, infoOf, isOrphan, type SandboxRecord } from "../../store.ts";
 import type { Wall } from "../../wall.ts";
 import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
@@ -82,7 +83,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       return probe(runtime);
     },
     async create(asked, options = {}) {
-      const spec = checkedSpec(asked);
+      const spec = checkedSpec(asked, context);
       if (options.signal?.aborted) throw cancelled(options.signal.reason);
       const owner = store.ownerOf();
       const record: SandboxRecord = {
@@ -159,7 +160,7 @@ function isForSweep(record: SandboxRecord, ownerAlive: boolean): boolean {
   return isOrphan(record) || record.state === "creating" || record.state === "completing";
 }
 
-function checkedSpec(asked: SandboxSpec): SandboxSpec {
+function checkedSpec(asked: SandboxSpec, { stateDir }: { stateDir: string }): SandboxSpec {
   const spec = parseSpec(asked);
   refuseUnenforceable(spec);
   if (spec.workspace.kind !== "folder") return spec;
@@ -167,7 +168,9 @@ function checkedSpec(asked: SandboxSpec): SandboxSpec {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
     throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give a folder that exists." });
   }
-  return { ...spec, workspace: { ...spec.workspace, path: realpathSync(path) } };
+  const real = realpathSync(path);
+  viewState(stateDir).refuse(real, spec.workspace);
+  return { ...spec, workspace: { ...spec.workspace, path: real } };
 }
 
 /** The kernel tells folders by their real path; one that is gone has only its name. */

@@ -33,6 +33,11 @@ export function failureOf(failure: LaunchFailure): CaissonError {
     case "source":
       if (errno === ENOENT || errno === ENOTDIR) return new CaissonError("not_found", `there is no ${text}`, { details });
       return new CaissonError("denied", `${text} cannot be mounted`, { details });
+    case "cover":
+      return new CaissonError("unavailable", `Caisson's own state folder cannot be kept out of the sandbox: ${text}`, {
+        hint: "Was it moved? Try again, or share a folder that does not hold it.",
+        details,
+      });
     case "idmap":
       return new CaissonError("unsupported", `the owners of files in ${text} cannot be mapped into the sandbox`, {
         hint: `It takes Linux 5.19 and a file system that can (ext4, xfs, btrfs, tmpfs …)${errno === EINVAL ? "; this one cannot" : ""}. Run Caisson as the folder's owner instead of root.`,

@@ -3,6 +3,8 @@ import { isAbsolute, join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { WorkspaceMount } from "../../../contract/sandbox.ts";
 import { insideTarget } from "../../inside-folder.ts";
+import type { StateView } from "../../state-places.ts";
+import { coverRecords, maskRecords } from "./cover-state.ts";
 import { type Identity, mapRecords } from "./identity.ts";
 import type { PlanRecord } from "./launcher.ts";
 import { workspaceMap } from "./sub-ids.ts";
@@ -33,41 +35,55 @@ export interface RootPlan {
 const LAYERS_MAX = 64;
 
 /** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
-export function rootRecords(root: RootPlan, options: { guestPath: string; insideFolder: string; disk: boolean }): PlanRecord[] {
+export function rootRecords(
+  root: RootPlan,
+  options: { guestPath: string; insideFolder: string; disk: boolean; state: StateView },
+): PlanRecord[] {
   if (root.layers.length > LAYERS_MAX) {
     throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
       hint: "Make a fresh sandbox and copy the files into it.",
     });
   }
   const at = (name: string) => (options.disk ? `disk/${name}` : name);
+  const { state } = options;
   const overlays = root.binds.filter(({ writable }) => writable);
+  const masks = root.layers.map(({ dir }, index) => maskRecords({ state, folder: dir, layer: String(index) }));
+  const names = root.layers.flatMap((_, index) => [...(masks[index]?.names ?? []), String(index)]);
   return [
     ...["upper", "work"].map((name): PlanRecord => ["mkdir", at(name), "755", 0, 0]),
     ...root.layers.map(({ dir, mapped }, index): PlanRecord => ["layer", String(index), dir, "ro", mapped ? "sandbox" : "-"]),
-    ["overlay", root.layers.map((_, index) => index).join(":"), at("upper"), at("work"), "/"],
-    ...overlays.flatMap(({ source, target, layers }, index): PlanRecord[] => [
-      ["mkdir", at(`bind-upper-${index}`), "755", 0, 0],
-      ["mkdir", at(`bind-work-${index}`), "755", 0, 0],
-      ["layer", `bind-${index}`, source, "ro", "sandbox"],
-      ...layers.map((dir, frozen): PlanRecord => ["layer", `bind-${index}-${frozen}`, dir, "ro", "-"]),
-      [
-        "overlay",
-        [...layers.map((_, frozen) => `bind-${index}-${frozen}`), `bind-${index}`].join(":"),
-        at(`bind-upper-${index}`),
-        at(`bind-work-${index}`),
-        target,
-      ],
-    ]),
+    ...masks.flatMap(({ records }) => records),
+    ["overlay", names.join(":"), at("upper"), at("work"), "/"],
+    ...overlays.flatMap(({ source, target, layers }, index): PlanRecord[] => {
+      const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
+      return [
+        ["mkdir", at(`bind-upper-${index}`), "755", 0, 0],
+        ["mkdir", at(`bind-work-${index}`), "755", 0, 0],
+        ["layer", `bind-${index}`, source, "ro", "sandbox"],
+        ...mask.records,
+        ...layers.map((dir, frozen): PlanRecord => ["layer", `bind-${index}-${frozen}`, dir, "ro", "-"]),
+        [
+          "overlay",
+          [...layers.map((_, frozen) => `bind-${index}-${frozen}`), ...mask.names, `bind-${index}`].join(":"),
+          at(`bind-upper-${index}`),
+          at(`bind-work-${index}`),
+          target,
+        ],
+      ];
+    }),
     ...root.binds
       .filter(({ writable }) => !writable)
-      .map(({ source, target, kind }): PlanRecord => ["bind", source, target, kind === "file" ? "ro,file" : "ro,rec", "sandbox"]),
+      .flatMap(({ source, target, kind }): PlanRecord[] => [
+        ["bind", source, target, kind === "file" ? "ro,file" : "ro,rec", "sandbox"],
+        ...(kind === "file" ? [] : coverRecords({ state, folder: source, target })),
+      ]),
     ["bind", options.guestPath, "/.caisson/guest", "ro,file", "-"],
     ["bind", options.insideFolder, insideTarget, "ro", "-"],
   ];
 }
 
 /** A workspace folder that is there, as an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
-export function resolveWorkspace(workspace: WorkspaceMount): WorkspaceMount {
+export function resolveWorkspace(workspace: WorkspaceMount, options: { state: StateView }): WorkspaceMount {
   if (workspace.kind === "empty") return workspace;
   const { path } = workspace;
   if (!isAbsolute(path) || path.includes("\0")) {
@@ -79,6 +95,7 @@ export function resolveWorkspace(workspace: WorkspaceMount): WorkspaceMount {
     const real = realpathSync(path);
     if (!statSync(real).isDirectory())
       throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give the folder itself, not a file in it." });
+    options.state.refuse(real, { access: workspace.access });
     if (workspace.layer !== undefined) checkLayer(workspace.layer, workspace.access);
     return { ...workspace, path: real };
   } catch (cause) {
@@ -105,11 +122,11 @@ function checkLayer(layer: string, access: string): void {
 /** Records that mount a workspace at /workspace, over `layers` frozen earlier (upmost first). An empty one is part of the root and needs none. */
 export function workspaceRecords(
   workspace: WorkspaceMount,
-  options: { identity: Identity; disk: boolean; layers: readonly string[] },
+  options: { identity: Identity; disk: boolean; layers: readonly string[]; state: StateView },
 ): PlanRecord[] {
   if (workspace.kind === "empty") return [];
   const { path, access } = workspace;
-  const { identity } = options;
+  const { identity, state } = options;
   const owner = lstatSync(path);
   const start = identity.root;
   const maps = identity.rootless
@@ -119,15 +136,20 @@ export function workspaceRecords(
         workspaceMap({ owner: owner.uid, start: start.uid, readable: access !== "rw" }),
         workspaceMap({ owner: owner.gid, start: start.gid, readable: access !== "rw" }),
       );
-  if (access !== "overlay") return [...maps, ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"]];
+  if (access !== "overlay") {
+    const bind: PlanRecord = ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"];
+    return [...maps, bind, ...coverRecords({ state, folder: path, target: "/workspace" })];
+  }
   const { upper, work } = workspaceFolders(workspace, options);
-  const names = [...options.layers.map((_, index) => `frozen-${index}`), "workspace"];
+  const mask = maskRecords({ state, folder: path, layer: "workspace" });
+  const names = [...options.layers.map((_, index) => `frozen-${index}`), ...mask.names, "workspace"];
   return [
     ...maps,
     ["mkdir", upper, "755", 1000, 1000],
     ["mkdir", work, "755", 1000, 1000],
     ...options.layers.map((dir, index): PlanRecord => ["layer", `frozen-${index}`, dir, "ro", "-"]),
     ["layer", "workspace", path, "ro", "workspace"],
+    ...mask.records,
     ["overlay", names.join(":"), upper, work, "/workspace"],
   ];
 }

@@ -16,6 +16,7 @@ const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-gue
 const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
 const asRoot = process.getuid?.() === 0;
 
+let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
 const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
@@ -84,14 +85,15 @@ const exit = (child: ChildProcess) =>
 
 describe.skipIf(!asRoot)("oci as root", () => {
   beforeEach(() => {
-    stateDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    stateDir = join(base, "state");
     runtime = createOciRuntime({ stateDir, guestPath }, settings);
   });
   afterEach(async () => {
     await runtime[Symbol.asyncDispose]();
     await runtime.sweep();
     for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
-    rmSync(stateDir, { recursive: true, force: true });
+    rmSync(base, { recursive: true, force: true });
   });
 
   it("twenty sandboxes, some with a disk of their own, leave nothing", async () => {
@@ -105,7 +107,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
   });
 
   it("removes trees of any depth, and follows no link out of them", async () => {
-    const outside = join(stateDir, "outside");
+    const outside = join(base, "outside");
     mkdirSync(outside);
     writeFileSync(join(outside, "file"), "precious");
     const sandbox = await create({ workspace: { kind: "folder", path: outside } });
@@ -122,7 +124,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
   describe("a workspace of somebody else's", () => {
     let folder: string;
     beforeEach(() => {
-      folder = join(stateDir, "their-folder");
+      folder = join(base, "their-folder");
       mkdirSync(folder);
       writeFileSync(join(folder, "file"), "theirs");
       for (const path of [folder, join(folder, "file")]) chownSync(path, 501, 502);
@@ -279,7 +281,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     const waiting = () => readdirSync(join(stateDir, "sandboxes")).filter((id) => detailsOf(recordOf(id)).waiting);
 
     it("gives a waiting sandbox with the limits and the workspace asked for", async () => {
-      const folder = join(stateDir, "folder");
+      const folder = join(base, "folder");
       mkdirSync(folder);
       writeFileSync(join(folder, "file"), "content");
       const [ready] = waiting();
@@ -316,7 +318,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
   });
 
   it("a snapshot of a folder's overlay and of /usr is the same sandbox again; a fork goes with its own", async () => {
-    const folder = join(stateDir, "folder");
+    const folder = join(base, "folder");
     mkdirSync(folder);
     for (const name of ["changed", "removed", "kept"]) writeFileSync(join(folder, name), name);
     const first = await create({ workspace: { kind: "folder", path: folder }, allowRoot: true });

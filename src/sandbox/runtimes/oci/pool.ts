@@ -1,5 +1,6 @@
 import { CaissonError } from "../../../contract/error.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { viewState } from "../../state-places.ts";
 import { limitCgroups } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
@@ -74,7 +75,7 @@ export function createPool(house: House): Pool {
   return {
     async take(options) {
       if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
-      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace) };
+      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(house.context.stateDir) }) };
       const member = waiting.find((candidate) => suits(candidate, spec, options));
       try {
         if (member === undefined) return await cold(options);
@@ -150,7 +151,12 @@ async function attach(house: House, { record, details }: Started): Promise<void>
       ...identity.plan,
       ["folder", house.store.dir(record.id)],
       ["mount-pid", guest.pid],
-      ...workspaceRecords(record.spec.workspace, { identity, disk: false, layers: basis.workspaceLayers }),
+      ...workspaceRecords(record.spec.workspace, {
+        identity,
+        disk: false,
+        layers: basis.workspaceLayers,
+        state: viewState(house.context.stateDir),
+      }),
     ],
     lastLine: /^attached$/,
   });

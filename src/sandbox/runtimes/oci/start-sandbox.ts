@@ -6,6 +6,7 @@ import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../guest-token.ts";
 import { makeInsideFolder } from "../../inside-folder.ts";
+import { viewState } from "../../state-places.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { tmpfsSize } from "../../tmpfs-size.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
@@ -49,7 +50,7 @@ export interface StartOptions {
 export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
   const { store } = house;
   const asked = await withSnapshotWorkspace(house, options.spec);
-  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace) };
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(house.context.stateDir) }) };
   const { limits, warnings } = enforcedLimits(spec.limits, house.ability());
   const { rootless } = house.identity();
   const [binary] = house.binaries();
@@ -170,6 +171,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
   const { record, details } = start;
   const { spec, limits } = record;
   const identity = house.identity();
+  const state = viewState(house.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
   const config = bundleConfig({
@@ -194,9 +196,10 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
       guestPath: house.context.guestPath,
       insideFolder: makeInsideFolder(house.store.dir(record.id)),
       disk,
+      state,
     }),
     ...transparentRecords(spec, house.store.dir(record.id)),
-    ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers }),
+    ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
     ["read-only", "/sys/fs/cgroup"],
