@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -209,10 +210,24 @@ static int attach_loop(int control, int image) {
   return -1;
 }
 
+/*
+ * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the last mount is gone:
+ * that of a sandbox that has just died goes soon, when the kernel gets to it.
+ */
+static void lock_image(int file, const char *image) {
+  enum { PATIENCE_MS = 5000, STEP_MS = 10 };
+  for (int waited = 0; flock(file, LOCK_EX | LOCK_NB) != 0; waited += STEP_MS) {
+    if (errno != EWOULDBLOCK && errno != EINTR) launch_fail("disk", "%s cannot be locked", image);
+    if (waited >= PATIENCE_MS) launch_fail("disk-busy", "%s", image);
+    usleep(STEP_MS * 1000);
+  }
+}
+
 void mount_image(const char *image, const char *target) {
   cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
   cleanup_fd int file = open(image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (control < 0 || file < 0) launch_fail("disk", "%s", control < 0 ? "/dev/loop-control" : image);
+  lock_image(file, image);
   cleanup_fd int device = attach_loop(control, file);
   if (device < 0) launch_fail("disk", "no free loop device");
   char path[64], name[64];

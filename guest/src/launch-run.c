@@ -121,6 +121,10 @@ static void add_cover(struct launch *launch, const char **fields) {
 static void add_disk(struct launch *launch, const struct plan_record *record) {
   char target[64], options[128];
   snprintf(target, sizeof target, "%s/disk", launch->stage);
+  if (strcmp(record->verb, "disk-keep") == 0) {
+    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "what an earlier sandbox left cannot be removed");
+    return;
+  }
   if (strcmp(record->verb, "disk-image") == 0) {
     mount_image(record->fields[0], target);
     return;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,6 +77,22 @@ int remove_tree(const char *path) {
   while (seen > 0);
   if (seen < 0) return -1;
   return gone(rmdir(path)) ? 0 : -1;
+}
+
+int remove_others(const char *folder, const char *prefix) {
+  DIR *entries = opendir(folder);
+  if (entries == NULL) return -1;
+  int result = 0;
+  struct dirent *entry;
+  while (result == 0 && (entry = readdir(entries)) != NULL) {
+    char path[PATH_MAX];
+    /* Made by mkfs, root's own and empty. */
+    if (is_dot(entry->d_name) || strcmp(entry->d_name, "lost+found") == 0 || strncmp(entry->d_name, prefix, strlen(prefix)) == 0) continue;
+    if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) result = -1;
+    else result = remove_tree(path);
+  }
+  closedir(entries);
+  return result;
 }
 
 static uint64_t measure_folder(int fd, int depth) {

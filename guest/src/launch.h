@@ -101,6 +101,8 @@ void cover_below(int root, int empty, const char **fields);
 
 /* launch-tree.c: trees written by agents. Links are never followed, depth does not matter. */
 int remove_tree(const char *path);
+/* Removes what is in a folder, but for names with the prefix. */
+int remove_others(const char *folder, const char *prefix);
 int measure_main(char **paths);
 
 /* launch-run.c, launch-attach.c */

@@ -84,6 +84,10 @@ describe("what is asked of the engine", () => {
     expect(configOf({}, { limits: { ...limits, diskBytes: 1024 } }).host.StorageOpt).toEqual({ size: "1024" });
   });
 
+  test("with root inside, whom no uid holds back, the guest's processes count among those asked for", () => {
+    expect(configOf({ allowRoot: true }).host.PidsLimit).toBe(100);
+  });
+
   test("limits that are not in force are not asked for", () => {
     const { config, host } = configOf({}, { limits: { ...limits, cpus: null, memoryBytes: null, pids: null } });
     for (const name of ["Memory", "MemorySwap", "NanoCpus", "PidsLimit"]) expect(host).not.toHaveProperty(name);

@@ -29,7 +29,7 @@ export const labels = {
   onlyFor: "caisson.only-for",
 } as const;
 
-/** Room for the guest and its file workers beside the work, which has `pids` for itself. */
+/** Room for the guest and its file workers beside the work, which has `pids` for itself and is held to that by its uid. */
 const GUEST_PIDS = 64;
 const OPEN_FILES_MAX = 16_384;
 /** Podman asks for more than some machines allow unless it is told. */
@@ -152,7 +152,8 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     // More processors than there are is no limit, and engines refuse the number.
     ...(limits.cpus === null ? {} : { NanoCpus: Math.round(Math.min(limits.cpus, facts.cpus) * 1e9) }),
     ...(limits.memoryBytes === null ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
-    ...(limits.pids === null ? {} : { PidsLimit: limits.pids + GUEST_PIDS }),
+    // Nothing but this counts the processes of the machine's root, so that with root inside there is no room on top.
+    ...(limits.pids === null ? {} : { PidsLimit: limits.pids + (spec.allowRoot ? 0 : GUEST_PIDS) }),
     ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     ...(cgroupParent === null ? {} : { CgroupParent: cgroupParent }),
   };

@@ -48,6 +48,11 @@ export function failureOf(failure: LaunchFailure): CaissonError {
         hint: "Overlay mounts take Linux 5.19 as root and 5.11 otherwise, and a state folder on a file system that can hold an upper layer (not overlay, not NFS).",
         details,
       });
+    case "disk-busy":
+      return new CaissonError("conflict", `the session's disk is in use: ${text}`, {
+        hint: "Another sandbox has it; try again when that one has ended.",
+        details,
+      });
     case "disk":
       return new CaissonError("unsupported", `a disk of limited size cannot be made: ${text}`, {
         hint:

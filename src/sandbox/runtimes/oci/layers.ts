@@ -154,12 +154,12 @@ export function workspaceRecords(
   ];
 }
 
-/** Where the changes to an overlaid workspace are: in the sandbox's own folder, or in the one the spec gives to outlive it. */
+/** Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder or in the one the spec gives to outlive it. */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,
   options: { disk: boolean },
 ): { upper: string; work: string } {
-  if (workspace.layer !== undefined) return { upper: join(workspace.layer, "upper"), work: join(workspace.layer, "work") };
+  if (workspace.layer !== undefined && !options.disk) return { upper: join(workspace.layer, "upper"), work: join(workspace.layer, "work") };
   const at = (name: string) => (options.disk ? `disk/${name}` : name);
   return { upper: at("workspace-upper"), work: at("workspace-work") };
 }

@@ -3,6 +3,7 @@ import { SandboxSpec } from "../../../contract/sandbox.ts";
 import { viewState } from "../../state-places.ts";
 import { limitCgroups } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
+import { layerState } from "./disk.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
@@ -103,6 +104,7 @@ export function createPool(house: House): Pool {
 function suits(member: Started, spec: SandboxSpec, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
+  if (layerState(spec)?.diskBytes != null) return false;
   // Routes are the launcher's to make, before the guest starts.
   if (isTransparent(spec.network)) return false;
   if (spec.readOnlyPaths.length + spec.deniedPaths.length > 0 || spec.tmpBytes !== has.tmpBytes) return false;
@@ -126,7 +128,7 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
   const { connection } = member;
   const details: OciDetails = { ...member.details, waiting: false };
   try {
-    const { limits, warnings } = enforcedLimits(spec.limits, house.ability());
+    const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
     limitCgroups(details.cgroups, limits);
     const owner = spec.keep ? null : house.store.ownerOf();
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };

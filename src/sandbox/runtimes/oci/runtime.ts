@@ -12,6 +12,7 @@ import { refuseNetwork } from "../../spec.ts";
 import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
+import { removeLayerDisk } from "./disk.ts";
 import { createHouse, type OciOptions } from "./house.ts";
 import { workspaceFolders } from "./layers.ts";
 import { createPool } from "./pool.ts";
@@ -87,6 +88,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         house,
         [upper, work].filter((path) => existsSync(path)),
       );
+      removeLayerDisk(layer);
     },
     async snapshots() {
       const { snapshots } = await listSnapshots(house);

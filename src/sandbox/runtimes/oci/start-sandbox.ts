@@ -1,20 +1,18 @@
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { CaissonError } from "../../../contract/error.ts";
-import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { defaultLimits, type SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../guest-token.ts";
 import { makeInsideFolder } from "../../inside-folder.ts";
 import { viewState } from "../../state-places.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { tmpfsSize } from "../../tmpfs-size.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
 import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
 import { quickenMigration } from "./cgroup-migration.ts";
 import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
+import { diskKind, diskRecords, layerState, makeDisk } from "./disk.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
@@ -25,7 +23,6 @@ import { identityOfProcess } from "./process-identity.ts";
 import { transparentRecords } from "./transparent.ts";
 
 export const SOCKET_NAME = "guest.sock";
-const DISK_NAME = "disk.ext4";
 const WELCOME_TIMEOUT_MS = 30_000;
 
 export interface Started {
@@ -51,7 +48,7 @@ export async function startSandbox(house: House, options: StartOptions): Promise
   const { store } = house;
   const asked = await withSnapshotWorkspace(house, options.spec);
   const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(house.context.stateDir) }) };
-  const { limits, warnings } = enforcedLimits(spec.limits, house.ability());
+  const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
   const { rootless } = house.identity();
   const [binary] = house.binaries();
   if (binary === undefined) throw noRuntime();
@@ -63,7 +60,7 @@ export async function startSandbox(house: House, options: StartOptions): Promise
     basis,
     cgroups: cgroupFolders(house.cgroups().parents, house.cgroupName, id),
     guest: null,
-    disk: limits.diskBytes === null ? "none" : rootless ? "memory" : "image",
+    disk: diskKind(limits, { rootless }),
     ownSnapshot: options.ownSnapshot ?? null,
     waiting: options.waiting ?? false,
   };
@@ -180,7 +177,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
-    processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : limits.pids,
+    processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
     hardLimits: house.hardLimits(),
   });
   return [
@@ -191,7 +188,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
-    ...diskRecords(details, limits.diskBytes),
+    ...diskRecords(details, record),
     ...rootRecords(details.basis.root, {
       guestPath: house.context.guestPath,
       insideFolder: makeInsideFolder(house.store.dir(record.id)),
@@ -209,24 +206,6 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
     ["id", record.id],
   ];
-}
-
-function diskRecords(details: OciDetails, bytes: number | null): PlanRecord[] {
-  if (details.disk === "image") return [["disk-image", DISK_NAME]];
-  return details.disk === "memory" ? [["disk-tmpfs", tmpfsSize(bytes ?? 0).join(",")]] : [];
-}
-
-/** A sparse image, formatted without what takes time and is of no use to files that live as long as a sandbox. */
-async function makeDisk(house: House, record: SandboxRecord): Promise<void> {
-  const mkfs = house.mkfs();
-  if (mkfs === null) throw new CaissonError("unsupported", "mkfs.ext4 is not installed");
-  const kibibytes = Math.floor((record.limits.diskBytes ?? 0) / 1024);
-  const features = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard", "-i", "4096", "-m", "0", "-F", "-q"];
-  try {
-    await promisify(execFile)(mkfs, [...features, join(house.store.dir(record.id), DISK_NAME), `${kibibytes}k`]);
-  } catch (cause) {
-    throw new CaissonError("unavailable", `a disk of ${kibibytes} KiB could not be made`, { cause });
-  }
 }
 
 function isRuntimeFailure(error: unknown): boolean {
