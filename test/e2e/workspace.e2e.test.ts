@@ -36,6 +36,18 @@ const ok = async (argv: readonly string[], cwd: string) => {
 };
 
 describe("a folder", () => {
+  test.runIf(process.getuid?.() === 0)("an agent's disk holds for its workspace, whose changes are there for diff and apply", async () => {
+    const folder = await cli.folder({ "a.txt": "one\n", "small.prompt": "---\nsandbox:\n  disk: 16m\n---\nWork.\n" });
+    const command = "head -c 40000000 /dev/zero > big; stat -c %s big; rm big; echo more >> a.txt";
+    const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
+    const { code, text } = await cli.run(["run", "./small.prompt", "do it", "--model", model, "--runtime", "oci"], { cwd: folder });
+    expect(code).toBe(0);
+    expect(text).toContain("No space left");
+    expect((await ok(["diff"], folder)).text).toContain("+more");
+    await ok(["apply"], folder);
+    expect(read(folder, "a.txt")).toBe("one\nmore\n");
+  });
+
   test("is changed by nothing but apply: looked at, applied in part, then the rest; git makes the same of the diff", async () => {
     const folder = await repository({ "a.txt": "one\n", "b.txt": "two\n", old: "moved\n" });
     const { run } = await work(
