@@ -44,8 +44,8 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     using temporary = temporaryFolder();
     const path = join(temporary.path, "f");
     writeFileSync(path, "old");
-    // The worker's first question is whether /proc is there; the target does not exist, so no other comes before it.
-    const inject = "faccessat:error=ENOENT";
+    // The worker's first question is whether /proc is there; the target does not exist, so no other comes before it. Not every architecture has `access`.
+    const inject = "?access,faccessat:error=ENOENT";
     const drafts = () => readdirSync(temporary.path).filter((name) => name.startsWith(".caisson-"));
     for (const end of ["cancel", "eof", "SIGTERM", "END"] as const) {
       const worker = startWorker({ inject });
