@@ -6,7 +6,7 @@ import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { line, lines } from "./line.ts";
+import { line, messageLines } from "./line.ts";
 import { inputsFrom } from "./option-values.ts";
 import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
@@ -52,6 +52,7 @@ export async function validate(context: CliContext, given: Given): Promise<numbe
     }
   }
   if (given.switched("json")) await context.stdout.printJson(results.map(({ path, error }) => ({ path, error: error?.toJSON() ?? null })));
-  else for (const { path, error } of results) await context.stdout.print(error === null ? line`${path}: good` : lines(error.message));
+  else
+    for (const { path, error } of results) await context.stdout.print(error === null ? line`${path}: good` : messageLines(error.message));
   return results.some(({ error }) => error !== null) ? 1 : 0;
 }

@@ -63,6 +63,11 @@ export function lines(text: string): Line[] {
     .map((each) => Line.of([each]));
 }
 
+/** A message of several lines stays one message: all but its first are set in, so that none looks like another message. */
+export function messageLines(message: string): Line[] {
+  return message.split("\n").map((each, index) => (index === 0 ? line`${each}` : line`  ${each}`));
+}
+
 export const bold = (...pieces: readonly Piece[]): Line => Line.of(pieces, "bold");
 export const dim = (...pieces: readonly Piece[]): Line => Line.of(pieces, "dim");
 export const good = (...pieces: readonly Piece[]): Line => Line.of(pieces, "good");

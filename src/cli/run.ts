@@ -1,12 +1,13 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError, errorCodes } from "../contract/error.ts";
+import { fromSystem } from "../contract/system-error.ts";
 import { nearest } from "../lib/nearest.ts";
 import { parseArguments } from "./arguments.ts";
 import type { CommandSpec, Given } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
-import { type Line, line, lines } from "./line.ts";
+import { line, lines, messageLines } from "./line.ts";
 import { exitCodeOf } from "./signals.ts";
 
 /** What is needed before a command is known: enough for help and for errors. */
@@ -148,18 +149,14 @@ async function printError(start: CliStart, error: CaissonError): Promise<void> {
     return;
   }
   const hints = error.hint?.split("\n") ?? [];
-  await start.stderr.print([...messageLines(error.message), ...hints.map((hint) => line`hint: ${hint}`)]);
-}
-
-/** A message of several lines stays one message: nothing in it can look like another one. */
-function messageLines(message: string): Line[] {
-  const [first = "", ...more] = message.split("\n");
-  return [line`caisson: ${first}`, ...more.map((each) => line`  ${each}`)];
+  await start.stderr.print([...messageLines(`caisson: ${error.message}`), ...hints.map((hint) => line`hint: ${hint}`)]);
 }
 
 /** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */
 export function asCaissonError(error: unknown): CaissonError {
   if (error instanceof CaissonError) return error;
+  const ofMachine = fromSystem(error);
+  if (ofMachine !== null) return ofMachine;
   const message = error instanceof Error ? error.message : String(error);
   const where = error instanceof Error ? (error.stack ?? "").split("\n").slice(1, 4).join(" ").replaceAll(/\s+/g, " ") : "";
   return new CaissonError("internal", `${message}${where === "" ? "" : ` (${where.trim()})`}`, {

@@ -1,7 +1,7 @@
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { createSandbox } from "./sandbox-session.ts";
+import { createSandbox, keepSandbox } from "./sandbox-session.ts";
 import { pairs, specFrom } from "./spec-options.ts";
 
 export async function run(context: CliContext, given: Given): Promise<number> {
@@ -12,7 +12,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
     await sandbox.destroy();
     return 130;
   }
-  await sandbox.release();
+  await keepSandbox(sandbox);
   for (const warning of sandbox.info.warnings) await context.stderr.print(line`caisson: ${warning}`);
   await (given.switched("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;

@@ -5,7 +5,7 @@ import { createStore } from "../sandbox/store.ts";
 import type { CommandSpec, Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { checkSandboxId, openSandbox, runtimeOf } from "./sandbox-session.ts";
+import { checkSandboxId, keepSandbox, openSandbox, runtimeOf } from "./sandbox-session.ts";
 
 type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 
@@ -37,7 +37,7 @@ export const fork: Loaded = {
   async run(context, given) {
     const sandbox = await openSandbox(context, given.words[0] as string);
     const forked = await sandbox.fork();
-    await forked.release();
+    await keepSandbox(forked);
     await (given.switched("json") ? context.stdout.printJson(forked.info) : context.stdout.print(line`${forked.id}`));
     return 0;
   },

@@ -57,7 +57,7 @@ export async function startSession(
   let ended: Promise<void> | undefined;
   const end = async () => {
     if (!keep || context.interruption.received() !== null) return sandbox.destroy();
-    await sandbox.release();
+    await keepSandbox(sandbox);
     await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
   for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.print(line`caisson: ${warning}`);
@@ -77,6 +77,16 @@ export async function createSandbox(context: CliContext, options: { runtime: str
     if (options.runtime !== "auto" || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
     await context.resolver.forget();
     return create();
+  }
+}
+
+/** Lets go of a sandbox that is to stay. One that cannot stay (nothing would serve its network) is removed: nobody was told its id. */
+export async function keepSandbox(sandbox: OwnedSandbox): Promise<void> {
+  try {
+    await sandbox.release();
+  } catch (error) {
+    await sandbox.destroy();
+    throw error;
   }
 }
 

@@ -15,9 +15,10 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
   const store = createStore({ stateDir: host.stateDir });
   const capabilities = () => runtime.capabilities();
   const fork = async (from: HeldNetwork, inner: OwnedSandbox): Promise<OwnedSandbox> => {
+    const own = await ownVariables(store, inner);
     const child = await inner.fork();
     // Another authority: what the parent trusts is the parent's own affair.
-    return hold(child, { first: { ...from.state, authority: null }, own: await ownVariables(store, inner) });
+    return hold(child, { first: { ...from.state, authority: null }, own });
   };
   const hold = async (inner: OwnedSandbox, asked: { first: HoldFirst; own: ReadonlySet<string> }): Promise<OwnedSandbox> => {
     try {
@@ -83,9 +84,16 @@ function withNetwork(
         await network.close();
       },
       async [Symbol.asyncDispose]() {
-        if (inner.info.keep) await network.release();
-        await inner[Symbol.asyncDispose]();
-        await network.close();
+        try {
+          if (inner.info.keep) await network.release();
+          await inner[Symbol.asyncDispose]();
+        } catch (error) {
+          // Nobody would serve it, and nobody holds it any more.
+          await inner.destroy();
+          throw error;
+        } finally {
+          await network.close();
+        }
       },
     }),
   });

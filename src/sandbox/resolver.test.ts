@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -47,6 +47,26 @@ describe("the resolver", () => {
     expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
     expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
     expect(probes).toEqual(["oci"]);
+  });
+  test("many who ask at once on a fresh state folder share one probe, and all get their answer", async () => {
+    const resolver = resolverOf({ oci: { usable: true } });
+    const names = await Promise.all(Array.from({ length: 24 }, async () => (await resolver.resolve("auto")).name));
+    expect(new Set(names)).toEqual(new Set(["oci"]));
+    expect(probes).toEqual(["oci"]);
+    // So do processes, each with a resolver of its own.
+    await Promise.all(Array.from({ length: 24 }, () => resolverOf({ oci: { usable: true } }).probe("oci")));
+    expect((await readdir(stateDir)).sort()).toEqual(["probes.json"]);
+  });
+  test("what cannot be written down is remembered by this process alone", async () => {
+    await mkdir(join(stateDir, "probes.json"));
+    const resolver = resolverOf({ oci: { usable: true } });
+    expect((await resolver.resolve("auto")).name).toBe("oci");
+    expect((await resolver.resolve("auto")).name).toBe("oci");
+    expect(probes).toEqual(["oci"]);
+    await rm(join(stateDir, "probes.json"), { recursive: true });
+    await resolver.forget();
+    await resolver.resolve("auto");
+    expect(probes).toEqual(["oci", "oci"]);
   });
   test("it asks again after a while, after a change of the machine, and when told to forget", async () => {
     const scripts = { oci: { usable: true } };

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,6 +23,12 @@ const CachedProbe = z.object({
 });
 const ProbeFile = z.record(z.string(), CachedProbe);
 type CachedProbe = z.infer<typeof CachedProbe>;
+
+/** What a probe found, and what is kept of it. */
+interface Proof {
+  result: Probe;
+  entry: CachedProbe;
+}
 
 export interface Resolver {
   /**
@@ -53,27 +59,38 @@ export function createResolver(options: ResolverOptions): Resolver {
   const file = join(options.stateDir, "probes.json");
   let keyRead: string | undefined;
   const key = () => (keyRead ??= machineKey(options));
+  const probing = new Map<string, Promise<Proof>>();
+  /** What could not be written: a full or read-only disk. */
+  const unwritten = new Map<string, CachedProbe>();
 
   async function remembered(): Promise<Record<string, CachedProbe>> {
-    try {
-      const parsed = ProbeFile.safeParse(JSON.parse(await readFile(file, "utf8")));
-      const entries = parsed.success ? Object.entries(parsed.data) : [];
-      return Object.fromEntries(
-        entries.filter(([, probe]) => probe.key === key() && now() - probe.at < PROBE_VALID_MS && now() >= probe.at),
-      );
-    } catch {
-      // Absent or damaged: it is only a memory, and is made again.
-      return {};
-    }
+    const parsed = ProbeFile.safeParse(await jsonIn(file));
+    const entries = [...(parsed.success ? Object.entries(parsed.data) : []), ...unwritten];
+    return Object.fromEntries(entries.filter(([, probe]) => probe.key === key() && now() - probe.at < PROBE_VALID_MS && now() >= probe.at));
   }
 
-  async function probe(name: string): Promise<Probe> {
+  async function prove(name: string): Promise<Proof> {
     const runtime = await runtimes.get(name);
     const result = await runtime.probe();
     const isolation = result.usable ? (await runtime.capabilities()).isolation : 0;
     const entry: CachedProbe = { key: key(), at: now(), usable: result.usable, startMs: result.startMs, isolation };
-    await writeAtomically(file, JSON.stringify({ ...(await remembered()), [name]: entry }));
-    return result;
+    try {
+      await writeAtomically(file, JSON.stringify({ ...(await remembered()), [name]: entry }));
+      unwritten.delete(name);
+    } catch {
+      // Only a memory: where it cannot be kept, the next process probes for itself.
+      unwritten.set(name, entry);
+    }
+    return { result, entry };
+  }
+
+  /** A probe starts a sandbox, and many at once would fail for want of what each of them holds: those who ask together get one answer. */
+  function proveOnce(name: string): Promise<Proof> {
+    const going = probing.get(name);
+    if (going !== undefined) return going;
+    const fresh = prove(name).finally(() => probing.delete(name));
+    probing.set(name, fresh);
+    return fresh;
   }
 
   async function automatic(): Promise<Runtime> {
@@ -84,17 +101,17 @@ export function createResolver(options: ResolverOptions): Resolver {
     const findings: { runtime: string; finding: Finding }[] = [];
     const tried: Record<string, CachedProbe> = {};
     for (const name of candidates) {
-      const result = await probe(name);
+      const { result, entry } = await proveOnce(name);
       for (const finding of result.findings) if (finding.level === "problem") findings.push({ runtime: name, finding });
       if (!result.usable) continue;
-      tried[name] = (await remembered())[name] as CachedProbe;
+      tried[name] = entry;
       // Nothing after it in the list can be stronger unless it has a kernel of its own.
       if ((tried[name]?.isolation ?? 0) >= 1) break;
     }
     const best = strongest(candidates, tried);
     if (best !== null) return runtimes.get(best);
     if (fallbackRuntime !== undefined && !neverAutomatic.has(fallbackRuntime)) {
-      const result = await probe(fallbackRuntime);
+      const { result } = await proveOnce(fallbackRuntime);
       for (const finding of result.findings) if (finding.level === "problem") findings.push({ runtime: fallbackRuntime, finding });
       if (result.usable) return runtimes.get(fallbackRuntime);
     }
@@ -102,10 +119,22 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   return {
-    probe,
+    probe: async (name) => (await proveOnce(name)).result,
     resolve: (name) => (name === "auto" ? automatic() : runtimes.get(name)),
-    forget: () => rm(file, { force: true }),
+    async forget() {
+      unwritten.clear();
+      await rm(file, { force: true });
+    },
   };
+}
+
+/** Null for what is absent or damaged: it is only a memory, and is made again. */
+async function jsonIn(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, "utf8"));
+  } catch {
+    return null;
+  }
 }
 
 /** Only what was proven counts; among equals the order of the list decides. */
@@ -162,8 +191,13 @@ function readText(path: string): string {
 }
 
 async function writeAtomically(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
-  await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
-  await writeFile(temporary, text, { mode: 0o600 });
-  await rename(temporary, file);
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  try {
+    await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
+    await writeFile(temporary, text, { mode: 0o600, flag: "wx" });
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw error;
+  }
 }

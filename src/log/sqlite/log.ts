@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
@@ -33,7 +33,6 @@ export function createSqliteLog(options: { path: string; nowMs?: () => number })
   const nowMs = options.nowMs ?? Date.now;
   mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   const database = openDatabase(options.path);
-  chmodSync(options.path, 0o600);
   const wakeups = createWakeups(() => Number((database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version));
   const committer = createCommitter({ database, nowMs, onCommitted: (streams) => wakeups.wake(streams) });
   const select = database.prepare("SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?");

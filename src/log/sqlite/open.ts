@@ -1,15 +1,19 @@
+import { chmodSync, existsSync, statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
 import { SCHEMA_VERSION, schema } from "./schema.ts";
 
 /** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
 const BUSY = 5;
 const LOCKED = 6;
+const READ_ONLY = 8;
 const CORRUPT = 11;
 const FULL = 13;
 const NOT_A_DATABASE = 26;
 
-export type SqliteFault = "busy" | "damaged" | "full" | "other";
+export type SqliteFault = "busy" | "damaged" | "full" | "readOnly" | "other";
 
 /** What went wrong, by SQLite's own code, never by its words. */
 export function sqliteFault(error: unknown): SqliteFault {
@@ -17,6 +21,7 @@ export function sqliteFault(error: unknown): SqliteFault {
   if (code === BUSY || code === LOCKED) return "busy";
   if (code === CORRUPT || code === NOT_A_DATABASE) return "damaged";
   if (code === FULL) return "full";
+  if (code === READ_ONLY) return "readOnly";
   return "other";
 }
 
@@ -35,6 +40,11 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
         hint: "Free some space; nothing that was acknowledged is lost.",
         cause: error,
       });
+    case "readOnly":
+      return new CaissonError("denied", `${what}: the log can only be read here.`, {
+        hint: "The disk is full or read-only, or the log is another user's.",
+        cause: error,
+      });
     case "other":
       return new CaissonError("unavailable", `${what}: the log cannot be used.`, { cause: error });
   }
@@ -43,25 +53,80 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
 /** How long one statement may wait for another process before the caller gets to do something else and tries again. */
 const LOCK_WAIT_MS = 50;
 
-/** Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. */
+/**
+ * Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. Where nothing can be written (a full disk, a read-only one) a log
+ * that is there is opened for reading, and each write fails.
+ */
 export function openDatabase(path: string): DatabaseSync {
+  const isNew = !existsSync(path);
   try {
-    const database = new DatabaseSync(path, { timeout: LOCK_WAIT_MS });
+    const database = openForWriting(path);
+    if (isNew) chmodSync(path, 0o600);
+    return database;
+  } catch (error) {
+    if (error instanceof CaissonError) throw error;
+    const fault = sqliteFault(error);
+    const readable = isNew || fault === "busy" || fault === "damaged" ? null : openForReading(path);
+    if (readable !== null) return readable;
+    if (fault !== "busy" && fault !== "damaged" && isFull(path)) throw noSpace(path, error);
+    throw translateSqlite(error, `Opening ${path}`);
+  }
+}
+
+function openForWriting(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: LOCK_WAIT_MS });
+  try {
     database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;");
-    const version = Number((database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version);
-    if (version > SCHEMA_VERSION) {
-      database.close();
-      throw new CaissonError(
-        "unsupported",
-        `The log ${path} was written by a newer Caisson (schema ${version}, ours is ${SCHEMA_VERSION}).`,
-        {
-          hint: "Update Caisson, or point CAISSON_HOME to another folder.",
-        },
-      );
-    }
+    const version = versionOf(database);
+    if (version > SCHEMA_VERSION) throw tooNew(path, version);
     if (version < SCHEMA_VERSION) database.exec(`BEGIN IMMEDIATE; ${schema} PRAGMA user_version=${SCHEMA_VERSION}; COMMIT;`);
     return database;
   } catch (error) {
-    throw translateSqlite(error, `Opening ${path}`);
+    database.close();
+    throw error;
   }
+}
+
+/** Without the index of the write-ahead log, which cannot be made here, SQLite reads a file of which it is told that nobody changes it. */
+function openForReading(path: string): DatabaseSync | null {
+  const immutable = pathToFileURL(path);
+  immutable.searchParams.set("immutable", "1");
+  for (const place of [path, immutable]) {
+    let database: DatabaseSync | null = null;
+    try {
+      database = new DatabaseSync(place, { timeout: LOCK_WAIT_MS, readOnly: true });
+      if (versionOf(database) === SCHEMA_VERSION) return database;
+    } catch {
+      // The next one, or the reason why it cannot be written.
+    }
+    database?.close();
+  }
+  return null;
+}
+
+function versionOf(database: DatabaseSync): number {
+  return Number((database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version);
+}
+
+function tooNew(path: string, version: number): CaissonError {
+  return new CaissonError("unsupported", `The log ${path} was written by a newer Caisson (schema ${version}, ours is ${SCHEMA_VERSION}).`, {
+    hint: "Update Caisson, or point CAISSON_HOME to another folder.",
+  });
+}
+
+/** SQLite tells a full disk apart only while it writes rows, not while it makes its files. */
+function isFull(path: string): boolean {
+  try {
+    const { bavail, files, ffree } = statfsSync(dirname(path));
+    return bavail === 0 || (files > 0 && ffree === 0);
+  } catch {
+    return false;
+  }
+}
+
+function noSpace(path: string, cause: unknown): CaissonError {
+  return new CaissonError("no_space", `Opening ${path}: the disk is full.`, {
+    hint: "Free some space; nothing that was acknowledged is lost.",
+    cause,
+  });
 }
