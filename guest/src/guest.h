@@ -40,6 +40,7 @@ struct port;
 struct claim;
 struct listener;
 struct sudo_session;
+struct disk_guard;
 
 enum stream_kind {
   STREAM_PROCESS, /* attached; stays for late ACKs after ENDED, with `closed` set */
@@ -106,7 +107,7 @@ struct output {
 
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
 
-enum ended_kind { KIND_NONE, KIND_EXITED, KIND_SIGNALED, KIND_TIMED_OUT, KIND_MEMORY, KIND_OUTPUT, KIND_CANCELLED };
+enum ended_kind { KIND_NONE, KIND_EXITED, KIND_SIGNALED, KIND_TIMED_OUT, KIND_MEMORY, KIND_OUTPUT, KIND_CANCELLED, KIND_DISK };
 
 struct process {
   struct guest *guest;
@@ -179,6 +180,8 @@ struct guest {
   gid_t gid;
   const char *home;
   uint64_t nproc; /* 0: leave it */
+  bool guards_disk;
+  struct disk_guard *disk_guard; /* once a command was to start */
   uint64_t nofile_soft, nofile_hard;
   char *token; /* NULL: none; kept out of every fork */
   size_t token_length;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT, TOKEN_FD };
+enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT, TOKEN_FD, DISK_GUARD };
 
 static const struct option known[] = {
     {"listen-fd", required_argument, NULL, LISTEN_FD},     {"listen-path", required_argument, NULL, LISTEN_PATH},
@@ -14,7 +14,7 @@ static const struct option known[] = {
     {"allow-root", no_argument, NULL, ALLOW_ROOT},         {"work-procs-fds", required_argument, NULL, WORK_FDS},
     {"oom-fd", required_argument, NULL, OOM_FD},           {"nproc", required_argument, NULL, NPROC},
     {"not-init", no_argument, NULL, NOT_INIT},             {"leash-fd", required_argument, NULL, LEASH_FD},
-    {"transparent", no_argument, NULL, TRANSPARENT},       {"token-fd", required_argument, NULL, TOKEN_FD},
+    {"transparent", no_argument, NULL, TRANSPARENT},       {"disk-guard", no_argument, NULL, DISK_GUARD},       {"token-fd", required_argument, NULL, TOKEN_FD},
     {0},
 };
 
@@ -79,6 +79,9 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
         break;
       case TRANSPARENT:
         guest->transparent = true;
+        break;
+      case DISK_GUARD:
+        guest->guards_disk = true;
         break;
       case NOT_INIT:
         guest->not_init = true;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <termios.h>
 
+#include "disk-guard.h"
 #include "guest.h"
 #include "process.h"
 
@@ -177,6 +178,10 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
   }
   if (!identity_of(guest, user, &identity, &fault)) {
     reply_error(connection, header->stream, ERR_DENIED, 0, "%s", fault);
+    return true;
+  }
+  if (!disk_guard_admits(guest)) {
+    reply_error(connection, header->stream, ERR_NO_SPACE, 0, "the disk below the sandbox is nearly full");
     return true;
   }
   process = guest->shutting_down ? NULL : process_new(guest, ref);

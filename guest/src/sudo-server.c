@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "disk-guard.h"
 #include "guest.h"
 #include "process.h"
 #include "sudo.h"
@@ -85,6 +86,7 @@ static void session_start(struct sudo_session *session, const uint8_t *payload, 
   cleanup_free char *user = !fault && field_find(payload, length, 5, &field) ? field_text(&field) : NULL;
   if (session->fd_count != 3) fault = "stdin, stdout and stderr were not passed";
   if (!fault) identity_of(guest, user ? user : "root", &identity, &fault);
+  if (!fault && !disk_guard_admits(guest)) fault = "the disk below the sandbox is nearly full";
   struct process *process = fault || guest->shutting_down ? NULL : process_new(guest, NULL);
   if (process) process->request = malloc(length);
   if (process == NULL || process->request == NULL) {

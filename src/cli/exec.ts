@@ -143,7 +143,7 @@ async function exitCode(
 }
 
 async function killedExitCode(
-  why: "memory" | "output" | "cancelled",
+  why: Extract<Ended, { kind: "killed" }>["why"],
   say: (text: string) => Promise<void>,
   memory: string,
 ): Promise<number> {
@@ -154,6 +154,9 @@ async function killedExitCode(
     case "output":
       await say("ended: it wrote more than --output-max allows");
       return OUTPUT_LIMIT_EXIT_CODE;
+    case "disk":
+      await say("ended: the machine's disk is nearly full; remove files, or give sandboxes a disk of their own with --disk");
+      return 137;
     case "cancelled":
       await say("ended: somebody else cancelled it");
       return 130;

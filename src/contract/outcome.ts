@@ -6,7 +6,7 @@ export const Ended = z
     z.object({ kind: z.literal("exited"), exitCode: z.int().min(0).max(255) }),
     z.object({ kind: z.literal("signaled"), signal: z.string() }),
     z.object({ kind: z.literal("timedOut") }),
-    z.object({ kind: z.literal("killed"), why: z.enum(["memory", "output", "cancelled"]) }),
+    z.object({ kind: z.literal("killed"), why: z.enum(["memory", "output", "cancelled", "disk"]) }),
     /** The guest or the whole sandbox died; nobody knows how far the process came. */
     z.object({ kind: z.literal("lost") }),
   ])

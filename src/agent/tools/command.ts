@@ -107,6 +107,12 @@ async function result(context: ToolContext, file: string, ended: Ended): Promise
     case "killed": {
       if (sizeBytes > BASH_OUTPUT_BYTES_MAX)
         return { outcome: "error", text: `${said}\n\nEnded: it wrote more than ${BASH_OUTPUT_BYTES_MAX} bytes.`, details };
+      if (ended.why === "disk")
+        return {
+          outcome: "error",
+          text: `${said}\n\nEnded: the disk is nearly full. Remove what is not needed before anything else.`,
+          details,
+        };
       if (ended.why === "memory") return { outcome: "error", text: `${said}\n\nEnded: out of memory.`, details };
       return { outcome: "interrupted", text: `${said}\n\nInterrupted.`, details };
     }

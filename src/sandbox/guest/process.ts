@@ -273,6 +273,8 @@ function outcomeOf(fields: Decoded<typeof shapes.ENDED>): Ended {
       return { kind: "killed", why: "output", ...common };
     case 6:
       return { kind: "killed", why: "cancelled", ...common };
+    case 7:
+      return { kind: "killed", why: "disk", ...common };
     default:
       throw protocolError(`an end of kind ${fields.kind}`);
   }

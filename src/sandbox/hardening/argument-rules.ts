@@ -2,7 +2,9 @@ import type { SeccompArgument, SeccompRule } from "./seccomp.ts";
 
 const EPERM = 1;
 const EPROTONOSUPPORT = 93;
+const EOPNOTSUPP = 95;
 const EAFNOSUPPORT = 97;
+const LOW_WORD = 0xffff_ffff;
 
 /**
  * Calls whose arguments decide. The allowed and the refused cases of a call never overlap and leave nothing between them that matters:
@@ -15,7 +17,7 @@ interface CallRules {
   readonly rules: SeccompRule[];
 }
 
-export const argumentRules: readonly CallRules[] = [clone(), ...socket(), personality(), ioctl(), ...mknod()];
+export const argumentRules: readonly CallRules[] = [clone(), ...socket(), personality(), ioctl(), fallocate(), ...mknod()];
 
 function clone(): CallRules {
   // mount, cgroup, uts, ipc, user, pid, net
@@ -78,16 +80,31 @@ function personality(): CallRules {
 
 function ioctl(): CallRules {
   const TIOCSTI = 0x5412;
-  const LOW_WORD = 0xffff_ffff;
-  // The kernel looks at 32 bits only, so a comparison of all 64 could be passed by with a bit above them: some bit of the 32 must differ.
-  const differing = Array.from({ length: 32 }, (_, index) => 2 ** index).map((bit) => {
-    const expected = Math.floor(TIOCSTI / bit) % 2 === 1 ? 0 : bit;
-    return allow("ioctl", [maskedEqual(1, bit, expected)]);
-  });
+  // FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE: fallocate by other names.
+  const allocating = [0x4030_5828, 0x4030_582a, 0x4030_5839];
   return {
     name: "ioctl",
-    why: "All but TIOCSTI, which types into a terminal on behalf of whoever sits there.",
-    rules: [...differing, refuse("ioctl", EPERM, [maskedEqual(1, LOW_WORD, TIOCSTI)])],
+    why: "All but TIOCSTI, which types into a terminal on behalf of whoever sits there, and those that take up room on the disk at once.",
+    rules: [
+      ...allButWords([TIOCSTI, ...allocating], 1).map((condition) => allow("ioctl", [condition])),
+      refuse("ioctl", EPERM, [maskedEqual(1, LOW_WORD, TIOCSTI)]),
+      ...allocating.map((request) => refuse("ioctl", EOPNOTSUPP, [maskedEqual(1, LOW_WORD, request)])),
+    ],
+  };
+}
+
+/** Programs take the answer for that of a file system that cannot, and write what they need instead. */
+function fallocate(): CallRules {
+  const PUNCH_HOLE = 0x02;
+  const COLLAPSE_RANGE = 0x08;
+  return {
+    name: "fallocate",
+    why: "Giving room back. Taking it would fill the host's disk in one call, before the guest could see it coming.",
+    rules: [
+      allow("fallocate", [maskedEqual(1, PUNCH_HOLE, PUNCH_HOLE)]),
+      allow("fallocate", [maskedEqual(1, COLLAPSE_RANGE, COLLAPSE_RANGE)]),
+      refuse("fallocate", EOPNOTSUPP, [maskedEqual(1, PUNCH_HOLE + COLLAPSE_RANGE, 0)]),
+    ],
   };
 }
 
@@ -104,6 +121,23 @@ function mknod(): CallRules[] {
     { name: "mknodat", why, rules: rules("mknodat", 2) },
     { name: "mknod", why, only: "x64", rules: rules("mknod", 1) },
   ];
+}
+
+/**
+ * Conditions of which one holds for every number that is none of the values in its lower 32 bits, and none for one that is. The kernel looks at those alone, so a
+ * comparison of all 64 could be passed by with a bit above them. From the top bit down, each condition is where a number leaves the path to the values.
+ */
+function allButWords(values: readonly number[], index: number): SeccompArgument[] {
+  const leave = (prefix: number, mask: number, bit: number): SeccompArgument[] => {
+    if (!values.some((value) => masked(value, mask) === prefix)) return [maskedEqual(index, mask, prefix)];
+    return bit < 1 ? [] : [prefix, prefix + bit].flatMap((next) => leave(next, mask + bit, bit / 2));
+  };
+  return leave(0, 0, 2 ** 31);
+}
+
+/** `&` of JavaScript is signed. */
+function masked(value: number, mask: number): number {
+  return Number(BigInt(value) & BigInt(mask));
 }
 
 function allow(name: string, args: SeccompArgument[]): SeccompRule {

@@ -124,14 +124,32 @@ describe("rules about arguments", () => {
   });
 
   it("ioctl refuses TIOCSTI, also with bits the kernel does not look at", () => {
+    const forbidden = [0x5412n, 0x40305828n, 0x4030582an, 0x40305839n];
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), (high) => {
         expect(outcomes(syscalls, "ioctl", [0n, (high << 32n) | 0x5412n])).toEqual([`errno ${EPERM}`]);
       }),
     );
     fc.assert(
-      fc.property(word, (request) => (request & 0xffff_ffffn) === 0x5412n || outcomes(syscalls, "ioctl", [0n, request])[0] === "allowed"),
+      fc.property(
+        word,
+        (request) => forbidden.includes(request & 0xffff_ffffn) || outcomes(syscalls, "ioctl", [0n, request])[0] === "allowed",
+      ),
     );
+  });
+
+  it("nothing takes up room on the disk but by writing: fallocate gives it back only, and no ioctl stands in for it", () => {
+    for (const mode of [0n, 1n, 0x10n, 0x11n, 0x20n, 0x40n, 1n << 40n])
+      expect(outcomes(syscalls, "fallocate", [3n, mode])).toEqual(["errno 95"]);
+    for (const mode of [3n, 8n]) expect(outcomes(syscalls, "fallocate", [3n, mode])).toEqual(["allowed"]);
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.constantFrom(0x40305828n, 0x4030582an, 0x40305839n), (high, request) => {
+        expect(outcomes(syscalls, "ioctl", [0n, (high << 32n) | request])).toEqual(["errno 95"]);
+      }),
+    );
+    // Those that give room back, and what is beside them.
+    for (const request of [0x40305829n, 0x4030582bn, 0x40305838n, 0x5411n, 0x5413n])
+      expect(outcomes(syscalls, "ioctl", [0n, request])).toEqual(["allowed"]);
   });
 
   it("personality can be asked for and changed harmlessly only", () => {

@@ -23,8 +23,8 @@ export const allowed: readonly CallGroup[] = [
     names: words`openat openat2 close close_range dup dup3 fcntl flock pipe2`,
   },
   {
-    why: "Allocating, truncating and flushing files.",
-    names: words`fallocate fadvise64 ftruncate truncate fsync fdatasync sync syncfs sync_file_range`,
+    why: "Truncating and flushing files. fallocate has a rule of its own.",
+    names: words`fadvise64 ftruncate truncate fsync fdatasync sync syncfs sync_file_range`,
   },
   {
     why: "Looking at files and folders.",

@@ -113,6 +113,7 @@ function guestArguments(request: ContainerRequest): string[] {
     ...["--token-file", `${socketFolderInside}/${tokenName}`],
     ...["--uid", uid, "--gid", uid, "--home", homeInside],
     ...(spec.allowRoot ? ["--allow-root"] : []),
+    ...(limits.diskBytes === null ? ["--disk-guard"] : []),
     // The guest shares its cgroup with the work here, so the work is held back by its uid instead.
     ...(ownUid && limits.pids !== null ? ["--nproc", String(limits.pids)] : []),
   ];

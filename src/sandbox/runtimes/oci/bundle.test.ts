@@ -10,6 +10,7 @@ const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {
     hidden: [],
     workDescriptors: 0,
     memoryKillsDescriptor: false,
+    ownDisk: false,
     processesMax: null,
     hardLimits: {},
     ...options,

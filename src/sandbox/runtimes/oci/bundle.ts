@@ -13,6 +13,8 @@ export interface BundleOptions {
   /** How many descriptors of work groups the guest is given, from 5 on; and whether the one that counts kills for memory follows. */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
+  /** Whether its files lie on a disk of their own; otherwise the guest leaves room on the host's. */
+  ownDisk: boolean;
   /** The most processes of the sandbox's user, where no control group limits them. */
   processesMax: number | null;
   /** The highest limits that this process may give away. */
@@ -81,6 +83,7 @@ function guestArguments(options: BundleOptions): string[] {
     ...(isTransparent(options.spec.network) ? ["--transparent"] : []),
     ...(work.length === 0 ? [] : ["--work-procs-fds", work.join(",")]),
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
+    ...(options.ownDisk ? [] : ["--disk-guard"]),
     ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),
     // The launcher's last descriptor: it holds the other end until the guest's number is written down.
     ...["--leash-fd", String(first + work.length + (options.memoryKillsDescriptor ? 1 : 0))],

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,6 +14,7 @@ const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-gue
 const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
 const asRoot = process.getuid?.() === 0;
 
+let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
 let folder: string;
@@ -29,11 +31,61 @@ const onLayer = (limits: SandboxSpecInput["limits"] = {}): SandboxSpecInput => (
 const guestPid = (id: string) =>
   detailsOf(JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8"))).guest?.pid ?? -1;
 
+describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
+  const freeBytes = () => {
+    const { bavail, bsize } = statfsSync(base);
+    return bavail * bsize;
+  };
+  beforeEach(() => {
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    execFileSync("truncate", ["-s", "400M", `${base}.ext4`]);
+    execFileSync("mkfs.ext4", ["-q", "-m", "0", "-N", "20000", `${base}.ext4`]);
+    execFileSync("mount", ["-o", "loop", `${base}.ext4`, base]);
+    stateDir = join(base, "state");
+    runtime = createOciRuntime({ stateDir, guestPath }, settings);
+  });
+  afterEach(async () => {
+    await runtime[Symbol.asyncDispose]();
+    for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
+    execFileSync("umount", [base]);
+    for (const path of [base, `${base}.ext4`]) rmSync(path, { recursive: true, force: true });
+  });
+
+  it("work that fills it is ended while there is room left, and again; what is removed makes room", async () => {
+    const before = freeBytes();
+    const sandbox = await create();
+    const fill = (script: string) => run(sandbox, { argv: ["sh", "-c", script] });
+    const { ended } = await fill("head -c 4000000000 /dev/zero > big");
+    expect(ended).toMatchObject({ kind: "killed", why: "disk" });
+    expect(freeBytes()).toBeGreaterThan(before / 4);
+    // As often as it likes: with files that have no name any more, by several at once, and by taking room without writing.
+    await fill("exec 3> gone; rm gone; cat /dev/zero >&3").catch(() => undefined);
+    await fill("for i in 1 2 3 4 5 6; do cat /dev/zero > f$i & done; wait").catch(() => undefined);
+    await fill("fallocate -l 4G all").catch(() => undefined);
+    for (let i = 0; i < 12; i++) await fill("cat /dev/zero >> more").catch(() => undefined);
+    expect(freeBytes()).toBeGreaterThan(before / 8);
+    await expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "no_space" });
+    for (const name of ["big", "more", "f1", "f2", "f3", "f4", "f5", "f6"])
+      await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
+    expect((await fill("echo again > file; cat file")).stdout.toString()).toBe("again\n");
+  }, 60_000);
+
+  it("files without content count as well", async () => {
+    const sandbox = await create();
+    const many =
+      "i=0; while [ $i -lt 30000 ]; do mkdir d$i; cd d$i; set -- ; for j in 1 2 3 4 5 6 7 8 9; do : > $j; done; cd ..; i=$((i+1)); done";
+    const { ended } = await run(sandbox, { argv: ["sh", "-c", many] });
+    expect(ended).toMatchObject({ kind: "killed", why: "disk" });
+    expect(Number(execFileSync("stat", ["-f", "-c", "%d", base], { encoding: "utf8" }))).toBeGreaterThan(100);
+  }, 60_000);
+});
+
 describe.skipIf(!asRoot)("a disk limit, as root", () => {
   beforeEach(() => {
-    stateDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
-    folder = join(stateDir, "folder");
-    layer = join(stateDir, "layer");
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    stateDir = join(base, "state");
+    folder = join(base, "folder");
+    layer = join(base, "layer");
     mkdirSync(folder);
     mkdirSync(layer);
     writeFileSync(join(folder, "theirs"), "theirs");
@@ -43,7 +95,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     await runtime[Symbol.asyncDispose]();
     await runtime.sweep();
     for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
-    rmSync(stateDir, { recursive: true, force: true });
+    rmSync(base, { recursive: true, force: true });
   });
 
   it("holds for a workspace that outlives its sandbox, and with it for everything else in the sandbox", async () => {

@@ -178,6 +178,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
     processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
+    ownDisk: disk,
     hardLimits: house.hardLimits(),
   });
   return [
