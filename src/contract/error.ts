@@ -9,6 +9,8 @@ export const errorCodes = {
   not_found: { httpStatus: 404, exitCode: 125, retryable: false },
   exists: { httpStatus: 409, exitCode: 125, retryable: false },
   conflict: { httpStatus: 409, exitCode: 125, retryable: false },
+  /** Another process took over what this one had: it does no more, and nothing is wrong with what it had. */
+  superseded: { httpStatus: 409, exitCode: 123, retryable: false },
   gone: { httpStatus: 410, exitCode: 125, retryable: false },
   too_large: { httpStatus: 413, exitCode: 125, retryable: false },
   unsafe: { httpStatus: 422, exitCode: 125, retryable: false },

@@ -23,6 +23,9 @@ import {
  * (`…requested`, `…asked`, `…started`) come before the effect, outcomes (`…ended`, `…answered`) after it.
  */
 
+/** Milliseconds the run had worked by then, as its owner measured them. Absent in events of owners that did not measure, and of others. */
+const worked = { workedMs: z.number().nonnegative().optional() };
+
 export const RunCreated = defineEvent("run.created", 1, {
   run: RunId,
   parent: z.object({ run: RunId, call: CallId }).nullable(),
@@ -34,13 +37,26 @@ export const RunCreated = defineEvent("run.created", 1, {
   budgets: Budgets,
 });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
-export const RunClaimed = defineEvent("run.claimed", 1, { owner: z.string(), epoch: z.int().positive(), pid: z.int(), host: z.string() });
+export const RunClaimed = defineEvent("run.claimed", 1, {
+  owner: z.string(),
+  epoch: z.int().positive(),
+  pid: z.int(),
+  host: z.string(),
+  /** Whether this owner measures the time it works by a clock that nobody sets, and writes it into its events. */
+  measured: z.boolean().optional(),
+});
 export const RunSandboxed = defineEvent("run.sandboxed", 1, {
   sandbox: SandboxId,
   runtime: z.string(),
   why: z.enum(["start", "lost", "resume"]),
+  /** After the death of the one before: whether its files are in this one, or those that the run began with. */
+  files: z.enum(["kept", "gone"]).optional(),
 });
-export const RunPaused = defineEvent("run.paused", 1, { why: z.enum(["permission", "budget", "stuck", "user"]), text: z.string() });
+export const RunPaused = defineEvent("run.paused", 1, {
+  why: z.enum(["permission", "budget", "stuck", "user"]),
+  text: z.string(),
+  ...worked,
+});
 export const RunContinued = defineEvent("run.continued", 1, { by: z.string() });
 export const RunStopRequested = defineEvent("run.stop_requested", 1, { by: z.string() });
 export const RunEnded = defineEvent("run.ended", 1, {
@@ -50,9 +66,10 @@ export const RunEnded = defineEvent("run.ended", 1, {
   steps: z.int().nonnegative(),
   usage: Usage,
   costUsd: z.number().nullable(),
+  ...worked,
 });
 
-export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive() });
+export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive(), ...worked });
 
 export const ModelRequested = defineEvent("model.requested", 1, {
   call: CallId,
@@ -64,6 +81,7 @@ export const ModelRequested = defineEvent("model.requested", 1, {
   /** Injected messages this call is the first to see: their receipt. */
   messages: z.array(MessageId),
   contextTokens: z.int().nonnegative(),
+  ...worked,
 });
 /** What was streamed, in pieces of some hundred milliseconds; for watching, not for the fold. */
 export const ModelStreamed = defineEvent("model.streamed", 1, { call: CallId, kind: z.enum(["text", "thought"]), text: z.string() });
@@ -74,11 +92,13 @@ export const ModelEnded = defineEvent("model.ended", 1, {
   costUsd: z.number().nullable(),
   stop: z.enum(["end", "tools", "length", "filtered", "interrupted"]),
   durationMs: z.number(),
+  ...worked,
 });
 export const ModelFailed = defineEvent("model.failed", 1, {
   call: CallId,
   error: z.object({ code: z.string(), message: z.string() }),
   retryInMs: z.number().nullable(),
+  ...worked,
 });
 
 export const ToolRequested = defineEvent("tool.requested", 1, {
@@ -88,7 +108,7 @@ export const ToolRequested = defineEvent("tool.requested", 1, {
   arguments: z.json(),
 });
 /** Appended before the effect and after permission and hooks: from here on the call may have happened. */
-export const ToolStarted = defineEvent("tool.started", 1, { call: CallId });
+export const ToolStarted = defineEvent("tool.started", 1, { call: CallId, ...worked });
 /** Output of a running tool, in pieces; for watching, not for the fold. */
 export const ToolStreamed = defineEvent("tool.streamed", 1, { call: CallId, text: z.string() });
 export const ToolEnded = defineEvent("tool.ended", 1, {
@@ -99,6 +119,7 @@ export const ToolEnded = defineEvent("tool.ended", 1, {
   /** Facts for people and programs: exit code, path of the full output, lines added and removed. */
   details: z.json().optional(),
   durationMs: z.number(),
+  ...worked,
 });
 export const FileChanged = defineEvent("file.changed", 1, {
   call: CallId,
@@ -175,4 +196,8 @@ const all = [
   ...networkEvents,
 ] as const;
 export const RunEvent = z.discriminatedUnion("type", all);
+/** Types of events into which a run's owner writes how long the run has worked. */
+export const measuredTypes: ReadonlySet<string> = new Set(
+  all.filter(({ shape }) => "workedMs" in shape.data.shape).map(({ shape }) => shape.type.value),
+);
 export type RunEvent = z.infer<typeof RunEvent>;

@@ -39,8 +39,8 @@ export function wrongSequence(stream: string, options: { expectedSeq: number; la
 }
 
 export function fencedOut(stream: string, options: { epoch: number; current: number }): CaissonError {
-  return new CaissonError("denied", `${stream} has a newer owner (epoch ${options.current}, ours is ${options.epoch}).`, {
-    hint: "Another process took this over; leave it to it.",
+  return new CaissonError("superseded", `another process took ${stream} over (epoch ${options.current}, ours was ${options.epoch})`, {
+    hint: "Leave it to that one; what was acknowledged before is in the log.",
     details: { epoch: options.epoch, current: options.current },
   });
 }

@@ -13,6 +13,8 @@ export interface StoredEvent extends NewEvent {
   seq: number;
   /** ISO time of the append. */
   at: string;
+  /** What is wrong with this row, when it cannot be read; its data is null then. What came before it is as it was written. */
+  damage?: string;
 }
 
 /** The right to append to a stream as its owner. A later lease has a higher epoch, and every append with a lower one is refused. */
@@ -20,7 +22,26 @@ export interface Lease {
   readonly stream: string;
   readonly owner: string;
   readonly epoch: number;
+  /** By the wall clock, for people. What decides is the clock of the boot in which it was taken. */
   readonly expiresAtMs: number;
+}
+
+/** What a stream has come to: its projection, kept with every append, so that nobody has to fold the stream to know. */
+export interface StreamHead {
+  stream: string;
+  /** The last event that is in it: what to expect when appending because of it. */
+  seq: number;
+  at: string;
+  head: z.core.util.JSONType;
+  /** What was found wrong with the stream by whoever read it last. */
+  damage: string | null;
+}
+
+export interface AppendOptions {
+  expectedSeq?: number;
+  lease?: Lease;
+  /** Gives up waiting for a log that others hold; `unavailable` then, as at the end of its patience. */
+  signal?: AbortSignal;
 }
 
 export interface Damage {
@@ -31,29 +52,42 @@ export interface Damage {
 
 /**
  * The log. A fact is true once `append` has resolved: it survives kill -9 and a power cut. Several processes may share one.
- * All methods throw `unavailable` when the store cannot be reached, `no_space` on a full disk.
+ * All methods throw `unavailable` when the store cannot be reached, or is held by others for longer than the log waits, and `no_space` on a full disk;
+ * `details.log` is true then. Nothing was appended.
  */
 export interface Log extends AsyncDisposable {
   /**
    * Appends all or nothing, durably. `expectedSeq` is the sequence the caller believes is last (0: an empty stream; absent: wherever the
    * end is). `lease`: refused when a newer lease was given out. Throws `conflict` (wrong sequence, `details.lastSeq` tells the right one),
-   * `denied` (fenced out by a newer epoch), `too_large` past a bound.
+   * `superseded` (fenced out by a newer epoch), `too_large` past a bound.
    */
-  append(stream: string, events: readonly NewEvent[], options?: { expectedSeq?: number; lease?: Lease }): Promise<{ lastSeq: number }>;
-  /** In order, at most `limit` (default 10,000). */
+  append(stream: string, events: readonly NewEvent[], options?: AppendOptions): Promise<{ lastSeq: number }>;
+  /**
+   * In order, at most `limit` (default 10,000). A row that cannot be read is given with its `damage`. Throws `internal` when not even the first one can be
+   * found.
+   */
   read(stream: string, options?: { fromSeq?: number; limit?: number }): Promise<StoredEvent[]>;
   lastSeq(stream: string): Promise<number>;
   /** Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A slow consumer is served from the store, not from memory. Ends with the signal. */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<StoredEvent>;
   /** Names of streams with this prefix, newest first, at most `limit` (default 1,000). */
   streams(options?: { prefix?: string; limit?: number }): Promise<{ stream: string; lastSeq: number; at: string }[]>;
+  /** The head of one stream. Null for a stream that is not there, or of a kind that has no projection. */
+  head(stream: string): Promise<StreamHead | null>;
+  /** Heads of streams with this prefix, newest first, at most `limit`: of those whose projection is open, or of those where it is not. `total` counts them all. */
+  heads(options: { prefix: string; open: boolean; limit: number }): Promise<{ heads: StreamHead[]; total: number }>;
+  /** Remembers with the head that the stream cannot be read, for those who look at heads only. Null: it can. */
+  noteDamage(stream: string, damage: string | null): Promise<void>;
   /**
    * Takes the lease when nobody holds it, it has expired, or `ownerGone` says its owner can never come back; null when another holds it. Each
    * time it is taken the epoch rises.
    */
   acquire(stream: string, options: { owner: string; ttlMs: number; ownerGone?: (owner: string) => boolean }): Promise<Lease | null>;
+  /** Who holds the lease now. */
   holder(stream: string): Promise<Lease | null>;
-  /** Throws `denied` when it was taken over. */
+  /** The lease that was given out last and not given back, run out or not. */
+  lastLease(stream: string): Promise<Lease | null>;
+  /** Throws `superseded` when it was taken over. */
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease>;
   release(lease: Lease): Promise<void>;
   /** Removes a stream and everything in it. */

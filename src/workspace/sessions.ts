@@ -5,9 +5,9 @@ import { CaissonError } from "../contract/error.ts";
 import { SessionId } from "../contract/run.ts";
 import { LockOwner, Session, type WorkspaceSource } from "../contract/session.ts";
 import { type NewSessionEvent, SessionEvent } from "../contract/session-event.ts";
+import { type HeldLease, holdLease } from "../log/hold-lease.ts";
 import type { Log } from "../log/log.ts";
 import { withoutSecret } from "./git/address.ts";
-import { type HeldLease, holdLease } from "./hold-lease.ts";
 
 /** A lock lives this long without being renewed; its holder renews it while it works. */
 export const LOCK_TTL_MS = 60 * 60_000;

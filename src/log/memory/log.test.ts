@@ -4,10 +4,12 @@ import { createMemoryLog } from "./log.ts";
 describeLog("memory", async () => {
   // Handles share one store: a clock of its own is the only thing a second handle may bring along.
   let clock: () => number = Date.now;
-  const log = createMemoryLog({ nowMs: () => clock() });
+  let leaseClock = { nowMs: () => performance.now() };
+  const log = createMemoryLog({ nowMs: () => clock(), leaseClock: { nowMs: () => leaseClock.nowMs() } });
   return {
     open: async (options) => {
       if (options?.nowMs) clock = options.nowMs;
+      if (options?.leaseClock) leaseClock = options.leaseClock;
       return log;
     },
     dispose: async () => undefined,

@@ -1,17 +1,23 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
-import type { Lease, Log, StoredEvent } from "../log.ts";
+import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
+import { project, projectionOf } from "../projection.ts";
 import { subscription } from "../subscription.ts";
 
 interface MemoryStream {
   events: StoredEvent[];
   lease: Lease | null;
+  /** By the lease clock. */
+  expiresMs: number;
   epoch: number;
+  head: { head: StreamHead["head"]; damage: string | null; isOpen: boolean } | null;
 }
 
 /** A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the durable one. */
-export function createMemoryLog(options: { nowMs?: () => number } = {}): Log {
+export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs"> } = {}): Log {
   const nowMs = options.nowMs ?? Date.now;
+  const leaseClock = options.leaseClock ?? { nowMs: () => performance.now() };
   const streams = new Map<string, MemoryStream>();
   const listeners = new Set<() => void>();
   const wakeups = {
@@ -23,11 +29,21 @@ export function createMemoryLog(options: { nowMs?: () => number } = {}): Log {
   const ensure = (name: string): MemoryStream => {
     const found = streams.get(name);
     if (found) return found;
-    const made: MemoryStream = { events: [], lease: null, epoch: 0 };
+    const made: MemoryStream = { events: [], lease: null, expiresMs: 0, epoch: 0, head: null };
     streams.set(name, made);
     return made;
   };
-  const live = (stream: MemoryStream) => (stream.lease && stream.lease.expiresAtMs > nowMs() ? stream.lease : null);
+  const live = (stream: MemoryStream) => (stream.lease && stream.expiresMs > leaseClock.nowMs() ? stream.lease : null);
+  const give = (stream: MemoryStream, lease: Lease, ttlMs: number): Lease => {
+    stream.lease = { ...lease, expiresAtMs: nowMs() + ttlMs };
+    stream.expiresMs = leaseClock.nowMs() + ttlMs;
+    return stream.lease;
+  };
+  const headOf = (name: string): (StreamHead & { isOpen: boolean }) | null => {
+    const stream = streams.get(name);
+    if (!stream?.head) return null;
+    return structuredClone({ stream: name, seq: stream.events.length, at: stream.events.at(-1)?.at ?? "", ...stream.head });
+  };
   const checkLease = (name: string, lease: Lease) => {
     const current = streams.get(name)?.epoch ?? 0;
     if (current !== lease.epoch) throw fencedOut(name, { epoch: lease.epoch, current });
@@ -47,6 +63,11 @@ export function createMemoryLog(options: { nowMs?: () => number } = {}): Log {
         const data = JSON.parse(texts[index] ?? "null");
         stream.events.push({ stream: name, seq: lastSeq + index + 1, at, type: event.type, version: event.version, data });
       });
+      const projection = projectionOf(name);
+      if (projection !== null && events.length > 0) {
+        const made = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(lastSeq)));
+        stream.head = { ...made, isOpen: projection.isOpen(made.head) };
+      }
       for (const wake of [...listeners]) wake();
       return { lastSeq: lastSeq + events.length };
     },
@@ -69,26 +90,45 @@ export function createMemoryLog(options: { nowMs?: () => number } = {}): Log {
       const held = live(stream);
       if (held && !ownerGone?.(held.owner)) return null;
       stream.epoch += 1;
-      stream.lease = { stream: name, owner, epoch: stream.epoch, expiresAtMs: nowMs() + ttlMs };
-      return stream.lease;
+      return give(stream, { stream: name, owner, epoch: stream.epoch, expiresAtMs: 0 }, ttlMs);
     },
     async holder(name) {
       const stream = streams.get(name);
       return stream ? live(stream) : null;
     },
+    async lastLease(name) {
+      return streams.get(name)?.lease ?? null;
+    },
     async renew(lease, { ttlMs }) {
       checkLease(lease.stream, lease);
       const stream = ensure(lease.stream);
       if (stream.lease === null) throw fencedOut(lease.stream, { epoch: lease.epoch, current: stream.epoch });
-      stream.lease = { ...lease, expiresAtMs: nowMs() + ttlMs };
-      return stream.lease;
+      return give(stream, lease, ttlMs);
     },
     async release(lease) {
       const stream = streams.get(lease.stream);
       if (stream && stream.epoch === lease.epoch) stream.lease = null;
     },
     async remove(name) {
-      if (!streams.delete(name)) throw new CaissonError("not_found", `There is no stream ${name}.`);
+      if (!streams.delete(name)) throw new CaissonError("not_found", `there is no stream ${name}`);
+    },
+    async head(name) {
+      const found = headOf(name);
+      if (found === null) return null;
+      const { isOpen: _, ...head } = found;
+      return head;
+    },
+    async heads({ prefix, open, limit }) {
+      const found = [...streams.keys()]
+        .filter((name) => name.startsWith(prefix))
+        .flatMap((name) => headOf(name) ?? [])
+        .filter((head) => head.isOpen === open)
+        .sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1));
+      return { heads: found.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
+    },
+    async noteDamage(name, damage) {
+      const head = streams.get(name)?.head;
+      if (head) head.damage = damage;
     },
     async check() {
       return [];

@@ -3,22 +3,28 @@ import { setTimeout as delay } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { CaissonError } from "../../contract/error.ts";
 import { encodeEvents, fencedOut, wrongSequence } from "../limits.ts";
-import type { Lease, NewEvent } from "../log.ts";
+import type { AppendOptions, NewEvent } from "../log.ts";
 import { sqliteFault, translateSqlite } from "./open.ts";
 
 interface Pending {
   stream: string;
   events: readonly NewEvent[];
   texts: string[];
-  expectedSeq: number | undefined;
-  lease: Lease | undefined;
+  options: AppendOptions;
   resolve: (value: { lastSeq: number }) => void;
   reject: (error: unknown) => void;
 }
 
-/** How long appends wait for another process's transaction before they fail; they queue up meanwhile. */
-const BUSY_WAIT_MS_MAX = 10_000;
+/**
+ * How long a change waits for another process's transaction before it fails; others queue up meanwhile. A backup that copies the file, or a disk that stands still
+ * under another writer, takes seconds or minutes, and whoever has something to put down has nothing better to do than to wait.
+ */
+export const BUSY_WAIT_MS_MAX = 10 * 60_000;
+/** Waiting is worth a word after this. */
+const BUSY_NOTICE_MS = 3_000;
+/** The pause grows: each try stops the whole process for a moment. */
 const BUSY_PAUSE_MS = 5;
+const BUSY_PAUSE_MS_MAX = 250;
 /** Appends taken into one transaction. Beyond it the next transaction follows at once. */
 const BATCH_MAX = 2000;
 
@@ -30,7 +36,16 @@ export function chainSum(previous: number, row: { seq: number; type: string; ver
  * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to disk. An
  * append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
  */
-export function createCommitter(options: { database: DatabaseSync; nowMs: () => number; onCommitted: (streams: Set<string>) => void }) {
+export function createCommitter(options: {
+  database: DatabaseSync;
+  nowMs: () => number;
+  busyWaitMsMax: number;
+  /** Told once for each wait that takes long, and what for. */
+  onBusy: () => void;
+  /** In the transaction of the append. */
+  onAppended: (stream: string, appended: { afterSeq: number; at: string; events: readonly NewEvent[] }) => void;
+  onCommitted: (streams: Set<string>) => void;
+}) {
   const { database } = options;
   const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
   const insert = database.prepare("INSERT INTO events (stream, seq, type, version, at, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)");
@@ -45,11 +60,9 @@ export function createCommitter(options: { database: DatabaseSync; nowMs: () => 
   const applyOne = (item: Pending): { lastSeq: number } => {
     const row = find.get(item.stream) as { last_seq: number; last_sum: number; epoch: number } | undefined;
     const lastSeq = row?.last_seq ?? 0;
-    if (item.lease && (row?.epoch ?? 0) !== item.lease.epoch)
-      throw fencedOut(item.stream, { epoch: item.lease.epoch, current: row?.epoch ?? 0 });
-    if (item.expectedSeq !== undefined && item.expectedSeq !== lastSeq) {
-      throw wrongSequence(item.stream, { expectedSeq: item.expectedSeq, lastSeq });
-    }
+    const { lease, expectedSeq } = item.options;
+    if (lease && (row?.epoch ?? 0) !== lease.epoch) throw fencedOut(item.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
+    if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(item.stream, { expectedSeq, lastSeq });
     const at = new Date(options.nowMs()).toISOString();
     let seq = lastSeq;
     let sum = row?.last_sum ?? 0;
@@ -59,19 +72,26 @@ export function createCommitter(options: { database: DatabaseSync; nowMs: () => 
       sum = chainSum(sum, { seq, type: event.type, version: event.version, at, data });
       insert.run(item.stream, seq, event.type, event.version, at, data, sum);
     });
-    if (seq > lastSeq) advance.run(item.stream, seq, sum, at);
+    if (seq > lastSeq) {
+      advance.run(item.stream, seq, sum, at);
+      options.onAppended(item.stream, { afterSeq: lastSeq, at, events: item.events });
+    }
     return { lastSeq: seq };
   };
 
-  const begin = async () => {
-    const deadline = performance.now() + BUSY_WAIT_MS_MAX;
-    for (;;) {
+  const begin = async (wait: { msMax: number; isWanted?: () => boolean }) => {
+    const startMs = performance.now();
+    let told = false;
+    for (let pauseMs = BUSY_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, BUSY_PAUSE_MS_MAX)) {
       try {
         database.exec("BEGIN IMMEDIATE");
         return;
       } catch (error) {
-        if (sqliteFault(error) !== "busy" || performance.now() > deadline) throw error;
-        await delay(BUSY_PAUSE_MS);
+        const waitedMs = performance.now() - startMs;
+        if (sqliteFault(error) !== "busy" || waitedMs > wait.msMax || wait.isWanted?.() === false) throw error;
+        if (!told && waitedMs > BUSY_NOTICE_MS) options.onBusy();
+        told ||= waitedMs > BUSY_NOTICE_MS;
+        await delay(pauseMs);
       }
     }
   };
@@ -85,7 +105,7 @@ export function createCommitter(options: { database: DatabaseSync; nowMs: () => 
     const settled: (() => void)[] = [];
     const touched = new Set<string>();
     try {
-      await begin();
+      await begin({ msMax: options.busyWaitMsMax, isWanted: () => batch.some((item) => item.options.signal?.aborted !== true) });
       for (const item of batch) {
         try {
           const result = applyOne(item);
@@ -99,7 +119,7 @@ export function createCommitter(options: { database: DatabaseSync; nowMs: () => 
       database.exec("COMMIT");
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
-      const translated = translateSqlite(error, "Appending to the log");
+      const translated = translateSqlite(error, "appending to the log");
       for (const item of batch) item.reject(translated);
       return;
     }
@@ -116,29 +136,25 @@ export function createCommitter(options: { database: DatabaseSync; nowMs: () => 
   };
 
   return {
-    append(
-      stream: string,
-      events: readonly NewEvent[],
-      appendOptions: { expectedSeq?: number; lease?: Lease },
-    ): Promise<{ lastSeq: number }> {
+    append(stream: string, events: readonly NewEvent[], appendOptions: AppendOptions): Promise<{ lastSeq: number }> {
       const texts = encodeEvents(stream, events);
       return new Promise((resolve, reject) => {
-        queue.push({ stream, events, texts, expectedSeq: appendOptions.expectedSeq, lease: appendOptions.lease, resolve, reject });
+        queue.push({ stream, events, texts, options: appendOptions, resolve, reject });
         schedule();
       });
     },
     /** Runs a small change of our own in a transaction, after what is queued. */
-    async change<Result>(work: () => Result): Promise<Result> {
+    async change<Result>(work: () => Result, wait: { msMax?: number } = {}): Promise<Result> {
       let outcome: { value: Result } | { error: unknown } | undefined;
       running = running.then(async () => {
         try {
-          await begin();
+          await begin({ msMax: Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax) });
           const value = work();
           database.exec("COMMIT");
           outcome = { value };
         } catch (error) {
           if (database.isTransaction) database.exec("ROLLBACK");
-          outcome = { error: translateSqlite(error, "Changing the log") };
+          outcome = { error: translateSqlite(error, "changing the log") };
         }
       });
       await running;

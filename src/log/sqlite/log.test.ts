@@ -2,9 +2,10 @@ import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { describeLog } from "../conformance/describe-log.ts";
 import { createSqliteLog } from "./log.ts";
+import { schema } from "./schema.ts";
 
 const makeDir = () => mkdtemp(join(tmpdir(), "caisson-test-log-"));
 
@@ -70,3 +71,83 @@ test("a file that is no log gives a clear error", () =>
     await file.close();
     expect(() => createSqliteLog({ path })).toThrowError(expect.objectContaining({ code: "internal" }));
   }));
+
+const step = (number: number) => ({ type: "step.started", version: 1, data: { step: number } });
+
+test("heads that are missing, behind, or of an older version are made again from the events", () =>
+  withFile(async (path) => {
+    {
+      await using log = createSqliteLog({ path });
+      for (const run of ["absent", "behind", "older", "right"]) await log.append(`run/${run}`, [step(1), step(2), step(3)]);
+    }
+    const database = new DatabaseSync(path);
+    database.exec("DELETE FROM heads WHERE stream = 'run/absent'");
+    database.exec(`UPDATE heads SET seq = 1, head = json_set(head, '$.step', 1) WHERE stream = 'run/behind'`);
+    database.exec(`UPDATE heads SET version = 0, head = '{}' WHERE stream = 'run/older'`);
+    database.close();
+    await using log = createSqliteLog({ path });
+    // Behind: an append does not build on it.
+    await log.append("run/behind", [step(4)]);
+    const { heads, total } = await log.heads({ prefix: "run/", open: true, limit: 10 });
+    expect(total).toBe(4);
+    expect(Object.fromEntries(heads.map(({ stream, seq, head }) => [stream, [seq, (head as { step: number }).step]]))).toEqual({
+      "run/absent": [3, 3],
+      "run/behind": [4, 4],
+      "run/older": [3, 3],
+      "run/right": [3, 3],
+    });
+  }));
+
+test("a log of the first schema is taken over: its runs have heads, its leases hold by the wall clock", () =>
+  withFile(async (path) => {
+    const database = new DatabaseSync(path);
+    database.exec(`${schema} PRAGMA user_version=1;`);
+    const at = new Date().toISOString();
+    database.exec(`INSERT INTO streams VALUES ('run/old', 1, 0, '${at}', 4, 'somebody', ${Date.now() + 60_000})`);
+    database.exec(`INSERT INTO events VALUES ('run/old', 1, 'step.started', 1, '${at}', '{"step":7}', 0)`);
+    database.close();
+    await using log = createSqliteLog({ path });
+    expect(await log.head("run/old")).toMatchObject({ seq: 1, head: { step: 7 } });
+    expect(await log.acquire("run/old", { owner: "another", ttlMs: 1000 })).toBeNull();
+    expect((await log.acquire("run/old", { owner: "another", ttlMs: 1000, ownerGone: () => true }))?.epoch).toBe(5);
+  }));
+
+test("one row that is not JSON hides neither those before it nor other streams", () =>
+  withFile(async (path) => {
+    {
+      await using log = createSqliteLog({ path });
+      for (const stream of ["run/bad", "run/good"]) await log.append(stream, [event(1), event(2), event(3)]);
+    }
+    const database = new DatabaseSync(path);
+    database.exec("UPDATE events SET data = '{\"n\":' WHERE stream = 'run/bad' AND seq = 2");
+    database.close();
+    await using log = createSqliteLog({ path });
+    const rows = await log.read("run/bad");
+    expect(rows.map(({ seq, damage }) => [seq, damage])).toEqual([
+      [1, undefined],
+      [2, "event 2 of run/bad is not JSON"],
+      [3, undefined],
+    ]);
+    expect(await log.read("run/good")).toHaveLength(3);
+  }));
+
+test(
+  "a log that another process holds is waited for, with a word about it, and given up at the limit without having appended",
+  { timeout: 20_000 },
+  () =>
+    withFile(async (path) => {
+      let told = 0;
+      await using log = createSqliteLog({ path, onBusy: () => told++ });
+      await using impatient = createSqliteLog({ path, busyWaitMsMax: 100 });
+      const holder = new DatabaseSync(path);
+      holder.exec("BEGIN IMMEDIATE");
+      const waiting = log.append("a", [event(1)]);
+      const failure = await impatient.append("a", [event(2)]).catch((error: unknown) => error);
+      expect(failure).toMatchObject({ code: "unavailable", details: { log: true } });
+      await vi.waitFor(() => expect(told).toBe(1), { timeout: 10_000 });
+      holder.exec("COMMIT");
+      holder.close();
+      expect(await waiting).toEqual({ lastSeq: 1 });
+      expect(await log.read("a")).toHaveLength(1);
+    }),
+);

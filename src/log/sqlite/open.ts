@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
-import { SCHEMA_VERSION, schema } from "./schema.ts";
+import { SCHEMA_VERSION, schema, schemaSince2 } from "./schema.ts";
 
 /** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
 const BUSY = 5;
@@ -25,33 +25,40 @@ export function sqliteFault(error: unknown): SqliteFault {
   return "other";
 }
 
+/** All have `details.log`: what failed is the log, not whatever somebody wanted to put down in it. */
 export function translateSqlite(error: unknown, what: string): CaissonError {
   if (error instanceof CaissonError) return error;
+  const about = { cause: error, details: { log: true } };
   switch (sqliteFault(error)) {
     case "busy":
-      return new CaissonError("unavailable", `${what}: another process holds the log for too long.`, { cause: error });
+      return new CaissonError("unavailable", `${what}: another process holds the log for too long`, {
+        ...about,
+        hint: "Nothing that was acknowledged is lost. A backup or another program may have the log's file open; try again once it is done.",
+      });
     case "damaged":
-      return new CaissonError("internal", `${what}: the log file is damaged.`, {
+      return new CaissonError("internal", `${what}: the log file is damaged`, {
+        ...about,
         hint: "Run `caisson logs --check` to see what can still be read.",
-        cause: error,
       });
     case "full":
-      return new CaissonError("no_space", `${what}: the disk is full.`, {
+      return new CaissonError("no_space", `${what}: the disk is full`, {
+        ...about,
         hint: "Free some space; nothing that was acknowledged is lost.",
-        cause: error,
       });
     case "readOnly":
-      return new CaissonError("denied", `${what}: the log can only be read here.`, {
+      return new CaissonError("denied", `${what}: the log can only be read here`, {
+        ...about,
         hint: "The disk is full or read-only, or the log is another user's.",
-        cause: error,
       });
     case "other":
-      return new CaissonError("unavailable", `${what}: the log cannot be used.`, { cause: error });
+      return new CaissonError("unavailable", `${what}: the log cannot be used`, about);
   }
 }
 
 /** How long one statement may wait for another process before the caller gets to do something else and tries again. */
 const LOCK_WAIT_MS = 50;
+/** How long opening waits for another process that makes the tables. */
+const OPEN_WAIT_MS_MAX = 10_000;
 
 /**
  * Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. Where nothing can be written (a full disk, a read-only one) a log
@@ -74,12 +81,13 @@ export function openDatabase(path: string): DatabaseSync {
 }
 
 function openForWriting(path: string): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: LOCK_WAIT_MS });
+  const database = new DatabaseSync(path, { timeout: OPEN_WAIT_MS_MAX });
   try {
     database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;");
     const version = versionOf(database);
     if (version > SCHEMA_VERSION) throw tooNew(path, version);
-    if (version < SCHEMA_VERSION) database.exec(`BEGIN IMMEDIATE; ${schema} PRAGMA user_version=${SCHEMA_VERSION}; COMMIT;`);
+    if (version < SCHEMA_VERSION) upgrade(database);
+    database.exec(`PRAGMA busy_timeout=${LOCK_WAIT_MS}`);
     return database;
   } catch (error) {
     database.close();
@@ -102,6 +110,15 @@ function openForReading(path: string): DatabaseSync | null {
     database?.close();
   }
   return null;
+}
+
+function upgrade(database: DatabaseSync): void {
+  database.exec("BEGIN IMMEDIATE");
+  // Somebody else may have done it while we waited.
+  const version = versionOf(database);
+  if (version < 1) database.exec(schema);
+  if (version < 2) database.exec(schemaSince2);
+  database.exec(`PRAGMA user_version=${SCHEMA_VERSION}; COMMIT;`);
 }
 
 function versionOf(database: DatabaseSync): number {

@@ -1,5 +1,5 @@
 /** Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row shows. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS streams (
@@ -22,4 +22,23 @@ CREATE TABLE IF NOT EXISTS events (
   sum     INTEGER NOT NULL,
   PRIMARY KEY (stream, seq)
 ) WITHOUT ROWID;
+`;
+
+/**
+ * What came with version 2. A lease runs out by the clock of the boot it was taken in (\`boot\`, \`expires_ticks\`); \`expires_at\` stays for people, for older
+ * versions of Caisson, and for another boot. \`heads\` has what each stream has come to: it can be made again from the events at any time.
+ */
+export const schemaSince2 = `
+ALTER TABLE streams ADD COLUMN boot TEXT;
+ALTER TABLE streams ADD COLUMN expires_ticks INTEGER;
+CREATE TABLE heads (
+  stream  TEXT PRIMARY KEY,
+  seq     INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  open    INTEGER NOT NULL,
+  at      TEXT NOT NULL,
+  head    TEXT NOT NULL,
+  damage  TEXT
+) WITHOUT ROWID;
+CREATE INDEX heads_by_time ON heads (open, at);
 `;

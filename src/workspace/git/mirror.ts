@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
-import { type HeldLease, holdLease } from "../hold-lease.ts";
 import { checkAddress, cleanAddress, withoutSecretOf } from "./address.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 

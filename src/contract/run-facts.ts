@@ -1,0 +1,185 @@
+import { z } from "zod";
+import { AgentDefinition } from "./agent.ts";
+import { SandboxId } from "./ids.ts";
+import { Budgets, CallId, FinishReason, QuestionId, Usage } from "./run.ts";
+import type { RunEvent } from "./run-event.ts";
+
+/** Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew. */
+export const RUN_FACTS_VERSION = 1;
+
+const TITLE_CHARACTERS_MAX = 1000;
+
+/**
+ * What everybody wants to know of a run without reading its log: the log keeps them with each append, as the run's head. The run's whole state has them, too, by
+ * the same fold.
+ */
+export const RunFacts = z.object({
+  run: z.string(),
+  session: z.string(),
+  parent: z.object({ run: z.string(), call: z.string() }).nullable(),
+  agent: z.string(),
+  model: z.string(),
+  /** The task, or its first thousand characters. */
+  title: z.string(),
+  budgets: Budgets,
+  /** What holds where the budgets say nothing. */
+  bounds: z.object({ steps: z.int(), timeMs: z.int() }),
+  status: z.enum(["created", "running", "paused", "ended"]),
+  paused: z.object({ why: z.string(), text: z.string() }).nullable(),
+  finish: FinishReason.nullable(),
+  stopRequested: z.string().nullable(),
+  sandbox: z.object({ id: SandboxId, runtime: z.string() }).nullable(),
+  /** Steps begun. */
+  step: z.int().nonnegative(),
+  usage: Usage,
+  /** Null once the price of something is not known. */
+  costUsd: z.number().nullable(),
+  /** Questions that nobody has answered. */
+  asked: z.array(z.object({ question: QuestionId, call: CallId.nullable(), kind: z.enum(["tool", "budget", "stuck"]), text: z.string() })),
+  /** Milliseconds the run really worked: neither paused nor without an owner. */
+  workedMs: z.number().nonnegative(),
+  clock: z.object({
+    lastAtMs: z.number(),
+    /** Whether time counts now. */
+    counting: z.boolean(),
+    /** Whether the owner measures it and says so in its events. Owners of old did not: then it is the time between their events. */
+    measured: z.boolean(),
+  }),
+  createdAt: z.string(),
+});
+export type RunFacts = z.infer<typeof RunFacts>;
+
+export function emptyRunFacts(): RunFacts {
+  return {
+    run: "",
+    session: "",
+    parent: null,
+    agent: "",
+    model: "",
+    title: "",
+    budgets: {},
+    bounds: { steps: 0, timeMs: 0 },
+    status: "created",
+    paused: null,
+    finish: null,
+    stopRequested: null,
+    sandbox: null,
+    step: 0,
+    usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 },
+    costUsd: 0,
+    asked: [],
+    workedMs: 0,
+    clock: { lastAtMs: 0, counting: false, measured: false },
+    createdAt: "",
+  };
+}
+
+/** Adds one event to the facts, in place. Events that say nothing about them are left alone. */
+export function applyToFacts(facts: RunFacts, event: RunEvent): void {
+  advanceClock(facts, event);
+  switch (event.type) {
+    case "run.created":
+      applyCreated(facts, event);
+      return;
+    case "run.claimed":
+      if (facts.status === "created") facts.status = "running";
+      return;
+    case "run.sandboxed":
+      facts.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
+      return;
+    case "run.paused":
+      facts.status = "paused";
+      facts.paused = { why: event.data.why, text: event.data.text };
+      return;
+    case "run.continued":
+      facts.status = "running";
+      facts.paused = null;
+      return;
+    case "run.stop_requested":
+      facts.stopRequested ??= event.data.by;
+      return;
+    case "run.ended":
+      facts.status = "ended";
+      facts.finish = event.data.reason;
+      return;
+    case "step.started":
+      facts.step = event.data.step;
+      return;
+    case "permission.asked": {
+      const { question, call, kind, text } = event.data;
+      facts.asked.push({ question, call, kind, text });
+      return;
+    }
+    case "permission.answered":
+      applyAnswered(facts, event.data);
+      return;
+    case "model.ended":
+    case "gateway.called":
+      spend(facts, event.data);
+      return;
+    case "context.compacted":
+      if (event.data.usage) spend(facts, { usage: event.data.usage, costUsd: event.data.costUsd === undefined ? 0 : event.data.costUsd });
+      return;
+    case "tool.ended": {
+      // A sub-agent's call says what the sub-run spent.
+      const spent = event.data.details as { usage?: Usage; costUsd?: number | null } | null | undefined;
+      if (spent?.usage) spend(facts, { usage: spent.usage, costUsd: spent.costUsd ?? null });
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "run.created" }>): void {
+  const { harness } = AgentDefinition.parse(data.agent.definition);
+  facts.run = data.run;
+  facts.session = data.session;
+  facts.parent = data.parent;
+  facts.agent = data.agent.name;
+  facts.model = data.model;
+  facts.title = data.task.slice(0, TITLE_CHARACTERS_MAX);
+  facts.budgets = data.budgets;
+  facts.bounds = { steps: harness.maxSteps, timeMs: harness.timeoutMs };
+  facts.createdAt = at;
+}
+
+/** The first answer counts. */
+function applyAnswered(facts: RunFacts, data: Extract<RunEvent, { type: "permission.answered" }>["data"]): void {
+  const at = facts.asked.findIndex((each) => each.question === data.question);
+  const [question] = at === -1 ? [] : facts.asked.splice(at, 1);
+  if (question?.kind === "budget" && data.answer !== "deny" && data.budgets) facts.budgets = { ...facts.budgets, ...data.budgets };
+}
+
+function spend(facts: RunFacts, spent: { usage: Usage; costUsd: number | null }): void {
+  facts.usage = addUsage(facts.usage, spent.usage);
+  facts.costUsd = facts.costUsd === null || spent.costUsd === null ? null : facts.costUsd + spent.costUsd;
+}
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  };
+}
+
+/**
+ * Worked time. An owner counts it by its monotonic clock and writes the sum into its events: a clock that is set, or a machine that sleeps, is no work. Events of
+ * owners who did not are counted by the time between them, as they were when they were written.
+ */
+function advanceClock(facts: RunFacts, event: RunEvent): void {
+  const { clock } = facts;
+  const atMs = Date.parse(event.at);
+  const { workedMs } = event.data as { workedMs?: number };
+  if (workedMs !== undefined) facts.workedMs = Math.max(facts.workedMs, workedMs);
+  else if (clock.counting && !clock.measured && event.type !== "run.claimed") facts.workedMs += Math.max(0, atMs - clock.lastAtMs);
+  if (event.type === "run.claimed") {
+    clock.measured = event.data.measured === true;
+    clock.counting = facts.status !== "paused";
+  }
+  if (event.type === "run.continued") clock.counting = true;
+  if (event.type === "run.paused" || event.type === "run.ended") clock.counting = false;
+  clock.lastAtMs = atMs;
+}
