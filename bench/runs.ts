@@ -12,7 +12,7 @@ import { createFakeRuntime } from "../src/sandbox/runtimes/fake/runtime.ts";
 import { createOciRuntime } from "../src/sandbox/runtimes/oci/runtime.ts";
 import { createStore } from "../src/sandbox/store.ts";
 import { noCrash } from "../src/station/crashpoint.ts";
-import { runStream } from "../src/station/journal.ts";
+import { runStream } from "../src/station/run-facts.ts";
 import { createRuns } from "../src/station/runs.ts";
 import { findChanges } from "../src/workspace/changes.ts";
 import { createSessionStore } from "../src/workspace/sessions.ts";

@@ -5,7 +5,8 @@ import { newId } from "../lib/new-id.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { type Decision, decide } from "./decide.ts";
-import type { Journal, NewRunEvent } from "./journal.ts";
+import { endRun } from "./end-run.ts";
+import { isLogFailure, type Journal, letGoError, type NewRunEvent, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
@@ -23,23 +24,26 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
 
 /**
  * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state is a fold of
- * the log and every decision a function of it, so a run that lost its process goes on here exactly where it was. Throws `cancelled` when let go, `denied` when another
- * process took the run over.
+ * the log and every decision a function of it, so a run that lost its process goes on here exactly where it was. Throws `cancelled` when let go, `superseded` when another
+ * process took the run over, and what the log throws; the run stays as it is then.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
   const schemas = options.tools.map(toSchema);
   while (journal.state.status !== "ended") {
-    if (options.signal.aborted) throw new CaissonError("cancelled", `The run ${journal.state.run} was let go.`);
+    if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
+    const heard = journal.heard();
     const decision = decide(journal.state, { contextTokens: model.contextTokens });
     using effect = interruptible(options);
     try {
-      const performing = perform(decision, { ...options, tools, schemas, signal: effect.signal, letGo: options.signal });
+      const performing = perform(decision, { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard });
       await unlessLetGo(performing, options.signal, journal.state.run);
     } catch (error) {
-      if (!isRunError(error) || options.signal.aborted) throw error;
-      await end(journal, "error", error.hint ? `${error.message} ${error.hint}` : error.message);
+      // Somebody said something before it was over: that is part of the state, and may lead to another decision.
+      if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
+      if (!(error instanceof CaissonError) || isLogFailure(error) || options.signal.aborted) throw error;
+      await endRun(options, { reason: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message });
     }
   }
 }
@@ -50,7 +54,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
  */
 async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
   const released = Promise.withResolvers<never>();
-  const release = () => released.reject(new CaissonError("cancelled", `The run ${run} was let go.`));
+  const release = () => released.reject(letGoError(signal, run));
   signal.addEventListener("abort", release, { once: true });
   if (signal.aborted) release();
   performing.catch(() => undefined);
@@ -65,6 +69,8 @@ async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: 
 interface Performing extends RunToolsOptions {
   /** Ends what nobody can go on with later: the model's answer, and waiting. */
   letGo: AbortSignal;
+  /** Of others, when it was decided. */
+  heard: number;
   model: Model;
   schemas: readonly ToolSchema[];
 }
@@ -86,15 +92,16 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
     case "askBudget":
       return await journal.append(question({ kind: "budget", why: "budget", text: decision.text }));
     case "notice":
-      return await notice(journal, decision.noticed);
+      return await notice(options, decision.noticed);
     case "answerMissing":
       return await journal.append([systemMessage("Your last answer was empty. Say what you found, or go on with a tool call.")]);
     case "end":
-      return await end(journal, decision.reason, decision.text);
+      return await endRun(options, { reason: decision.reason, text: decision.text, ifHeard: options.heard });
   }
 }
 
-async function notice(journal: Journal, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {
+async function notice(options: Performing, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {
+  const { journal } = options;
   const { text, pattern } = noticed;
   const happened = (action: "nudged" | "summarised" | "paused" | "failed"): NewRunEvent => ({
     type: "loop.noticed",
@@ -109,7 +116,7 @@ async function notice(journal: Journal, noticed: Extract<Decision, { kind: "noti
   const heedless = (journal.state.noticed?.times ?? 0) >= NOTICES_MAX;
   if (doomLoop.action === "fail" || (doomLoop.action === "pause" && onAsk === "deny") || (doomLoop.action === "summarize" && heedless)) {
     await journal.append([happened("failed")]);
-    return await end(journal, "stuck", text);
+    return await endRun(options, { reason: "stuck", text });
   }
   if (doomLoop.action === "pause") {
     return await journal.append([happened("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it go on?` })]);
@@ -123,15 +130,6 @@ function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; 
     { type: "permission.asked", data: { question: newId("ask"), call: null, kind: options.kind, text: options.text, pattern: null } },
     { type: "run.paused", data: { why: options.why, text: options.text } },
   ];
-}
-
-function systemMessage(text: string): NewRunEvent {
-  return { type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } };
-}
-
-async function end(journal: Journal, reason: Extract<Decision, { kind: "end" }>["reason"], text: string): Promise<void> {
-  const { step, usage, costUsd } = journal.state;
-  await journal.append([{ type: "run.ended", data: { reason, text, steps: step, usage, costUsd } }]);
 }
 
 /**
@@ -156,12 +154,6 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
       clearTimeout(timer);
     },
   };
-}
-
-/** Failures that end the run with an explanation. Losing the log or the ownership is not the run's failure: it stays as it is for the next owner. */
-function isRunError(error: unknown): error is CaissonError {
-  if (!(error instanceof CaissonError)) return false;
-  return !(error.code === "denied" && error.details?.epoch !== undefined) && error.code !== "no_space" && error.details?.log !== true;
 }
 
 function toSchema(tool: Tool): ToolSchema {

@@ -9,4 +9,6 @@ export interface RunNetwork {
   /** What was denied since the last call, each in a sentence; for the result of the tool during which it happened. */
   takeDenials(): readonly string[];
   redact(text: string): string;
+  /** Puts down everything that has happened so far. */
+  settle(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { AgentDefinition } from "../contract/agent.ts";
-import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome, Usage } from "../contract/run.ts";
+import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
+import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run-facts.ts";
 import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
 
@@ -14,8 +15,8 @@ export interface ToolCallState {
   status: "new" | "requested" | "started" | "ended";
   /** The open or answered question about it. */
   question: string | null;
-  /** It was started in a sandbox that is no more: nobody knows how far it came. */
-  sandboxLost: boolean;
+  /** It was started in a sandbox that is no more: nobody knows how far it came. What became of that sandbox's files. */
+  sandboxLost: "kept" | "gone" | null;
 }
 
 export interface QuestionState {
@@ -34,22 +35,11 @@ export interface WaitingMessage {
   text: string;
 }
 
-/** A run as its log tells it. Changed only by `applyEvent`; the same events give the same state. */
-export interface RunState {
-  run: string;
-  session: string;
-  parent: { run: string; call: string } | null;
+/** A run as its log tells it: the facts that its head has, too, and everything else. Changed only by `applyEvent`; the same events give the same state. */
+export interface RunState extends RunFacts {
   task: string;
-  model: string;
   definition: AgentDefinition;
-  budgets: Budgets;
-  status: "created" | "running" | "paused" | "ended";
-  paused: { why: string; text: string } | null;
   ended: { reason: FinishReason; text: string } | null;
-  stopRequested: string | null;
-  sandbox: { id: string; runtime: string } | null;
-  /** Steps begun. */
-  step: number;
   /** Model calls begun: a retried call counts once. */
   position: number;
   /** The model call that was requested and has not ended. */
@@ -65,8 +55,6 @@ export interface RunState {
   questions: Map<string, QuestionState>;
   /** Patterns a person allowed for the rest of the run. */
   always: Set<string>;
-  usage: Usage;
-  costUsd: number | null;
   lastInputTokens: number;
   /** The conversation's estimate when the model last answered: what came since is on top of the provider's own count. */
   estimatedAtAnswer: number;
@@ -80,28 +68,16 @@ export interface RunState {
   callsEnded: number;
   todo: TodoList;
   filesChanged: Set<string>;
-  /** Milliseconds the run really worked: neither paused nor without an owner. */
-  workedMs: number;
-  clock: { lastAtMs: number; counting: boolean };
 }
 
 export const CALL_HISTORY_MAX = 100;
 
 export function emptyRunState(): RunState {
   return {
-    run: "",
-    session: "",
-    parent: null,
+    ...emptyRunFacts(),
     task: "",
-    model: "",
     definition: AgentDefinition.parse({ name: "none", system: "" }),
-    budgets: {},
-    status: "created",
-    paused: null,
     ended: null,
-    stopRequested: null,
-    sandbox: null,
-    step: 0,
     position: 0,
     openCall: null,
     lastStop: null,
@@ -112,8 +88,6 @@ export function emptyRunState(): RunState {
     receipts: new Map(),
     questions: new Map(),
     always: new Set(),
-    usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 },
-    costUsd: 0,
     lastInputTokens: 0,
     estimatedAtAnswer: 0,
     overflow: null,
@@ -123,44 +97,26 @@ export function emptyRunState(): RunState {
     callsEnded: 0,
     todo: [],
     filesChanged: new Set(),
-    workedMs: 0,
-    clock: { lastAtMs: 0, counting: false },
   };
 }
 
 /** Adds one event to the state. The only place where a run's state changes. */
 export function applyEvent(state: RunState, event: RunEvent): void {
-  advanceClock(state, event);
+  const before = state.sandbox?.id;
+  applyToFacts(state, event);
   switch (event.type) {
     case "run.created":
       applyCreated(state, event.data);
       return;
-    case "run.claimed":
-      if (state.status === "created") state.status = "running";
-      return;
     case "run.sandboxed":
-      if (state.sandbox !== null && state.sandbox.id !== event.data.sandbox) {
-        for (const tool of state.tools.values()) if (tool.status === "started") tool.sandboxLost = true;
+      if (before !== undefined && before !== event.data.sandbox) {
+        for (const tool of state.tools.values()) if (tool.status === "started") tool.sandboxLost = event.data.files ?? "kept";
       }
-      state.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
-      return;
-    case "run.paused":
-      state.status = "paused";
-      state.paused = event.data;
-      return;
-    case "run.continued":
-      state.status = "running";
-      state.paused = null;
-      return;
-    case "run.stop_requested":
-      state.stopRequested ??= event.data.by;
       return;
     case "run.ended":
-      state.status = "ended";
       state.ended = { reason: event.data.reason, text: event.data.text };
       return;
     case "step.started":
-      state.step = event.data.step;
       state.tools.clear();
       state.lastStop = null;
       return;
@@ -206,10 +162,11 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "todo.changed":
       state.todo = event.data.todo;
       return;
+    case "run.claimed":
+    case "run.paused":
+    case "run.continued":
+    case "run.stop_requested":
     case "gateway.called":
-      state.usage = addUsage(state.usage, event.data.usage);
-      state.costUsd = state.costUsd === null || event.data.costUsd === null ? null : state.costUsd + event.data.costUsd;
-      return;
     case "model.streamed":
     case "tool.streamed":
     case "network.denied":
@@ -227,12 +184,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
 type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
 
 function applyCreated(state: RunState, data: DataOf<"run.created">): void {
-  state.run = data.run;
-  state.session = data.session;
-  state.parent = data.parent;
   state.task = data.task;
-  state.model = data.model;
-  state.budgets = data.budgets;
   state.definition = AgentDefinition.parse(data.agent.definition);
   state.conversation.begin({ system: state.definition.system, task: data.task });
 }
@@ -256,8 +208,6 @@ function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
   state.openCall = null;
   state.lastStop = data.stop;
   state.lastText = data.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("");
-  state.usage = addUsage(state.usage, data.usage);
-  state.costUsd = state.costUsd === null || data.costUsd === null ? null : state.costUsd + data.costUsd;
   state.lastInputTokens = data.usage.inputTokens + data.usage.outputTokens;
   state.conversation.addAssistant(data.parts);
   state.estimatedAtAnswer = state.conversation.estimatedTokens();
@@ -276,7 +226,7 @@ function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallSt
     badArguments: part.badArguments,
     status: "new",
     question: null,
-    sandboxLost: false,
+    sandboxLost: null,
   };
 }
 
@@ -289,19 +239,12 @@ function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {
   const files = (data.details as { changedFiles?: unknown } | undefined)?.changedFiles;
   state.callHistory.push({ ...signatureOf({ ...tool, result: data.text }), changedFiles: files === true });
   if (state.callHistory.length > CALL_HISTORY_MAX) state.callHistory.shift();
-  const spent = data.details as { usage?: Usage; costUsd?: number | null } | undefined;
-  if (spent?.usage) {
-    state.usage = addUsage(state.usage, spent.usage);
-    state.costUsd = state.costUsd === null || spent.costUsd == null ? null : state.costUsd + spent.costUsd;
-  }
 }
 
 function applyCompacted(state: RunState, data: DataOf<"context.compacted">): void {
   state.conversation.compact(data);
   state.lastInputTokens = 0;
   if (state.overflow === "refused") state.overflow = "compacted";
-  if (data.usage) state.usage = addUsage(state.usage, data.usage);
-  if (data.costUsd !== undefined) state.costUsd = state.costUsd === null || data.costUsd === null ? null : state.costUsd + data.costUsd;
 }
 
 /** What happened long ago is no longer the same circle. */
@@ -315,27 +258,8 @@ function applyAnswered(state: RunState, data: DataOf<"permission.answered">): vo
   if (!question || question.answer) return;
   question.answer = { answer: data.answer, text: data.text, budgets: data.budgets };
   if (data.answer === "always" && question.pattern !== null) state.always.add(question.pattern);
-  if (question.kind === "budget" && data.answer !== "deny" && data.budgets) state.budgets = { ...state.budgets, ...data.budgets };
-}
-
-export function addUsage(a: Usage, b: Usage): Usage {
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  };
 }
 
 function isError(outcome: ToolOutcome): boolean {
   return outcome !== "ok";
-}
-
-/** Counts the time between two events while the run is owned and not paused; a take-over does not count what went before it. */
-function advanceClock(state: RunState, event: RunEvent): void {
-  const atMs = Date.parse(event.at);
-  if (state.clock.counting && event.type !== "run.claimed") state.workedMs += Math.max(0, atMs - state.clock.lastAtMs);
-  if (event.type === "run.claimed" || event.type === "run.continued") state.clock.counting = true;
-  if (event.type === "run.paused" || event.type === "run.ended") state.clock.counting = false;
-  state.clock.lastAtMs = atMs;
 }

@@ -3,7 +3,7 @@ import { CaissonError } from "../contract/error.ts";
 import { newId } from "../lib/new-id.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
-import type { Journal, NewRunEvent } from "./journal.ts";
+import { isLogFailure, type Journal, type NewRunEvent } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
 import type { RunNetwork } from "./run-network.ts";
 import type { ToolCallState } from "./run-state.ts";
@@ -14,8 +14,8 @@ export interface RunToolsOptions {
   tools: ReadonlyMap<string, Tool>;
   /** Gives the run's sandbox, started or found again. */
   sandbox: () => Promise<Sandbox>;
-  /** The sandbox died under a call: the next `sandbox()` is another one. */
-  onLost: (error: CaissonError) => Promise<void>;
+  /** The sandbox died under a call: the next `sandbox()` is another one. Resolves with what became of the files. */
+  onLost: (error: CaissonError) => Promise<"kept" | "gone">;
   hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
   history: History;
   network: RunNetwork;
@@ -138,9 +138,8 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   if (!resumed) await journal.append([{ type: "tool.started", data: { call: call.call } }]);
   options.crashpoint("tool.effect");
   const startMs = performance.now();
-  // In another sandbox the same ref is another process: what may have happened must not happen a second time.
-  const gone = call.sandboxLost && !tool.repeatable;
-  const result = withNetwork(gone ? lostResult : await tryTool(tool, args, options, { call, resumed }), options.network);
+  const unknown = resumed && !tool.repeatable ? unknownOutcome(call, tool) : null;
+  const result = withNetwork(unknown ?? (await tryTool(tool, args, options, { call, resumed })), options.network);
   options.crashpoint("tool.effect.after");
   const afterwards = result.outcome === "lost" ? null : await afterHooks(call, result, options);
   const files = result.files ?? [];
@@ -168,10 +167,24 @@ function withNetwork(result: ToolResult, network: RunNetwork): ToolResult {
   return { ...result, text: network.redact(`${result.text}${told}`) };
 }
 
-const lostResult: ToolResult = {
-  outcome: "lost",
-  text: "The sandbox died during this call; nobody knows how far it came. A new one was started on the same workspace.",
-};
+/** What may have happened must not happen a second time: null when the tool itself can find out. */
+function unknownOutcome(call: ToolCallState, tool: Tool): ToolResult | null {
+  // In another sandbox the same ref is another process.
+  if (call.sandboxLost !== null) return lostWithSandbox(call.sandboxLost);
+  if (tool.resumable) return null;
+  return {
+    outcome: "lost",
+    text: "The program that drives this run died during this call. Whether it took effect is not known, and it was not made again. Look at what it was to change before you call it again.",
+  };
+}
+
+function lostWithSandbox(files: "kept" | "gone"): ToolResult {
+  const fate =
+    files === "kept"
+      ? "A new one was started on the same workspace."
+      : "Its files could not be saved: everything this run has changed so far is gone, and a new sandbox was started from what the run began with.";
+  return { outcome: "lost", text: `The sandbox died during this call; nobody knows how far it came. ${fate}` };
+}
 
 async function tryTool(
   tool: Tool,
@@ -184,11 +197,8 @@ async function tryTool(
     return await tool.run(args, context(sandbox, options, about));
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
-    if (error.code === "denied" && error.details?.epoch !== undefined) throw error;
-    if (error.code === "lost" || error.code === "protocol") {
-      await options.onLost(error);
-      return lostResult;
-    }
+    if (isLogFailure(error)) throw error;
+    if (error.code === "lost" || error.code === "protocol") return lostWithSandbox(await options.onLost(error));
     if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
     return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };
   }

@@ -45,8 +45,13 @@ export interface Tool<Arguments = unknown> {
   readonly jsonSchema?: z.core.util.JSONType;
   /** May run beside other calls of the same step. */
   readonly parallel: boolean;
-  /** May be repeated after a crash without harm (reading). Otherwise the guest's idempotent ref or the tool's own check protects it. */
+  /** May be repeated after a crash without harm (reading). */
   readonly repeatable: boolean;
+  /**
+   * For one that may not be repeated: `run` finds out by itself what became of a call that was begun before (`context.resumed`), by the guest's idempotent ref or by
+   * looking. Otherwise such a call is answered `lost`, and not made again.
+   */
+  readonly resumable?: boolean;
   /** An answer `always` to a question about it counts once only. */
   readonly asksEachTime?: boolean;
   /** What permission patterns are matched against, such as `bash:git push origin main` or `write:src/a.ts`. */

@@ -1,5 +1,6 @@
 import type { RunEvent } from "../contract/run-event.ts";
-import { parseRunEvent, runStream } from "../station/journal.ts";
+import { parseRunEvent } from "../station/journal.ts";
+import { runStream } from "../station/run-facts.ts";
 import type { CliContext } from "./context.ts";
 import { createLiveRegion } from "./live-region.ts";
 import { createRunView, type RunView } from "./run-view.ts";

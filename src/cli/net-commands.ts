@@ -61,7 +61,7 @@ async function* eventsOf(context: CliContext, name: string, options: { follow: b
   if (!SandboxId.safeParse(name).success) {
     // A run's own log has them, also when its sandbox is gone.
     await using station = openStation(context);
-    await station.runs.state(name);
+    await station.runs.facts(name);
     for await (const { event } of runHistory(station.log, name).events()) {
       const parsed = NetworkEvent.safeParse(event);
       if (parsed.success) yield parsed.data;

@@ -9,12 +9,12 @@ import { openStation } from "./station.ts";
 export async function sandboxNamed(context: CliContext, name: string): Promise<SandboxId> {
   if (SandboxId.safeParse(name).success) return name;
   await using station = openStation(context);
-  const state = await station.runs.state(name);
-  if (state.status === "ended" || state.sandbox === null) {
-    const what = state.status === "ended" ? "has ended, and its sandbox with it" : "has no sandbox yet";
+  const facts = await station.runs.facts(name);
+  if (facts.status === "ended" || facts.sandbox === null) {
+    const what = facts.status === "ended" ? "has ended, and its sandbox with it" : "has no sandbox yet";
     throw new CaissonError("conflict", `The run ${name} ${what}.`, { hint: `\`caisson logs ${name}\` shows what it did.` });
   }
-  return state.sandbox.id;
+  return facts.sandbox.id;
 }
 
 /** Throws `unsupported` where there is none. */

@@ -254,19 +254,18 @@ async function answerLine(
     return;
   }
   if (word !== "") await station.runs.send(id, { text: about.line.trim(), mode: "steer", source: "user" });
-  const state = await station.runs.state(id);
-  if (state.paused?.why === "user") await station.runs.goOn(id, { by: about.by });
+  const facts = await station.runs.facts(id);
+  if (facts.paused?.why === "user") await station.runs.goOn(id, { by: about.by });
 }
 
 /** Half as much again of every bound that was reached. */
 export async function raisedBudgets(station: LocalStation, id: string) {
-  const state = await station.runs.state(id);
-  const tokens = state.usage.inputTokens + state.usage.outputTokens;
-  const { harness } = state.definition;
+  const { usage, budgets, bounds, step, workedMs, costUsd } = await station.runs.facts(id);
+  const tokens = usage.inputTokens + usage.outputTokens;
   return {
-    steps: Math.ceil(Math.max(state.step, state.budgets.steps ?? harness.maxSteps) * 1.5),
-    timeMs: Math.ceil(Math.max(state.workedMs, state.budgets.timeMs ?? harness.timeoutMs) * 1.5),
-    ...(state.budgets.tokens === undefined ? {} : { tokens: Math.ceil(Math.max(tokens, state.budgets.tokens) * 1.5) }),
-    ...(state.budgets.costUsd === undefined ? {} : { costUsd: Math.max(state.costUsd ?? 0, state.budgets.costUsd) * 1.5 }),
+    steps: Math.ceil(Math.max(step, budgets.steps ?? bounds.steps) * 1.5),
+    timeMs: Math.ceil(Math.max(workedMs, budgets.timeMs ?? bounds.timeMs) * 1.5),
+    ...(budgets.tokens === undefined ? {} : { tokens: Math.ceil(Math.max(tokens, budgets.tokens) * 1.5) }),
+    ...(budgets.costUsd === undefined ? {} : { costUsd: Math.max(costUsd ?? 0, budgets.costUsd) * 1.5 }),
   };
 }

@@ -1,8 +1,8 @@
-import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
+import type { RunFacts } from "../contract/run-facts.ts";
 import { showDuration } from "../lib/quantity.ts";
-import { runStream } from "../station/journal.ts";
+import { runStream } from "../station/run-facts.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
@@ -13,25 +13,29 @@ import { printOutcome } from "./run-outcome.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
 
+/** Runs that are shown at most; what is left out is counted. */
+const SHOWN_MAX = 1000;
+const ENDED_SHOWN = 10;
+
 /** `caisson ps` */
 export async function ps(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
-  const runs = await station.runs.list({ limit: 1000 });
-  const shown = given.switched("all")
-    ? runs
-    : runs.filter(({ state }) => state.status !== "ended").concat(runs.filter(({ state }) => state.status === "ended").slice(0, 10));
-  const rows = shown.map(({ run, state, owner, at, damage }) => ({
+  const all = given.switched("all");
+  const { runs, left } = await station.runs.list({ openMax: SHOWN_MAX, endedMax: all ? SHOWN_MAX : ENDED_SHOWN });
+  const rows = runs.map(({ run, facts, owner, at, damage }) => ({
     run,
-    agent: state.definition.name,
-    model: state.model,
-    session: state.session,
-    status: damage === null ? statusOf(state, owner) : "damaged",
-    steps: state.step,
-    costUsd: state.costUsd,
-    parent: state.parent?.run ?? null,
+    agent: facts.agent,
+    model: facts.model,
+    session: facts.session,
+    status: damage === null ? statusOf(facts, owner) : "damaged",
+    steps: facts.step,
+    costUsd: facts.costUsd,
+    parent: facts.parent?.run ?? null,
     updatedAt: at,
-    task: state.task,
+    task: facts.title,
   }));
+  if (all) rows.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
+  await tellLeftOut(context, { open: left.open, ended: all ? left.ended : 0 });
   if (given.switched("json")) {
     await context.stdout.printJson(rows);
     return 0;
@@ -53,9 +57,17 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
   return 0;
 }
 
-function statusOf(state: RunState, owner: string | null): string {
-  if (state.ended) return state.ended.reason;
-  if (state.paused) return `paused: ${state.paused.why}`;
+async function tellLeftOut(context: CliContext, left: { open: number; ended: number }): Promise<void> {
+  const parts = [left.open > 0 ? `${left.open} that are not over` : "", left.ended > 0 ? `${left.ended} that have ended` : ""].filter(
+    Boolean,
+  );
+  if (parts.length === 0) return;
+  await context.stderr.print(line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`);
+}
+
+function statusOf(facts: RunFacts, owner: string | null): string {
+  if (facts.finish !== null) return facts.finish;
+  if (facts.paused) return `paused: ${facts.paused.why}`;
   return owner === null ? "interrupted" : "running";
 }
 
@@ -85,7 +97,7 @@ export async function logs(context: CliContext, given: Given): Promise<number> {
 export async function attach(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const run = await runNamed(station, given.words[0]);
-  await station.runs.state(run);
+  await station.runs.facts(run);
   await followRun(context, station, run, { json: given.switched("json"), live: true, signal: context.interruption.signal });
   const state = await station.runs.state(run);
   if (state.status !== "ended") return 0;
@@ -97,12 +109,12 @@ export async function attach(context: CliContext, given: Given): Promise<number>
 export async function resume(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const run = await runNamed(station, given.words[0]);
-  const state = await station.runs.state(run);
-  if (state.status === "ended")
-    throw new CaissonError("conflict", `The run ${run} has ended (${state.ended?.reason}).`, {
-      hint: `Go on in its session: caisson run --session ${state.session} "…"`,
+  const facts = await station.runs.facts(run);
+  if (facts.status === "ended")
+    throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
+      hint: `Go on in its session: caisson run --session ${facts.session} "…"`,
     });
-  if (state.paused?.why === "user") await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
+  if (facts.paused?.why === "user") await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
   return await driveAndShow(context, station, run, {
     json: given.switched("json"),
     fromSeq: (await station.log.lastSeq(runStream(run))) + 1,
@@ -127,8 +139,8 @@ export async function send(context: CliContext, given: Given): Promise<number> {
 
 async function waitForReceipt(context: CliContext, station: LocalStation, run: string, message: string): Promise<string | null> {
   for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal })) {
-    const data = event.data as { messages?: string[]; call?: string };
-    if (event.type === "model.requested" && data.messages?.includes(message)) return data.call ?? null;
+    const data = event.data as { messages?: string[]; call?: string } | null;
+    if (event.type === "model.requested" && data?.messages?.includes(message)) return data.call ?? null;
     if (event.type === "run.ended") return null;
   }
   return null;
@@ -141,10 +153,9 @@ export async function answer(context: CliContext, given: Given): Promise<number>
   const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
   const chosen = answers[word.toLowerCase()];
   if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer.`, { hint: "Answer allow, always or deny." });
-  const { questions } = await station.runs.state(run);
-  const open = [...questions.values()].filter((question) => question.answer === null);
-  const question = given.text("question") ?? open[0]?.question;
-  const budget = open.find((each) => each.question === question)?.kind === "budget" && chosen !== "deny";
+  const { asked } = await station.runs.facts(run);
+  const question = given.text("question") ?? asked[0]?.question;
+  const budget = asked.find((each) => each.question === question)?.kind === "budget" && chosen !== "deny";
   const cost = given.text("max-cost");
   const timeout = given.text("timeout");
   const steps = given.text("max-steps");
@@ -173,18 +184,34 @@ export async function answer(context: CliContext, given: Given): Promise<number>
 export async function stop(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   for (const run of given.words) {
-    await station.runs.stop(run, { by: context.variable("USER") ?? "user" });
-    for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal }))
-      if (event.type === "run.ended") break;
+    await stopAndWait(context, station, run);
     if (given.switched("json")) await context.stdout.printJson({ run, stopped: true });
     else await context.stdout.print(line`${run} stopped`);
   }
   return 0;
 }
 
+/** How often to look whether the process that was to end the run died over it. */
+const DRIVER_CHECK_MS = 2_000;
+
+async function stopAndWait(context: CliContext, station: LocalStation, run: string): Promise<void> {
+  const by = context.variable("USER") ?? "user";
+  const interrupted = context.interruption.signal;
+  while (!interrupted.aborted) {
+    // Asked for once, however often this is called; whoever finds nobody driving the run ends it.
+    await station.runs.stop(run, { by });
+    const fromSeq = await station.log.lastSeq(runStream(run));
+    const signal = AbortSignal.any([interrupted, AbortSignal.timeout(DRIVER_CHECK_MS)]);
+    for await (const event of station.log.subscribe(runStream(run), { fromSeq, signal })) if (event.type === "run.ended") return;
+  }
+  throw new CaissonError("cancelled", `the run ${run} was asked to stop and has not ended yet`, {
+    hint: `\`caisson attach ${run}\` watches it.`,
+  });
+}
+
 /** Also of a run whose log is damaged: what can be read of it is shown. */
 async function checkThere(station: LocalStation, run: string): Promise<void> {
-  if ((await station.log.lastSeq(runStream(run))) === 0) await station.runs.state(run);
+  if ((await station.log.lastSeq(runStream(run))) === 0) await station.runs.facts(run);
 }
 
 async function runNamed(station: LocalStation, name: string | undefined): Promise<string> {

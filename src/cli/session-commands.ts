@@ -37,16 +37,20 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
   return 0;
 }
 
+/** Runs that are looked at for those of one session. */
+const RUNS_MAX = 10_000;
+
 export async function info(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   const session = await findSession(station, given.words[0] ?? "");
   const lock = await station.sessions.lockOf(session.id);
   const history = await station.sessions.history(session.id);
-  const runs = (await station.runs.list({ limit: 1000 })).filter(({ state }) => state.session === session.id);
+  const all = await station.runs.list({ openMax: RUNS_MAX, endedMax: RUNS_MAX });
+  const runs = all.runs.filter(({ facts }) => facts.session === session.id);
   const report = {
     ...shown(session),
     lock,
-    runs: runs.map(({ run, state }) => ({ run, task: state.task, status: state.ended?.reason ?? state.status })),
+    runs: runs.map(({ run, facts }) => ({ run, task: facts.title, status: facts.finish ?? facts.status })),
     history: history.map(({ type, at, data }) => ({ type, at, data })),
   };
   await (given.switched("json") ? context.stdout.printJson(report) : context.stdout.printJson(report, { indent: 2 }));
@@ -109,8 +113,8 @@ export async function cleanup(context: CliContext, given: Given): Promise<number
 /** Its run's process died before it could remove it. */
 async function isLeftOver(station: LocalStation, session: Session): Promise<boolean> {
   if (session.scope !== "run") return false;
-  const state = await station.runs.state(session.id).catch(() => null);
-  return state !== null && goesWithRun(session, state);
+  const facts = await station.runs.facts(session.id).catch(() => null);
+  return facts !== null && goesWithRun(session, facts);
 }
 
 /** `caisson discard [RUN]`: forgets what a run changed. */

@@ -24,8 +24,8 @@ export interface SessionView extends Changes {
 /** The session of a run, or the session itself. Throws `not_found`. */
 export async function findSession(station: LocalStation, name: string): Promise<Session> {
   if (!name.startsWith("run_")) return await station.sessions.get(name);
-  const state = await station.runs.state(name);
-  return await station.sessions.get(state.session);
+  const { session } = await station.runs.facts(name);
+  return await station.sessions.get(session);
 }
 
 /** The newest run's session, when none is named. */

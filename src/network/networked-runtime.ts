@@ -1,3 +1,4 @@
+import { CaissonError } from "../contract/error.ts";
 import type { SandboxInfo } from "../contract/sandbox.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox, SpawnOptions } from "../sandbox/sandbox.ts";
@@ -45,11 +46,21 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
         return withNetwork(inner, { network, own: await ownVariables(store, inner), fork: () => fork(network, inner) });
       } catch (error) {
         if (inner.info.keep) await inner.release();
-        throw error;
+        throw networkUnavailable(inner.id, error);
       }
     },
     list: async () => Promise.all((await runtime.list()).map((info) => withPolicy(info, store))),
   };
+}
+
+/** The sandbox lives, whatever stands in the way of its network: what says that it is dead must not be said of it. */
+function networkUnavailable(id: string, error: unknown): unknown {
+  const deathly = error instanceof CaissonError && (error.code === "not_found" || error.code === "protocol");
+  if (!deathly) return error;
+  return new CaissonError("unavailable", `the network of sandbox ${id} cannot be used: ${error.message}`, {
+    ...(error.hint === undefined ? {} : { hint: error.hint }),
+    cause: error,
+  });
 }
 
 type HoldFirst = ReturnType<typeof firstState>;

@@ -182,6 +182,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    settle: () => served?.settle(),
     limitGateway(left) {
       budget = left;
     },

@@ -21,6 +21,8 @@ export interface ServedNetwork {
   /** Takes over what the state says now: opens what became needed, ends what is not allowed any more. */
   apply(state: NetworkState): Promise<void>;
   fetch(request: FetchRequest): Promise<FetchResult>;
+  /** What was counted until now becomes events. */
+  settle(): void;
   close(): Promise<void>;
 }
 
@@ -100,7 +102,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     await close();
     throw error;
   }
-  return { apply, close, fetch: (request) => egress.fetch(request) };
+  return { apply, close, settle: () => egress.settle(), fetch: (request) => egress.fetch(request) };
 }
 
 function readCertificates(file: string): string {

@@ -54,8 +54,16 @@ export interface Runtime extends AsyncDisposable {
    * Throws `invalid` (workspace or image that is not one), `not_found`, `unavailable` (engine dead), `cancelled`.
    */
   create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
-  /** Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, `lost` when only its remains are there. */
+  /**
+   * Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, and `lost` or `protocol` when only its remains are there; no other failure has these
+   * codes.
+   */
   open(id: SandboxId, options?: OpenOptions): Promise<OwnedSandbox>;
+  /**
+   * Keeps the files of a sandbox that died, from what is left of it, as a snapshot. Absent: there is nothing left of them, or they are not in the sandbox. Throws `not_found`, `lost` when
+   * they are gone, `no_space`.
+   */
+  salvage?(id: SandboxId, options: { name: string }): Promise<SnapshotId>;
   list(): Promise<SandboxInfo[]>;
   /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
   sweep(): Promise<SandboxId[]>;

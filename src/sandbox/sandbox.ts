@@ -172,6 +172,8 @@ export interface SandboxNetwork {
   fetch(request: FetchRequest): Promise<FetchResult>;
   /** What happens in the network while this process serves it. */
   subscribe(listener: (event: NetworkEvent) => void): () => void;
+  /** What was counted, to be told of together, is told of now. */
+  settle(): void;
   /** A bound on what the gateway spends, besides the sandbox's own: asked for before each call. */
   limitGateway(left: () => { costUsdLeft: number | null; tokensLeft: number | null }): void;
   /** Known values of secrets, and common encodings of them, become their names. */

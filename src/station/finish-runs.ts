@@ -1,26 +1,30 @@
+import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
+import { holdLease } from "../log/hold-lease.ts";
 import type { Log } from "../log/log.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
 import { noCrash } from "./crashpoint.ts";
-import { foldRun, runStream } from "./journal.ts";
+import { foldRun } from "./journal.ts";
 import { leaveSession } from "./remove-session.ts";
+import { runStream } from "./run-facts.ts";
 import { createRunSandbox, type RemoveRemains, RUN_LABEL } from "./run-sandbox.ts";
 
 const LEASE_TTL_MS = 15_000;
+
+interface FinishOptions {
+  log: Log;
+  sessions: SessionStore;
+  owner: string;
+  ownerGone: (owner: string) => boolean;
+  removeRemains: RemoveRemains;
+}
 
 /**
  * Removes the sandboxes of runs that have ended: their owner died between the end of the run and the end of its sandbox. A run that is not over keeps its sandbox,
  * whoever drives it next finds it there.
  */
-export async function finishRuns(options: {
-  log: Log;
-  sessions: SessionStore;
-  runtimes: readonly Runtime[];
-  owner: string;
-  ownerGone: (owner: string) => boolean;
-  removeRemains: RemoveRemains;
-}): Promise<string[]> {
+export async function finishRuns(options: FinishOptions & { runtimes: readonly Runtime[] }): Promise<string[]> {
   const finished: string[] = [];
   for (const runtime of options.runtimes) {
     const infos = await runtime.list();
@@ -30,38 +34,40 @@ export async function finishRuns(options: {
   return finished;
 }
 
-async function finish(
-  run: string,
-  runtime: Runtime,
-  options: Pick<Parameters<typeof finishRuns>[0], "log" | "sessions" | "owner" | "ownerGone" | "removeRemains">,
-): Promise<boolean> {
-  const { log, sessions } = options;
-  const state = await foldRun(log, run).then(
-    (folded) => folded.state,
-    (error: unknown) => {
-      if (error instanceof CaissonError && error.code === "not_found") return null;
-      throw error;
-    },
-  );
-  if (state !== null && state.status !== "ended") return false;
-  const lease = await log.acquire(runStream(run), { owner: options.owner, ttlMs: LEASE_TTL_MS, ownerGone: options.ownerGone });
+async function finish(run: string, runtime: Runtime, options: FinishOptions): Promise<boolean> {
+  const { log } = options;
+  const head = await log.head(runStream(run));
+  if (head !== null && (head.head as { status?: string }).status !== "ended") return false;
+  await using held = await holdLease(log, runStream(run), { owner: options.owner, ttlMs: LEASE_TTL_MS, ownerGone: options.ownerGone });
   // Its owner is at it.
-  if (!lease) return false;
-  try {
-    const session = state === null ? null : await sessions.get(state.session).catch(() => null);
-    if (state !== null && session !== null) {
-      const onReady = async () => undefined;
-      const { removeRemains } = options;
-      const { definition } = state;
-      await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, onReady }).end();
-      await leaveSession(state, { sessions, runtimes: [runtime] });
-      return true;
-    }
-    for (const info of (await runtime.list()).filter((each) => each.labels[RUN_LABEL] === run)) {
-      await options.removeRemains(runtime, info.id);
-    }
+  if (!held) return false;
+  if (head !== null) return await finishRun((await foldRun(log, run)).state, { ...options, runtime });
+  await removeAll(run, { ...options, runtime });
+  return true;
+}
+
+/** What is to be done once a run has ended: its files are kept, its sandbox is removed, its session left. For its owner. Idempotent. */
+export async function finishRun(
+  state: RunState,
+  options: Pick<FinishOptions, "sessions" | "removeRemains"> & { runtime: Runtime },
+): Promise<boolean> {
+  const { sessions, runtime, removeRemains } = options;
+  const { run, definition } = state;
+  const session = await sessions.get(state.session).catch((error: unknown) => {
+    if (error instanceof CaissonError) return null;
+    throw error;
+  });
+  if (session === null) {
+    await removeAll(run, options);
     return true;
-  } finally {
-    await log.release(lease).catch(() => undefined);
   }
+  const onReady = async () => undefined;
+  await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, onReady }).end();
+  await leaveSession(state, { sessions, runtimes: [runtime] });
+  return true;
+}
+
+async function removeAll(run: string, options: Pick<FinishOptions, "removeRemains"> & { runtime: Runtime }): Promise<void> {
+  const { runtime } = options;
+  for (const info of (await runtime.list()).filter((each) => each.labels[RUN_LABEL] === run)) await options.removeRemains(runtime, info.id);
 }

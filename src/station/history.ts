@@ -1,6 +1,7 @@
 import type { History } from "../agent/tool.ts";
 import type { Log } from "../log/log.ts";
-import { parseRunEvent, runStream } from "./journal.ts";
+import { parseRunEvent } from "./journal.ts";
+import { runStream } from "./run-facts.ts";
 
 const PAGE = 500;
 

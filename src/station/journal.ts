@@ -1,73 +1,64 @@
 import { EventEmitter, once } from "node:events";
-import type { Journal, NewRunEvent } from "../agent/journal.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Journal, letGoError, type NewRunEvent } from "../agent/journal.ts";
 import { applyEvent, emptyRunState, type RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
-import { RunEvent } from "../contract/run-event.ts";
+import { measuredTypes, RunEvent } from "../contract/run-event.ts";
 import type { Lease, Log, StoredEvent } from "../log/log.ts";
 import type { Crashpoint } from "./crashpoint.ts";
-
-/** Events a person or another process may add to a run it does not own. */
-export type ForeignEvent = Extract<
-  NewRunEvent,
-  { type: "message.received" | "permission.answered" | "run.stop_requested" | "run.paused" | "run.continued" }
->;
+import { runStream } from "./run-facts.ts";
 
 const PAGE = 2000;
 /** Others append rarely; losing this many races in a row means something is wrong. */
 const RACES_MAX = 100;
-
-export const runStream = (run: string) => `run/${run}`;
+const WATCH_AGAIN_MS = 1_000;
 
 /** Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event nobody understands. */
 export async function foldRun(log: Log, run: string): Promise<{ state: RunState; seq: number }> {
   const state = emptyRunState();
   const seq = await foldFrom(log, run, { state, seq: 0 });
-  if (seq === 0) throw new CaissonError("not_found", `There is no run ${run}.`, { hint: "`caisson ps` lists the runs." });
+  if (seq === 0) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps` lists the runs." });
   return { state, seq };
-}
-
-/** As far as it can be understood, and what was wrong with the rest. */
-export async function foldReadable(log: Log, run: string): Promise<{ state: RunState; damage: string | null }> {
-  const state = emptyRunState();
-  try {
-    await foldFrom(log, run, { state, seq: 0 });
-    return { state, damage: null };
-  } catch (error) {
-    if (error instanceof CaissonError && error.code === "internal") return { state, damage: error.message };
-    throw error;
-  }
 }
 
 async function foldFrom(
   log: Log,
   run: string,
   from: { state: RunState; seq: number },
-  onEvent?: (event: RunEvent) => void,
+  hooks: { before?: () => void; after?: (event: RunEvent) => void } = {},
 ): Promise<number> {
   let { seq } = from;
   for (;;) {
     const events = await log.read(runStream(run), { fromSeq: seq + 1, limit: PAGE });
     for (const stored of events) {
-      const event = parseRunEvent(stored);
+      const event = await understood(log, stored);
+      hooks.before?.();
       applyEvent(from.state, event);
-      onEvent?.(event);
+      hooks.after?.(event);
       seq = stored.seq;
     }
     if (events.length < PAGE) return seq;
   }
 }
 
+/** Whoever meets damage says so with the run's head, for those who only look at that. */
+async function understood(log: Log, stored: StoredEvent): Promise<RunEvent> {
+  try {
+    return parseRunEvent(stored);
+  } catch (error) {
+    await log.noteDamage(stored.stream, (error as CaissonError).message).catch(() => undefined);
+    throw error;
+  }
+}
+
 /** A stored event as the type it claims to be; what was written by a newer version, or damaged, is said so. */
 export function parseRunEvent(stored: StoredEvent): RunEvent {
   const parsed = RunEvent.safeParse({ type: stored.type, version: stored.version, at: stored.at, data: stored.data });
-  if (parsed.success) return parsed.data;
-  throw new CaissonError(
-    "internal",
-    `Event ${stored.seq} of ${stored.stream} (${stored.type}, version ${stored.version}) cannot be understood.`,
-    {
-      hint: "It was written by another version of Caisson, or is damaged; `caisson logs --check` tells.",
-    },
-  );
+  if (parsed.success && stored.damage === undefined) return parsed.data;
+  const what = stored.damage ?? `event ${stored.seq} of ${stored.stream} (${stored.type}, version ${stored.version}) cannot be understood`;
+  throw new CaissonError("internal", what, {
+    hint: "It was written by another version of Caisson, or is damaged; `caisson logs --check` tells.",
+  });
 }
 
 export interface OwnedJournal extends Journal, AsyncDisposable {
@@ -91,12 +82,19 @@ export async function openJournal(options: {
   const folded = await foldRun(log, run);
   const { state } = folded;
   let { seq } = folded;
+  let heard = 0;
   let tail: Promise<void> = Promise.resolve();
+  const measure = createStopwatch(state);
   const foreign = new EventEmitter().setMaxListeners(0);
   const watching = new AbortController();
 
   const takeIn = async () => {
-    seq = await foldFrom(log, run, { state, seq }, (event) => foreign.emit("event", event));
+    const after = (event: RunEvent) => {
+      heard += 1;
+      foreign.emit("event", event);
+    };
+    // Time counts until the event that holds the run, and not after it.
+    seq = await foldFrom(log, run, { state, seq }, { before: measure, after });
   };
   const apply = (events: readonly NewRunEvent[]) => {
     const at = new Date().toISOString();
@@ -104,11 +102,12 @@ export async function openJournal(options: {
   };
   /** Folded, not yet in the log. */
   let noted: readonly NewRunEvent[] = [];
-  const appendNow = async (events: readonly NewRunEvent[]) => {
+  const appendNow = async (given: readonly NewRunEvent[], ifHeard?: number) => {
     const before = noted;
     noted = [];
+    const events = withWorkedTime(given, measure());
     try {
-      await write([...before, ...events]);
+      await write([...before, ...events], ifHeard);
     } catch (error) {
       // What the log will never take must not stand in the way of the run's end.
       if (!(error instanceof CaissonError) || error.code !== "too_large") noted = [...before, ...noted];
@@ -117,13 +116,16 @@ export async function openJournal(options: {
     apply(events);
     for (const event of [...before, ...events]) crashpoint(`${event.type}:after`);
   };
-  const write = async (events: readonly NewRunEvent[]) => {
+  const write = async (events: readonly NewRunEvent[], ifHeard?: number) => {
     const stored = events.map((event) => ({ type: event.type, version: 1, data: event.data as never }));
-    if (options.signal.aborted) throw new CaissonError("cancelled", `The run ${run} was let go.`);
+    if (options.signal.aborted) throw letGoError(options.signal, run);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {
+      if (ifHeard !== undefined && ifHeard !== heard) {
+        throw new CaissonError("conflict", `others said something to ${run} meanwhile`, { details: { heard } });
+      }
       try {
-        seq = (await log.append(stream, stored, { expectedSeq: seq, lease: options.lease() })).lastSeq;
+        seq = (await log.append(stream, stored, { expectedSeq: seq, lease: options.lease(), signal: options.signal })).lastSeq;
         return;
       } catch (error) {
         if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;
@@ -140,17 +142,27 @@ export async function openJournal(options: {
 
   const flush = () => inTurn(async () => (noted.length > 0 ? await appendNow([]) : undefined));
 
-  const watcher = (async () => {
-    for await (const event of log.subscribe(stream, { fromSeq: seq + 1, signal: watching.signal })) {
-      if (event.seq > seq) await inTurn(takeIn);
+  const watch = async () => {
+    while (!watching.signal.aborted) {
+      try {
+        for await (const event of log.subscribe(stream, { fromSeq: seq + 1, signal: watching.signal })) {
+          if (event.seq > seq) await inTurn(takeIn);
+        }
+      } catch {
+        // A log that cannot be read now may be readable soon, and what others say must be heard then.
+        await delay(WATCH_AGAIN_MS, undefined, { signal: watching.signal }).catch(() => undefined);
+      }
     }
-  })().catch(() => undefined);
+  };
+  const watcher = watch();
 
   return {
     state,
     lease: options.lease,
-    append: (events) => inTurn(() => appendNow(events)),
-    note(events) {
+    heard: () => heard,
+    append: (events, { ifHeard } = {}) => inTurn(() => appendNow(events, ifHeard)),
+    note(given) {
+      const events = withWorkedTime(given, measure());
       apply(events);
       noted = [...noted, ...events];
       // What makes this fail makes the next append fail, too, and that one is waited for.
@@ -160,7 +172,7 @@ export async function openJournal(options: {
       try {
         await once(foreign, "event", { signal });
       } catch (error) {
-        throw new CaissonError("cancelled", `Waiting for ${run} was given up.`, { cause: error });
+        throw new CaissonError("cancelled", `waiting for ${run} was given up`, { cause: error });
       }
     },
     onForeign(listener) {
@@ -173,4 +185,20 @@ export async function openJournal(options: {
       await flush().catch(() => undefined);
     },
   };
+}
+
+/** Milliseconds the run has worked, by a clock that nobody sets and that stands still while the machine sleeps. To be asked before each event that may stop it. */
+function createStopwatch(state: RunState): () => number {
+  let { workedMs } = state;
+  let lastMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    if (state.clock.counting) workedMs += nowMs - lastMs;
+    lastMs = nowMs;
+    return Math.ceil(workedMs);
+  };
+}
+
+function withWorkedTime(events: readonly NewRunEvent[], workedMs: number): NewRunEvent[] {
+  return events.map((event) => (measuredTypes.has(event.type) ? ({ ...event, data: { ...event.data, workedMs } } as NewRunEvent) : event));
 }

@@ -12,8 +12,9 @@ import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
+import type { RunsOptions } from "./drive.ts";
 import { isGone } from "./ownership.ts";
-import { createRuns, type Runs, type RunsOptions } from "./runs.ts";
+import { createRuns, type Runs } from "./runs.ts";
 
 /** Runs and sessions of one state folder, on the embedded log: what the CLI and the library build on. */
 export interface LocalStation extends AsyncDisposable {
@@ -32,8 +33,8 @@ export interface LocalStation extends AsyncDisposable {
 }
 
 export function createLocalStation(options: {
-  stateDir: string;
   /** Exists. */
+  stateDir: string;
   places: AgentPlaces & { cwd: string };
   runtime: (name: string | undefined) => Promise<Runtime>;
   model: (name: string) => Promise<Model>;
@@ -42,9 +43,11 @@ export function createLocalStation(options: {
   crashpoint?: Crashpoint;
   /** What fetching a repository says meanwhile. */
   onProgress?: (line: string) => void;
+  /** The log is held by another process, and is waited for. */
+  onLogBusy?: () => void;
 }): LocalStation {
   const { stateDir, places } = options;
-  const log = createSqliteLog({ path: join(stateDir, "log.db") });
+  const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
   const store = createStore({ stateDir });
   const identity = { ...store.ownerOf(), host: hostname() };
   const alive = (owner: { pid: number; startTicks: number; bootId: string }) => store.ownerAlive(owner);

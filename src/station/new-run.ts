@@ -5,10 +5,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
+import { holdLease } from "../log/hold-lease.ts";
 import type { Log } from "../log/log.ts";
 import { removeFolder, type SessionStore } from "../workspace/sessions.ts";
 import type { Crashpoint } from "./crashpoint.ts";
-import { runStream } from "./journal.ts";
+import { runStream } from "./run-facts.ts";
 import type { NewRun, Runs } from "./runs.ts";
 
 const Announced = z.object({
@@ -85,12 +86,12 @@ async function unfinished(stateDir: string): Promise<string[]> {
 /** One sweeper at a time: a slower one must not remove what somebody made under the same name after a faster one. */
 async function sweepOne(makers: Makers, announced: Announced, note: string): Promise<void> {
   const { log, identity } = makers;
-  const lease = await log.acquire(`sweep/${announced.session}`, {
+  await using held = await holdLease(log, `sweep/${announced.session}`, {
     owner: JSON.stringify(identity),
     ttlMs: SWEEP_MS_MAX,
     ownerGone: (owner) => !makers.alive(JSON.parse(owner) as Announced["maker"]),
   });
-  if (!lease) {
+  if (!held) {
     for (let waitedMs = 0; waitedMs < SWEEP_MS_MAX && existsSync(note); waitedMs += SWEEP_POLL_MS) await delay(SWEEP_POLL_MS);
     return;
   }
@@ -99,7 +100,7 @@ async function sweepOne(makers: Makers, announced: Announced, note: string): Pro
     if ((await log.lastSeq(runStream(announced.run))) === 0) await removeUnused(makers, announced);
     await rm(note, { force: true });
   } finally {
-    await log.remove(lease.stream).catch(() => undefined);
+    await log.remove(held.lease.stream).catch(() => undefined);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
+import type { RunFacts } from "../contract/run-facts.ts";
 import type { Session } from "../contract/session.ts";
 import type { SessionRemoved } from "../contract/session-event.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -43,9 +44,9 @@ function ifInUse(error: unknown): void {
 }
 
 /** Whether a session goes with its run: only one that was made for it, and only because its agent's file says so. */
-export function goesWithRun(session: Session, state: RunState): boolean {
-  if (session.scope !== "run" || state.status !== "ended") return false;
-  return session.cleanup === "always" || (session.cleanup === "on_success" && state.ended?.reason === "done");
+export function goesWithRun(session: Session, facts: Pick<RunFacts, "status" | "finish">): boolean {
+  if (session.scope !== "run" || facts.status !== "ended") return false;
+  return session.cleanup === "always" || (session.cleanup === "on_success" && facts.finish === "done");
 }
 
 /** What is to be done in a session once a run there has ended. Idempotent. */

@@ -37,6 +37,7 @@ export function createRunNetwork(options: {
 
   const append = (events: readonly NewRunEvent[]) => {
     // A run that was let go, or has ended, takes no more; its sandbox's own log has it.
+    if (options.state().status === "ended") return;
     pending = Promise.all([pending, options.append(events).catch(() => undefined)]);
   };
   const flush = () => {
@@ -90,6 +91,11 @@ export function createRunNetwork(options: {
     },
     takeDenials: () => [...new Set(denials.splice(0))],
     redact: (text) => current?.network.redact(text) ?? text,
+    async settle() {
+      current?.network.settle();
+      flush();
+      await pending;
+    },
     async [Symbol.asyncDispose]() {
       current?.leave();
       flush();

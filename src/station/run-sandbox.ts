@@ -14,11 +14,14 @@ export const RUN_LABEL = "run";
 /** Removes a sandbox that died, kept or not, with everything that is left of it. */
 export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
 
+/** Whether the files of a sandbox that died are in the next one. */
+export type FilesFate = "kept" | "gone";
+
 export interface RunSandbox {
   /** Of the run, started or found again. */
   get(): Promise<OwnedSandbox>;
-  /** It died: what is left of it is removed, and the next `get` starts another on the same workspace. */
-  lost(): Promise<void>;
+  /** It died: its files are saved where they would go with it, what is left of it is removed, and the next `get` starts another. Resolves with what became of the files. */
+  lost(): Promise<FilesFate>;
   /** Ends it, when it was ever started. */
   end(): Promise<void>;
   /** Lets go of it, so that the next owner of the run finds it. */
@@ -36,43 +39,55 @@ export function createRunSandbox(options: {
   session: Session;
   sessions: SessionStore;
   removeRemains: RemoveRemains;
-  /** Called once for each sandbox that is new to this process. */
-  onReady: (sandbox: OwnedSandbox, why: "start" | "lost" | "resume") => Promise<void>;
+  /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
+  onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
 }): RunSandbox {
   let current: Promise<OwnedSandbox> | undefined;
-  let why: "start" | "lost" = "start";
+  /** Of the one before, when it died. */
+  let died: FilesFate | undefined;
 
-  const findAgain = async (): Promise<OwnedSandbox | null> => {
+  /** Saves what the next one needs of it, then removes it. */
+  const bury = async (id: SandboxId, remove: () => Promise<void>): Promise<FilesFate> => {
+    const saved = await saveFiles(id, options);
+    await remove();
+    // Only now: the dead one began from it.
+    if (saved.replaced !== null) await options.runtime.removeSnapshot(saved.replaced).catch(() => undefined);
+    died = saved.files;
+    return died;
+  };
+  const findAgain = async (how: { serveNetwork: boolean }): Promise<OwnedSandbox | null> => {
     const mine = (await options.runtime.list()).filter((info) => info.labels[RUN_LABEL] === options.run);
     for (const info of mine) {
       try {
-        const sandbox = await options.runtime.open(info.id, { serveNetwork: true });
+        const sandbox = await options.runtime.open(info.id, how);
         await sandbox.ping();
         return sandbox;
       } catch (error) {
-        // A guest that is slow to answer is not dead.
-        if (!(error instanceof CaissonError) || error.retryable) throw error;
-        await options.removeRemains(options.runtime, info.id);
-        why = "lost";
+        // A guest that is slow to answer is not dead, and neither is one whose network cannot be served.
+        if (!isDeath(error)) throw error;
+        await bury(info.id, () => options.removeRemains(options.runtime, info.id));
       }
     }
     return null;
   };
   const open = async (): Promise<OwnedSandbox> => {
-    const found = await findAgain();
+    const found = await findAgain({ serveNetwork: true });
     if (found) {
-      await options.onReady(found, "resume");
+      await options.onReady(found, { why: "resume" });
       return found;
     }
     options.crashpoint("sandbox.effect");
     const { workspaceLayer } = await options.runtime.capabilities();
-    const sandbox = await options.runtime.create(runSpec({ ...options, layer: workspaceLayer }));
+    // As it is now: what was saved of a sandbox that died is in it.
+    const { snapshot } = await options.sessions.get(options.session.id);
+    const session = { ...options.session, snapshot };
+    const sandbox = await options.runtime.create(runSpec({ ...options, session, layer: workspaceLayer }));
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
-    if (grainMs !== undefined && options.session.snapshot === null) await delay(grainMs - (Date.now() % grainMs));
-    await options.onReady(sandbox, why);
+    if (grainMs !== undefined && snapshot === null) await delay(grainMs - (Date.now() % grainMs));
+    await options.onReady(sandbox, died === undefined ? { why: "start" } : { why: "lost", files: died });
     return sandbox;
   };
   return {
@@ -86,11 +101,12 @@ export function createRunSandbox(options: {
     async lost() {
       const sandbox = await current?.catch(() => undefined);
       current = undefined;
-      why = "lost";
-      await sandbox?.destroy().catch(() => undefined);
+      // Whatever is left of one that did not come up is found, and removed, by the next `get`.
+      if (sandbox === undefined) return "kept";
+      return await bury(sandbox.id, () => sandbox.destroy().catch(() => undefined));
     },
     async end() {
-      const sandbox = current ? await current.catch(() => null) : await findAgain();
+      const sandbox = current ? await current.catch(() => null) : await findAgain({ serveNetwork: false });
       current = undefined;
       if (!sandbox) return;
       const replaced = await keepFiles(sandbox, options);
@@ -104,6 +120,34 @@ export function createRunSandbox(options: {
       await sandbox?.release().catch(() => undefined);
     },
   };
+}
+
+/** Whether an error of `open` or `ping` says that the guest is no more. Everything else says nothing about it. */
+function isDeath(error: unknown): boolean {
+  return error instanceof CaissonError && (error.code === "lost" || error.code === "protocol" || error.code === "not_found");
+}
+
+/**
+ * Where the workspace is a folder of the host, its layer outlives every sandbox. Elsewhere the files are in the dead one, and have to be saved as the session's snapshot, from
+ * which the next one starts, before it is removed.
+ */
+async function saveFiles(
+  id: SandboxId,
+  options: { runtime: Runtime; session: Session; sessions: SessionStore; crashpoint: Crashpoint },
+): Promise<{ files: FilesFate; replaced: SnapshotId | null }> {
+  const { runtime, sessions, session } = options;
+  if ((await runtime.capabilities()).workspaceLayer) return { files: "kept", replaced: null };
+  if (runtime.salvage === undefined) return { files: "gone", replaced: null };
+  try {
+    const before = (await sessions.get(session.id)).snapshot;
+    const saved = await runtime.salvage(id, { name: snapshotName(session.id) });
+    options.crashpoint("sandbox.saved");
+    await sessions.update(session.id, { snapshot: { id: saved, runtime: runtime.name } });
+    return { files: "kept", replaced: before?.id ?? null };
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.retryable) throw error;
+    return { files: "gone", replaced: null };
+  }
 }
 
 /** A session's snapshots all have this name, so that none is forgotten with it. */

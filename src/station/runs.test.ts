@@ -326,9 +326,9 @@ describe("sub-agents", () => {
     const { state } = await station.finish({ definition: { agents: ["helper"] } });
     expect(state.ended?.reason).toBe("done");
     expect(state.costUsd).toBe(5);
-    const all = await station.runs.list();
-    expect(all).toHaveLength(2);
-    expect(all.find((each) => each.state.parent !== null)?.state).toMatchObject({ parent: { run: state.run, call: "t1.1" } });
+    const { runs } = await station.runs.list({ openMax: 10, endedMax: 10 });
+    expect(runs).toHaveLength(2);
+    expect(runs.find((each) => each.facts.parent !== null)?.facts).toMatchObject({ parent: { run: state.run, call: "t1.1" } });
   });
 });
 

@@ -9,9 +9,12 @@ import type { RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { checkFolder } from "../workspace/sessions.ts";
-import { parseRunEvent, runStream } from "./journal.ts";
+import type { RunsOptions } from "./drive.ts";
+import { parseRunEvent } from "./journal.ts";
 import { createLocalStation, type LocalStation } from "./local-station.ts";
-import type { RunsOptions } from "./runs.ts";
+import { createRunInNewSession, sweepUnfinished } from "./new-run.ts";
+import { runStream } from "./run-facts.ts";
+import type { NewRun } from "./runs.ts";
 
 export interface StartAgentOptions {
   stateDir: string;
@@ -43,17 +46,8 @@ export async function startAgent(options: StartAgentOptions) {
     git: { path: options.path, home: options.home },
     ...(options.hooks ? { hooks: options.hooks } : {}),
   });
-  const definition = unattended(await definitionOf(options, station));
-  const run = newId("run");
-  const session = await sessionFor(station, options, run);
-  await station.runs.create({
-    id: run,
-    definition,
-    task: options.task,
-    model: typeof model === "string" ? model : model.name,
-    session,
-    ...(options.budgets ? { budgets: options.budgets } : {}),
-  });
+  await sweepUnfinished(station);
+  const { run, session } = await createRun(station, options);
   const telling = new AbortController();
   const told = tell(station, run, options.onRunEvent, telling.signal);
   try {
@@ -78,12 +72,25 @@ function unattended(definition: AgentDefinition): AgentDefinition {
   return { ...definition, harness: { ...definition.harness, onAsk: "deny", onBudget: "stop" } };
 }
 
-async function sessionFor(station: LocalStation, options: StartAgentOptions, run: string): Promise<string> {
-  const known = options.session !== undefined && (await station.sessions.list()).some(({ id }) => id === options.session);
-  if (known && options.session !== undefined) return options.session;
-  const source = { kind: "folder" as const, path: options.folder };
-  const scope = options.session === undefined ? ("run" as const) : ("session" as const);
-  return (await station.sessions.create({ id: options.session ?? run, source, scope, cleanup: "never" })).id;
+/** In the session that was named, or in a new one: by the path that leaves nothing when the program dies on it. */
+async function createRun(station: LocalStation, options: StartAgentOptions): Promise<{ run: string; session: string }> {
+  const { model, task, session: named } = options;
+  const run: Omit<NewRun, "session"> & { id: string } = {
+    id: newId("run"),
+    definition: unattended(await definitionOf(options, station)),
+    task,
+    model: typeof model === "string" ? model : model.name,
+    ...(options.budgets ? { budgets: options.budgets } : {}),
+  };
+  const session = named ?? run.id;
+  const known = named !== undefined && (await station.sessions.list()).some(({ id }) => id === named);
+  if (known) await station.runs.create({ ...run, session });
+  else {
+    const source = { kind: "folder" as const, path: options.folder };
+    const scope = named === undefined ? ("run" as const) : ("session" as const);
+    await createRunInNewSession(station, { run, session: { id: session, source, scope, cleanup: "never" } });
+  }
+  return { run: run.id, session };
 }
 
 async function tell(

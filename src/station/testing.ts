@@ -11,16 +11,17 @@ import type { RunEvent } from "../contract/run-event.ts";
 import type { Log } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory/log.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
-import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
+import { createFakeRuntime, type FakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
-import { parseRunEvent, runStream } from "./journal.ts";
+import { parseRunEvent } from "./journal.ts";
+import { runStream } from "./run-facts.ts";
 import { createRuns, type Runs } from "./runs.ts";
 
 /** A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as another process would. */
 export interface TestStation extends AsyncDisposable {
   log: Log;
-  runtime: Runtime;
+  runtime: FakeRuntime;
   runs: Runs;
   sessions: SessionStore;
   /** Another process on the same log and runtime. */
@@ -49,13 +50,17 @@ export async function createTestStation(options: {
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   crashpoint?: Crashpoint;
   files?: Record<string, string>;
+  log?: Log;
+  /** Stands in front of the fake runtime. */
+  wrapRuntime?: (runtime: Runtime) => Runtime;
+  model?: (name: string) => Promise<Model>;
 }): Promise<TestStation> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");
   const folder = join(dir, "folder");
   await mkdir(folder);
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(join(folder, name), text);
-  const log = createMemoryLog();
+  const log = options.log ?? createMemoryLog();
   const runtime = createFakeRuntime();
   const model = "stream" in options.script ? options.script : createScriptedModel(options.script);
   const dead = new Set<number>();
@@ -70,9 +75,13 @@ export async function createTestStation(options: {
       sessions,
       identity,
       alive,
-      runtime: async () => runtime,
-      removeRemains: async (_, id) => (await runtime.open(id)).destroy(),
-      model: async () => model,
+      runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
+      removeRemains: async (_, id) => {
+        const sandbox = await runtime.open(id).catch(() => null);
+        if (sandbox === null) await runtime.sweep();
+        else await sandbox.destroy();
+      },
+      model: options.model ?? (async () => model),
       agent: async (name) => define(name, options.agents?.[name] ?? {}),
       crashpoint: options.crashpoint ?? noCrash,
       ...(options.hooks ? { hooks: options.hooks } : {}),
@@ -116,8 +125,10 @@ export async function createTestStation(options: {
       throw new Error("unreachable");
     },
     async [Symbol.asyncDispose]() {
+      await runtime.sweep();
       for (const info of await runtime.list()) await (await runtime.open(info.id)).destroy();
       await runtime[Symbol.asyncDispose]();
+      if (options.log) await log[Symbol.asyncDispose]();
       await rm(dir, { recursive: true, force: true });
     },
   };

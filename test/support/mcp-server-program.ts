@@ -6,6 +6,10 @@ import { z } from "zod";
 const [, , manner = "well"] = process.argv;
 
 if (manner === "garbage") process.stdout.write('this is not JSON\n{"jsonrpc":"2.0"}\n\n');
+if (manner === "refuse") {
+  process.stderr.write("no such folder: /nowhere\n");
+  process.exit(1);
+}
 if (manner === "mute") setInterval(() => {}, 60_000);
 else {
   const server = new McpServer({ name: "test", version: "1" });

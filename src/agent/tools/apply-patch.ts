@@ -20,6 +20,7 @@ export const applyPatchTool: Tool<z.infer<typeof Arguments>> = {
   parameters: Arguments,
   parallel: false,
   repeatable: false,
+  resumable: true,
   subject: (args) => `apply_patch:${subjectOf(args.patch)}`,
   async run(args, context) {
     const patches = parsePatch(args.patch);

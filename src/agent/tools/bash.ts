@@ -23,6 +23,7 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
   parameters: Arguments,
   parallel: false,
   repeatable: false,
+  resumable: true,
   subject: (args) => `bash:${args.command}`,
   async run(args, context) {
     const command = { argv: { shell: args.command }, cwd: absolutePath(args.cwd ?? "/workspace") };

@@ -50,6 +50,7 @@ export const editTool: Tool<z.infer<typeof EditArguments>> = {
   parameters: EditArguments,
   parallel: false,
   repeatable: false,
+  resumable: true,
   subject: (args) => `edit:${shownPath(args.path)}`,
   async run(args, context) {
     const path = absolutePath(args.path);

@@ -17,6 +17,7 @@ export const gitTool: Tool<z.infer<typeof Arguments>> = {
   parameters: Arguments,
   parallel: false,
   repeatable: false,
+  resumable: true,
   subject: (args) => `git:${canonicalGit(args.args)}`,
   run: (args, context) =>
     runCommand(

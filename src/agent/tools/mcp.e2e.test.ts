@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { restricted } from "../../sandbox/sandbox.ts";
-import { connectMcp, type McpConnection } from "./mcp.ts";
+import { connectMcp, endEarlierServers, type McpConnection } from "./mcp.ts";
 import { createWorkbench, type Workbench } from "./testing.ts";
 
 const script = join(import.meta.dirname, "../../../test/support/mcp-server-program.ts");
@@ -19,7 +19,8 @@ describe("MCP servers", () => {
       name: "my",
       server: { command: options.command ?? process.execPath, args: ["--no-warnings", script, manner], env: {} },
       sandbox: async () => restricted(bench.sandbox),
-      ref: `run_x:mcp:${count}`,
+      run: "run_x",
+      epoch: count,
       ...options,
     });
   };
@@ -67,11 +68,24 @@ describe("MCP servers", () => {
   });
 
   test("one that does not start, or does not speak, is named", async () => {
-    await expect(connect("mute", { startMsMax: 300 })).rejects.toMatchObject({
-      code: "unavailable",
-      message: expect.stringContaining("my"),
-    });
-    await expect(connect("well", { command: "/no/such/program" })).rejects.toMatchObject({ code: "unavailable" });
+    await expect(connect("mute", { startMsMax: 300 })).rejects.toMatchObject({ code: "invalid", message: expect.stringContaining("my") });
+    await expect(connect("well", { command: "/no/such/program" })).rejects.toMatchObject({ code: "invalid" });
     expect(await servers()).toEqual([]);
+  });
+
+  test("one that refuses to start is quoted: its reason is on standard error", async () => {
+    const message = expect.stringMatching(/my did not start: .*standard error:\n.*no such folder: \/nowhere/s);
+    await expect(connect("refuse")).rejects.toMatchObject({ code: "invalid", message });
+  });
+
+  test("those of earlier owners are ended before new ones start, and only those", async () => {
+    // Dropped as a killed owner drops it: nobody closes it.
+    const before = await connect("well");
+    await using now = await connect("well");
+    expect(await servers()).toHaveLength(2);
+    await endEarlierServers(restricted(bench.sandbox), { run: "run_x", epoch: count });
+    expect(await servers()).toHaveLength(1);
+    expect((await call(now, "my__add", { a: 1, b: 2 })).text).toBe("3");
+    await before[Symbol.asyncDispose]();
   });
 });

@@ -13,6 +13,8 @@ const CALL_MS_MAX = 600_000;
 /** A message longer than this is no message but an attack on our memory. */
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
 const TOOLS_MAX = 200;
+/** Of what a server writes to standard error, the end is kept: what it says when it does not start. */
+const STDERR_BYTES_MAX = 4096;
 /** What every provider takes. */
 const NAME_CHARACTERS_MAX = 64;
 const DESCRIPTION_CHARACTERS_MAX = 4000;
@@ -28,7 +30,9 @@ interface McpOptions {
   server: McpServer;
   /** The run's sandbox as it is now: another one when the first was lost. */
   sandbox: () => Promise<Sandbox>;
-  ref: string;
+  run: string;
+  /** Of the run's owner. Another owner's connection cannot be continued: each starts its servers anew, and ends those of the owners before it. */
+  epoch: number;
   startMsMax?: number;
 }
 
@@ -36,11 +40,19 @@ interface Live {
   client: Client;
   process: Process;
   closed: boolean;
+  stderr: StderrTail;
 }
+
+interface StderrTail {
+  text: string;
+}
+
+const refOf = (options: Pick<McpOptions, "run" | "name" | "epoch">, start: number) =>
+  `${options.run}:mcp:${options.name}:${options.epoch}:${start}`;
 
 /**
  * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what it says is data. A server that died is started
- * again at the next call. Throws `unavailable` when it does not start or does not speak.
+ * again at the next call. Throws `invalid`, with what it wrote to standard error, when it does not start or does not speak.
  */
 export async function connectMcp(options: McpOptions): Promise<McpConnection> {
   let starts = 1;
@@ -61,7 +73,19 @@ export async function connectMcp(options: McpOptions): Promise<McpConnection> {
     };
   } catch (error) {
     await endServer(live);
-    throw unavailable(options.name, error);
+    throw notStarted(options.name, error, live.stderr);
+  }
+}
+
+/** Ends servers that owners before this one left: nobody speaks to them any more. */
+export async function endEarlierServers(sandbox: Sandbox, about: { run: string; epoch: number }): Promise<void> {
+  const ours = new RegExp(`^${about.run}:mcp:.*:(\\d+):\\d+$`);
+  for (const { ref, state } of await sandbox.processes()) {
+    const epoch = ref === null ? undefined : ours.exec(ref)?.[1];
+    if (ref === null || epoch === undefined || Number(epoch) >= about.epoch || state === "ended") continue;
+    const process = await sandbox.attach(ref);
+    process.discardOutput();
+    await process.kill();
   }
 }
 
@@ -69,20 +93,21 @@ async function startServer(options: McpOptions, start: number): Promise<Live> {
   const { server } = options;
   const sandbox = await options.sandbox();
   const process = await sandbox
-    .spawn({ argv: [server.command, ...server.args], env: server.env, ref: `${options.ref}:${start}`, stdin: "pipe" })
+    .spawn({ argv: [server.command, ...server.args], env: server.env, ref: refOf(options, start), stdin: "pipe" })
     .catch((error: unknown) => {
-      throw unavailable(options.name, error);
+      throw notStarted(options.name, error);
     });
-  const live: Live = { client: new Client({ name: "caisson", version: "1" }), process, closed: false };
+  const stderr: StderrTail = { text: "" };
+  const live: Live = { client: new Client({ name: "caisson", version: "1" }), process, closed: false, stderr };
   live.client.onclose = () => {
     live.closed = true;
   };
   try {
-    await live.client.connect(createTransport(process), { timeout: options.startMsMax ?? START_MS_MAX });
+    await live.client.connect(createTransport(process, stderr), { timeout: options.startMsMax ?? START_MS_MAX });
     return live;
   } catch (error) {
     await endServer(live);
-    throw unavailable(options.name, error);
+    throw notStarted(options.name, error, stderr);
   }
 }
 
@@ -158,10 +183,10 @@ function contentText(content: unknown): string {
 }
 
 /** One JSON message a line over the process's stdin and stdout, as MCP's stdio transport has it. */
-function createTransport(process: Process): Transport {
+function createTransport(process: Process, stderr: StderrTail): Transport {
   const transport: Transport = {
     async start() {
-      void pump(process, transport);
+      void pump(process, transport, stderr);
     },
     async send(message: JSONRPCMessage) {
       await process.write(Buffer.from(`${JSON.stringify(message)}\n`));
@@ -174,11 +199,14 @@ function createTransport(process: Process): Transport {
   return transport;
 }
 
-async function pump(process: Process, transport: Transport): Promise<void> {
+async function pump(process: Process, transport: Transport, stderr: StderrTail): Promise<void> {
   let pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of process.output) {
-    if (chunk.stream !== "stdout") continue;
+    if (chunk.stream !== "stdout") {
+      stderr.text = `${stderr.text}${Buffer.from(chunk.data).toString("utf8")}`.slice(-STDERR_BYTES_MAX);
+      continue;
+    }
     let rest = chunk.data;
     for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10)) {
       deliver(Buffer.concat([...pieces, rest.subarray(0, end)]).toString("utf8"), transport);
@@ -206,10 +234,14 @@ function deliver(line: string, transport: Transport): void {
   }
 }
 
-function unavailable(name: string, error: unknown): CaissonError {
+/** The death of the sandbox is told as that; anything else is the server's own doing. */
+function notStarted(name: string, error: unknown, stderr: StderrTail = { text: "" }): CaissonError {
+  if (error instanceof CaissonError && (error.code === "lost" || error.code === "protocol")) return error;
   const what = error instanceof Error ? error.message : String(error);
-  return new CaissonError("unavailable", `The MCP server ${name} did not start: ${what.slice(0, 500)}`, {
-    hint: "Its command must exist inside the sandbox and speak MCP on standard input and output.",
-    cause: error,
-  });
+  const said = stderr.text.trim();
+  return new CaissonError(
+    "invalid",
+    `the MCP server ${name} did not start: ${what.slice(0, 500)}${said === "" ? "" : `; it wrote to standard error:\n${said.toWellFormed()}`}`,
+    { hint: "Its command must exist inside the sandbox and speak MCP on standard input and output.", cause: error },
+  );
 }

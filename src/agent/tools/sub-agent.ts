@@ -23,6 +23,7 @@ export function createSubAgentTool(options: {
     parameters: z.strictObject({ agent: z.enum(names as [string, ...string[]]), task: z.string().min(1).max(50_000) }),
     parallel: false,
     repeatable: false,
+    resumable: true,
     subject: (args) => `agent:${args.agent}`,
     async run(args, context) {
       const sub = await options.start({ ...args, context });

@@ -47,6 +47,8 @@ export interface Egress {
   fetch(request: FetchRequest): Promise<FetchResult>;
   /** Ends the connections that the policy of now does not allow, and those that used a secret revoked since. To be called after every change. */
   enforce(): void;
+  /** What was counted until now becomes events. */
+  settle(): void;
   /** Ends every connection. Resolves when none is left. */
   close(): Promise<void>;
   stats(): EgressStats;

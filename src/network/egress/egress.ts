@@ -44,6 +44,7 @@ export function createEgress(options: EgressOptions): Egress {
     answerName: names.answerName,
     fetch: fetching.fetch,
     enforce: () => context.passages.enforce(policy(), options.secrets),
+    settle: () => denials.flush(),
     async close() {
       fetching.close();
       context.passages.destroyAll();

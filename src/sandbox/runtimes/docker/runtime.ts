@@ -1,5 +1,5 @@
 import { CaissonError } from "../../../contract/error.ts";
-import type { SandboxId } from "../../../contract/ids.ts";
+import type { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxInfo } from "../../../contract/sandbox.ts";
 import { emitCreated } from "../../guest-sandbox.ts";
 import type { Runtime, RuntimeContext } from "../../runtime.ts";
@@ -14,7 +14,7 @@ import { engineError, statusOf } from "./engine-error.ts";
 import { capabilitiesOf } from "./engine-facts.ts";
 import { probeEngine } from "./probe.ts";
 import { createEngineCache, type Scope } from "./scope.ts";
-import { listSnapshots, removeSnapshot } from "./snapshots.ts";
+import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
 import { sweep } from "./sweep.ts";
 
 export interface DockerRuntimeOptions extends EngineLocation {
@@ -50,6 +50,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     probe: () => probeEngine(scope),
     create: (spec, { signal } = {}) => announced(createSandbox(scope, { spec, signal })),
     open: (id) => openSandbox(scope, id),
+    salvage: (id, asked) => salvage(scope, id, asked),
     list: () => listSandboxes(scope),
     sweep: () => sweep(scope),
     async snapshots() {
@@ -84,6 +85,13 @@ async function openSandbox(scope: Scope, id: SandboxId): Promise<OwnedSandbox> {
   } finally {
     await engine.call(`pausing sandbox ${id}`, () => container.pause());
   }
+}
+
+/** The engine keeps a dead container's file system until the container is removed. */
+async function salvage(scope: Scope, id: SandboxId, { name }: { name: string }): Promise<SnapshotId> {
+  const details = detailsOf(await scope.store.read(id));
+  const engine = await scope.engineFor(details.engineSocket);
+  return await commitSnapshot({ engine, id, name, workUid: details.workUid, stateLabel: scope.stateLabel });
 }
 
 async function stateInEngine(engine: Engine, id: SandboxId): Promise<{ running: boolean; paused: boolean }> {

@@ -5,7 +5,7 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxEvent } from "../../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../../contract/sandbox.ts";
-import { greet } from "../../guest/connection.ts";
+import { type GuestConnection, greet } from "../../guest/connection.ts";
 import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
 import { WORKSPACE } from "../../path.ts";
 import type { Runtime, SnapshotInfo } from "../../runtime.ts";
@@ -29,6 +29,8 @@ export interface FakeRuntimeOptions {
 export interface FakeRuntime extends Runtime {
   /** What a program inside gets who connects to that port; null when nothing listens there. Throws `not_found`. */
   connectInside(id: SandboxId, port: number): Duplex | null;
+  /** The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws `not_found`. */
+  kill(id: SandboxId, options?: { files?: "left" | "gone" }): void;
 }
 
 const NAME = "fake";
@@ -70,6 +72,9 @@ interface Room {
   info: SandboxInfo;
   spec: SandboxSpec;
   machine: FakeMachine;
+  connections: Set<GuestConnection>;
+  /** What is left of one that died. */
+  remains: { files: MemoryFiles | null } | null;
 }
 
 /**
@@ -82,10 +87,16 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   const rooms = new Map<SandboxId, Room>();
   const snapshots = new Map<SnapshotId, { info: SnapshotInfo; files: MemoryFiles }>();
 
+  const keep = (sandbox: SandboxId, files: MemoryFiles, name: string | null): SnapshotId => {
+    const info = { id: freshId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
+    snapshots.set(info.id, { info, files: files.clone() });
+    return info.id;
+  };
   const enter = async (room: Room): Promise<OwnedSandbox> => {
     const [inside, outside] = duplexPair();
     serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
     const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
+    room.connections.add(connection);
     const { id } = room.info;
     const unsupported = (what: "pause") => {
       throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
@@ -106,11 +117,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
         }),
         pause: async () => unsupported("pause"),
         resume: async () => unsupported("pause"),
-        async snapshot({ name }) {
-          const info = { id: freshId("sn"), name: name ?? null, sandbox: id, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
-          snapshots.set(info.id, { info, files: room.machine.files.clone() });
-          return info.id;
-        },
+        snapshot: async ({ name }) => keep(id, room.machine.files, name ?? null),
         fork: async () => enter(build(room.spec, room.machine.files.clone())),
         async release() {},
         async destroy() {
@@ -128,7 +135,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     const createdAt = new Date(clock.now()).toISOString();
     const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
     const info: SandboxInfo = { ...common, id: freshId("sb"), runtime: NAME, state: "running" };
-    const room = { info, spec, machine: new FakeMachine({ files, clock, programs }) };
+    const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
     rooms.set(info.id, room);
     emitCreated(options.onEvent, info);
     return room;
@@ -171,10 +178,29 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       checkCancelled();
       return enter(build(spec, files));
     },
-    open: async (id) => enter(roomOf(id)),
+    async open(id) {
+      const room = roomOf(id);
+      if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains are there`);
+      return enter(room);
+    },
+    async salvage(id, { name }) {
+      const files = roomOf(id).remains?.files;
+      if (!files) throw new CaissonError("lost", `nothing is left of sandbox ${id}`);
+      return keep(id, files, name);
+    },
+    kill(id, { files = "left" } = {}) {
+      const room = roomOf(id);
+      room.remains = { files: files === "left" ? room.machine.files : null };
+      room.machine.killAll();
+      for (const connection of room.connections) connection.close();
+    },
     connectInside: (id, port) => roomOf(id).machine.connect(port),
     list: async () => [...rooms.values()].map(({ info }) => info),
-    sweep: async () => [],
+    async sweep() {
+      const dead = [...rooms.values()].filter(({ remains }) => remains !== null).map(({ info }) => info.id);
+      for (const id of dead) rooms.delete(id);
+      return dead;
+    },
     snapshots: async () => [...snapshots.values()].map(({ info }) => info),
     async removeSnapshot(id) {
       if (!snapshots.delete(id)) throw new CaissonError("not_found", `there is no snapshot ${id}`);

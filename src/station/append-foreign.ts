@@ -1,0 +1,39 @@
+import type { NewRunEvent } from "../agent/journal.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { RunFacts } from "../contract/run-facts.ts";
+import type { Log } from "../log/log.ts";
+import { headOfRun, runStream } from "./run-facts.ts";
+
+/** Events a person or another process may add to a run it does not own. */
+type ForeignEvent = Extract<
+  NewRunEvent,
+  { type: "message.received" | "permission.answered" | "run.stop_requested" | "run.paused" | "run.continued" }
+>;
+
+/** A run that streams appends some times a second; losing this many races in a row means something is wrong. */
+const RACES_MAX = 1000;
+
+/**
+ * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or null when there is nothing to say; it is appended only
+ * where that look is still true, and made again otherwise. So nothing is acknowledged that comes after the run's end, and of two answers one counts and the other
+ * is refused. Throws `conflict` for a run that has ended, `not_found`, and what `make` throws.
+ */
+export async function appendForeign(log: Log, run: string, make: (facts: RunFacts) => ForeignEvent | null): Promise<void> {
+  for (let races = 0; ; races++) {
+    const { facts, seq } = await headOfRun(log, run);
+    if (facts.status === "ended") {
+      throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
+        hint: `Go on in its session: caisson run --session ${facts.session} "…"`,
+        details: { finish: facts.finish },
+      });
+    }
+    const event = make(facts);
+    if (event === null) return;
+    try {
+      await log.append(runStream(run), [{ type: event.type, version: 1, data: event.data as never }], { expectedSeq: seq });
+      return;
+    } catch (error) {
+      if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;
+    }
+  }
+}

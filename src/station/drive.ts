@@ -1,0 +1,171 @@
+import { hostname } from "node:os";
+import { endRun } from "../agent/end-run.ts";
+import type { HookFunction } from "../agent/hooks.ts";
+import { systemMessage } from "../agent/journal.ts";
+import { driveRun } from "../agent/loop.ts";
+import type { Model } from "../agent/model/model.ts";
+import type { RunState } from "../agent/run-state.ts";
+import type { AgentDefinition } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { Session } from "../contract/session.ts";
+import type { Log } from "../log/log.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import { type OwnedSandbox, restricted } from "../sandbox/sandbox.ts";
+import type { SessionStore } from "../workspace/sessions.ts";
+import type { Crashpoint } from "./crashpoint.ts";
+import { finishRun } from "./finish-runs.ts";
+import { runHistory } from "./history.ts";
+import { foldRun, type OwnedJournal, openJournal } from "./journal.ts";
+import { acquireRun, type Identity, isGone } from "./ownership.ts";
+import { leaveSession } from "./remove-session.ts";
+import { type AttachedNetwork, createRunNetwork } from "./run-network.ts";
+import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
+import type { Runs } from "./runs.ts";
+import { setUp } from "./set-up.ts";
+
+export interface RunsOptions {
+  log: Log;
+  sessions: SessionStore;
+  /** The runtime an agent asked for, or the strongest there is. */
+  runtime: (name: string | undefined) => Promise<Runtime>;
+  model: (name: string) => Promise<Model>;
+  /** Sub-agents by name. */
+  agent: (name: string) => Promise<AgentDefinition>;
+  identity: Identity;
+  alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
+  crashpoint: Crashpoint;
+  hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
+  removeRemains: RemoveRemains;
+  /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
+  prepare?: (session: Session, sandbox: OwnedSandbox) => Promise<void>;
+}
+
+/** Where a run works. */
+export interface Workplace {
+  sandbox: RunSandbox;
+  session: Session;
+  network: AttachedNetwork;
+}
+
+export interface DriveOptions extends RunsOptions {
+  owner: string;
+  runs: Runs;
+  signal: AbortSignal;
+  /** A sub-run works in its parent's sandbox. */
+  shared?: Workplace;
+}
+
+/** Becomes the run's owner and drives it to its end; see `Runs.drive`. */
+export async function driveOwned(run: string, options: DriveOptions): Promise<RunState> {
+  const { log, owner } = options;
+  const { state } = await foldRun(log, run);
+  if (state.status === "ended") return state;
+  await using ownership = await acquireRun(run, { log, owner, ownerGone: (other) => isGone(options, other) });
+  const signal = AbortSignal.any([options.signal, ownership.lost]);
+  await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });
+  // Somebody else may have ended it before it was ours.
+  if (journal.state.status === "ended") return journal.state;
+  const { pid } = options.identity;
+  await journal.append([{ type: "run.claimed", data: { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true } }]);
+  if (journal.state.stopRequested !== null) await endStopped(journal, { ...options, signal });
+  else if (options.shared) await driveIn(journal, options.shared, { ...options, signal });
+  else await driveInSession(journal, { ...options, signal });
+  return journal.state;
+}
+
+/** A run that was told to stop while nobody drove it needs no model, no lock and no new sandbox to end. */
+async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise<void> {
+  const network = options.shared?.network ?? { settle: async () => undefined };
+  await endRun({ journal, network }, { reason: "cancelled", text: `Stopped by ${journal.state.stopRequested}.` });
+  if (options.shared) return;
+  const session = await options.sessions.get(journal.state.session).catch(() => null);
+  const name = session?.runtime ?? journal.state.sandbox?.runtime;
+  // No sandbox was ever made for it.
+  if (name === undefined || name === null) return;
+  await finishRun(journal.state, { ...options, runtime: await options.runtime(name) });
+}
+
+/** Holds the session's lock while the run works there; whoever takes it away ends the work. */
+async function driveInSession(journal: OwnedJournal, options: DriveOptions): Promise<void> {
+  const { sessions } = options;
+  const { run, session: id } = journal.state;
+  const runtime = await runtimeOf(await sessions.get(id), journal.state.definition, options);
+  {
+    await using lock = await sessions.lock(id, run);
+    const session = await sessions.get(id);
+    await sessions.record(id, { type: "session.run_started", data: { run } }, { once: true });
+    await using network = createRunNetwork({ append: (events) => journal.append(events), state: () => journal.state });
+    const sandbox = sandboxFor(journal, { session, runtime, network }, options);
+    try {
+      await driveIn(journal, { sandbox, session, network }, { ...options, signal: AbortSignal.any([options.signal, lock.lost]) });
+    } finally {
+      if (journal.state.status === "ended") await sandbox.end();
+      else await sandbox.release();
+    }
+  }
+  await leaveSession(journal.state, { sessions, runtimes: [runtime] });
+}
+
+/** A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name. */
+async function runtimeOf(session: Session, definition: AgentDefinition, options: DriveOptions): Promise<Runtime> {
+  const asked = definition.sandbox.runtime;
+  if (session.runtime === null) return await options.runtime(asked);
+  if (asked !== undefined && asked !== "auto" && asked !== session.runtime) {
+    throw new CaissonError("conflict", `the files of the session ${session.id} are in the runtime ${session.runtime}, not in ${asked}`, {
+      hint: "Choose another session, or leave the runtime out.",
+    });
+  }
+  return await options.runtime(session.runtime);
+}
+
+const FILES_GONE =
+  "The sandbox died, and its files could not be saved: everything this run has changed so far is gone. This is a new sandbox with the files the run began with. Look at what is there before you go on.";
+
+function sandboxFor(
+  journal: OwnedJournal,
+  { session, runtime, network }: { session: Session; runtime: Runtime; network: AttachedNetwork },
+  options: DriveOptions,
+): RunSandbox {
+  const { definition, run } = journal.state;
+  return createRunSandbox({
+    run,
+    runtime,
+    definition,
+    session,
+    sessions: options.sessions,
+    crashpoint: options.crashpoint,
+    removeRemains: options.removeRemains,
+    async onReady(sandbox, { why, files }) {
+      network.attach(sandbox);
+      if (journal.state.sandbox?.id !== sandbox.id) {
+        const told = files === "gone" ? [systemMessage(FILES_GONE)] : [];
+        const fate = files === undefined ? {} : { files };
+        await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...told]);
+      }
+      if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
+      await options.prepare?.(session, sandbox);
+    },
+  });
+}
+
+/** With a model and tools, in the run's sandbox. */
+async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOptions): Promise<void> {
+  const model = await options.model(journal.state.model);
+  await using resources = new AsyncDisposableStack();
+  const sandbox = async () => restricted(await place.sandbox.get());
+  const driveSubRun = (run: string) => driveOwned(run, { ...options, shared: place });
+  const tools = await setUp(journal, { ...place, inside: sandbox, resources, driveSubRun }, options);
+  if (tools === null) return;
+  await driveRun({
+    journal,
+    model,
+    tools,
+    sandbox,
+    onLost: () => place.sandbox.lost(),
+    hooks: { before: options.hooks?.before ?? [], after: options.hooks?.after ?? [] },
+    history: runHistory(options.log, journal.state.run),
+    network: place.network,
+    signal: options.signal,
+    crashpoint: options.crashpoint,
+  });
+}

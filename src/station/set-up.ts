@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { endRun } from "../agent/end-run.ts";
+import type { RunState } from "../agent/run-state.ts";
+import type { Tool, ToolContext } from "../agent/tool.ts";
+import { connectMcp, endEarlierServers } from "../agent/tools/mcp.ts";
+import { createSubAgentTool, type SubRun } from "../agent/tools/sub-agent.ts";
+import { selectTools } from "../agent/tools/tool-set.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { Budgets } from "../contract/run.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { DriveOptions, Workplace } from "./drive.ts";
+import type { OwnedJournal } from "./journal.ts";
+import { loadRules } from "./rules.ts";
+import { runStream } from "./run-facts.ts";
+
+/** Codes of what will not become better by trying again: a run that cannot even begin ends with them. */
+const hopeless: ReadonlySet<string> = new Set(["invalid", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
+
+interface Place extends Workplace {
+  inside: () => Promise<Sandbox>;
+  resources: AsyncDisposableStack;
+  /** Drives a sub-run to its end, in the same sandbox. */
+  driveSubRun: (run: string) => Promise<RunState>;
+}
+
+/** Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason. */
+export async function setUp(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool[] | null> {
+  const { state } = journal;
+  // A run that was stopped before it began needs no sandbox to end.
+  if (state.stopRequested !== null) return [];
+  try {
+    return await inLiveSandbox(place, () => toolsFor(journal, place, options));
+  } catch (error) {
+    if (!(error instanceof CaissonError) || state.step > 0 || !hopeless.has(error.code)) throw error;
+    await endRun(
+      { journal, network: place.network },
+      { reason: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message },
+    );
+    return null;
+  }
+}
+
+/** A sandbox that dies before the run has begun is replaced once: nothing has happened in it that would be missed. */
+async function inLiveSandbox<Result>(place: Place, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CaissonError) || (error.code !== "lost" && error.code !== "protocol")) throw error;
+    await place.sandbox.lost();
+    return await work();
+  }
+}
+
+async function toolsFor(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool[]> {
+  const { state } = journal;
+  const { definition } = state;
+  state.conversation.setRules(await loadRules(await place.inside(), definition));
+  const tools = [...selectTools(definition.tools, { agent: definition.name }), ...(await mcpTools(journal, place))];
+  if (definition.agents.length > 0) tools.push((await subAgents(journal, place, options)) as Tool);
+  return tools;
+}
+
+async function mcpTools(journal: OwnedJournal, place: Place): Promise<Tool[]> {
+  const { definition, run } = journal.state;
+  const wanted = Object.entries(definition.mcp).filter(
+    ([name]) => definition.tools === undefined || definition.tools.includes(`mcp:${name}`),
+  );
+  if (wanted.length === 0) return [];
+  const { epoch } = journal.lease();
+  await endEarlierServers(await place.inside(), { run, epoch });
+  const tools: Tool[] = [];
+  for (const [name, server] of wanted) {
+    const connection = place.resources.use(await connectMcp({ name, server, sandbox: place.inside, run, epoch }));
+    tools.push(...connection.tools);
+  }
+  return tools;
+}
+
+async function subAgents(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool<{ agent: string; task: string }>> {
+  const { state } = journal;
+  const definitions = await Promise.all(state.definition.agents.map((name) => options.agent(name)));
+  const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {
+    const definition = definitions.find((each) => each.name === request.agent);
+    if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);
+    // The same call leads to the same sub-run: after a crash it is continued, not begun again.
+    const run = childRunId(state.run, request.context.call);
+    const exists = (await options.log.lastSeq(runStream(run))) > 0;
+    if (!exists) {
+      await options.runs.create({
+        id: run,
+        definition: { ...definition, harness: { ...definition.harness, onBudget: "stop" } },
+        task: request.task,
+        model: definition.model ?? state.model,
+        session: state.session,
+        budgets: budgetsLeft(state),
+        parent: { run: state.run, call: request.context.call },
+      });
+    }
+    const abort = () => void options.runs.stop(run, { by: "parent" }).catch(() => undefined);
+    request.context.signal.addEventListener("abort", abort, { once: true });
+    const ended = await place.driveSubRun(run);
+    request.context.signal.removeEventListener("abort", abort);
+    return { run, reason: ended.ended?.reason ?? "error", text: ended.ended?.text ?? "", usage: ended.usage, costUsd: ended.costUsd };
+  };
+  return createSubAgentTool({ agents: definitions, start });
+}
+
+function childRunId(parent: string, call: string): string {
+  const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
+  const bytes = createHash("sha256").update(`${parent} ${call}`).digest().subarray(0, 12);
+  return `run_${[...bytes].map((byte) => alphabet[byte & 31]).join("")}`;
+}
+
+/** What the parent may still spend bounds what the sub-run may. */
+function budgetsLeft(state: RunState): Budgets {
+  const { budgets } = state;
+  const tokens = state.usage.inputTokens + state.usage.outputTokens;
+  return {
+    ...(budgets.costUsd === undefined || state.costUsd === null ? {} : { costUsd: Math.max(0.000001, budgets.costUsd - state.costUsd) }),
+    ...(budgets.tokens === undefined ? {} : { tokens: Math.max(1, budgets.tokens - tokens) }),
+    timeMs: Math.max(1, Math.round((budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs)),
+  };
+}
