@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import type { HookFunction } from "./agent/hooks.ts";
 import type { Model } from "./agent/model/model.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
@@ -192,6 +192,11 @@ export interface RunAgentOptions extends CaissonOptions {
   model: string | Model;
   /** An agent's name, the path of its file, or its definition; default the built-in `coder`. */
   agent?: string | AgentDefinition;
+  /**
+   * Whether you vouch for the agent's file when `agent` is a path. Otherwise what it asks for beyond prompts, tools and tighter limits must have been granted with
+   * `caisson trust`; the run is refused with `denied` if not.
+   */
+  trustAgentFile?: boolean;
   /** What to work on, copy-on-write; default the current folder. */
   folder?: string;
   /** A session to work in, made if it is not there; default one of the run's own. */
@@ -253,7 +258,13 @@ function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. This file and main.ts alone read the environment. */
 export function defaultStateDir(): string {
   const { CAISSON_HOME, XDG_STATE_HOME, HOME } = process.env;
-  return CAISSON_HOME ?? join(XDG_STATE_HOME ?? join(HOME ?? homedir(), ".local", "state"), "caisson");
+  return (
+    CAISSON_HOME ??
+    join(
+      XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME) ? XDG_STATE_HOME : join(HOME ?? homedir(), ".local", "state"),
+      "caisson",
+    )
+  );
 }
 
 /** The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has settings of their own gets one of their own. */

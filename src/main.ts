@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { line } from "./cli/line.ts";
@@ -31,8 +31,8 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const home = variable("HOME") ?? homedir();
   const path = variable("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  const stateDir = variable("CAISSON_HOME") ?? join(variable("XDG_STATE_HOME") ?? join(home, ".local", "state"), "caisson");
-  const configDir = join(variable("XDG_CONFIG_HOME") ?? join(home, ".config"), "caisson");
+  const stateDir = variable("CAISSON_HOME") ?? join(absolute(variable("XDG_STATE_HOME")) ?? join(home, ".local", "state"), "caisson");
+  const configDir = join(absolute(variable("XDG_CONFIG_HOME")) ?? join(home, ".config"), "caisson");
   const [{ loadConfig }, { createRuntimeSet }, { createResolver }] = await Promise.all([
     import("./cli/config.ts"),
     import("./sandbox/runtime-set.ts"),
@@ -87,6 +87,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     home,
     path,
     stateDir,
+    configDir,
     guestPath,
     packageDir: root,
     config,
@@ -105,6 +106,11 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     resolver,
     onEvent: (listener) => void listeners.push(listener),
   };
+}
+
+/** As the XDG specification wants it: a relative path is not valid, and would take the configuration from whatever folder one stands in. */
+function absolute(path: string | undefined): string | undefined {
+  return path !== undefined && isAbsolute(path) ? path : undefined;
 }
 
 /** An option that is not set must be absent. */

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { defineAgent } from "../agent/file/define-agent.ts";
-import { findAgent, findAgents } from "../agent/file/find-agents.ts";
+import { type AgentOrigin, findAgent, findAgents } from "../agent/file/find-agents.ts";
 import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Given } from "./command.ts";
@@ -11,26 +11,32 @@ import { inputsFrom } from "./option-values.ts";
 import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
 
+const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
+
+/** Every agent's file; of two with one name the first is the one that the name means. */
 export async function ls(context: CliContext, given: Given): Promise<number> {
-  const agents = await findAgents(agentPlaces(context));
+  const found = await findAgents(agentPlaces(context));
+  const agents = found.map((agent) => ({ ...agent, hidden: found.find(({ name }) => name === agent.name)?.path !== agent.path }));
   if (given.switched("json")) {
-    const rows = agents.map(({ name, path, file }) =>
-      file instanceof CaissonError ? { name, path, error: file.toJSON() } : { name, path, description: file.frontmatter.description ?? "" },
+    const rows = agents.map(({ file, ...agent }) =>
+      file instanceof CaissonError ? { ...agent, error: file.toJSON() } : { ...agent, description: file.frontmatter.description ?? "" },
     );
     await context.stdout.printJson(rows);
     return 0;
   }
-  const rows = agents.map(({ name, path, file }) => [
-    name,
+  const rows = agents.map(({ name, path, origin, hidden, file }) => [
+    hidden ? `${name} (by path only)` : name,
     file instanceof CaissonError ? "broken, see caisson agent validate" : (file.frontmatter.description ?? ""),
+    whose[origin],
     path,
   ]);
-  await context.stdout.print(table([["AGENT", "DESCRIPTION", "FILE"], ...rows]));
+  await context.stdout.print(table([["AGENT", "DESCRIPTION", "VOUCHED FOR BY", "FILE"], ...rows]));
   return 0;
 }
 
 export async function show(context: CliContext, given: Given): Promise<number> {
-  const definition = await defineAgent(await findAgent(given.words[0] ?? "coder", agentPlaces(context)), { input: inputsFrom(given) });
+  const { file } = await findAgent(given.words[0] ?? "coder", agentPlaces(context));
+  const definition = await defineAgent(file, { input: inputsFrom(given) });
   await (given.switched("json") ? context.stdout.printJson(definition) : context.stdout.printJson(definition, { indent: 2 }));
   return 0;
 }

@@ -42,6 +42,7 @@ const names = [
   "models.default",
   "models.baseUrl",
   "models.prices",
+  "secrets",
   "agentFolders",
   "author.name",
   "author.email",

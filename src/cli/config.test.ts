@@ -22,6 +22,7 @@ describe("the configuration", () => {
       runtime: "auto",
       limits: {},
       models: { prices: {} },
+      secrets: {},
       agentFolders: [],
       author,
       network: { caFiles: [], registries: {}, gateway: {} },
@@ -61,6 +62,11 @@ describe("the configuration", () => {
     const { config } = await load();
     expect(findPrice("openai/gpt-5-mini", config.models.prices)).toEqual({ inputUsd: 7, outputUsd: 8, contextTokens: 1000 });
     expect(findPrice("anthropic/claude-sonnet-4-5", config.models.prices)?.inputUsd).toBe(3);
+  });
+
+  test("a secret's file is relative to the file that names it, not to where one stands", async () => {
+    await put({ secrets: { TOKEN: { from: { file: "token" }, hosts: ["api.example.org"] } } });
+    expect((await load()).config.secrets).toMatchObject({ TOKEN: { from: { file: join(dir, "token") } } });
   });
 
   test("the schema of the file is one, and knows every setting", () => {

@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { PriceTable } from "../agent/model/prices.ts";
 import { CaissonError } from "../contract/error.ts";
-import { RuntimeName } from "../contract/ids.ts";
-import { GatewayWire, RegistryName } from "../contract/network.ts";
+import { EnvName, RuntimeName } from "../contract/ids.ts";
+import { GatewayWire, RegistryName, SecretSpec } from "../contract/network.ts";
 import { LimitsRequest } from "../contract/sandbox.ts";
+import { absoluteSecrets } from "../network/absolute-secrets.ts";
 
 const NetworkConfig = z.strictObject({
   /** Files with certificates (PEM) that servers outside are trusted by, besides the system's. */
@@ -41,7 +42,9 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   network: NetworkConfig.prefault({}),
-  /** More places to look for agents, after the current folder's own. */
+  /** Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where one comes from and where it goes. */
+  secrets: z.record(EnvName, SecretSpec).default({}),
+  /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
   /** Of commits that `caisson branch` makes. */
   author: z.strictObject({ name: z.string().min(1), email: z.string().min(1) }).default({ name: "Caisson", email: "caisson@localhost" }),
@@ -86,7 +89,10 @@ export async function loadConfig(options: {
     sources["models.default"] = modelVariable;
   }
   const parsed = Config.safeParse(raw);
-  if (parsed.success) return { config: parsed.data, file: read?.file ?? null, sources };
+  if (parsed.success) {
+    const secrets = absoluteSecrets(parsed.data.secrets, read === null ? options.configDir : dirname(read.file));
+    return { config: { ...parsed.data, secrets }, file: read?.file ?? null, sources };
+  }
   throw new CaissonError("invalid", `the configuration is not valid: ${z.prettifyError(parsed.error).replaceAll("\n", " ")}`, {
     hint: read === null ? "Look at the CAISSON_… variables." : `Look at ${read.file} and the CAISSON_… variables.`,
   });

@@ -13,6 +13,8 @@ export interface CliContext {
   readonly home: string;
   readonly path: string;
   readonly stateDir: string;
+  /** Of the user's own configuration. */
+  readonly configDir: string;
   readonly guestPath: string;
   /** Where Caisson itself is. */
   readonly packageDir: string;

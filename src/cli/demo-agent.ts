@@ -1,8 +1,7 @@
 import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineAgent } from "../agent/file/define-agent.ts";
-import { findAgent } from "../agent/file/find-agents.ts";
+import { builtInAgents } from "../agent/file/find-agents.ts";
 import { AgentDefinition } from "../contract/agent.ts";
 import { removeSession } from "../station/remove-session.ts";
 import { applyChanges } from "../workspace/apply.ts";
@@ -36,7 +35,7 @@ export async function demoAgent(
         : `   ${options.model}`,
     );
     const model = options.model ?? `scripted:${join(options.examples, "script.yaml")}`;
-    const coder = await defineAgent(await findAgent("coder", station.places));
+    const coder = await station.agents.load(join(builtInAgents, "coder.prompt"));
     const definition = AgentDefinition.parse({
       ...coder,
       sandbox: { ...coder.sandbox, runtime: options.runtime },

@@ -60,6 +60,7 @@ beforeEach(async () => {
     home: base,
     path: process.env.PATH ?? "",
     stateDir,
+    configDir: join(base, "config"),
     guestPath: join(base, "no-guest"),
     packageDir: base,
     config,

@@ -17,9 +17,10 @@ export const networkOptions: readonly OptionSpec[] = [
   },
   {
     name: "secret",
-    value: "NAME@HOST[;…]",
+    value: "NAME[@HOST[;…]]",
     repeat: true,
-    summary: "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git",
+    summary:
+      "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git. NAME alone: as the configuration defines it",
   },
   { name: "gateway", value: "WIRES", summary: "Models without a key inside: anthropic, openai or both, with your key outside" },
   { name: "gateway-models", value: "PATTERNS", summary: "Only models of these names, parted by commas; * for any characters" },
@@ -34,11 +35,11 @@ export interface NetworkAsked {
 }
 
 /** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
-export function networkFrom(given: Given, folder: string): NetworkAsked {
+export function networkFrom(given: Given, known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> }): NetworkAsked {
   const words = given.texts("network");
   const secrets: Record<string, SecretSpec> = {};
   for (const text of given.texts("secret")) {
-    const { name, spec } = parseSecret(text);
+    const { name, spec } = secretFrom(text, known.secrets);
     if (!EnvName.safeParse(name).success)
       throw new CaissonError("invalid", `a secret is named like a variable, not ${JSON.stringify(name)}`, {
         hint: "Letters, digits and _.",
@@ -50,10 +51,21 @@ export function networkFrom(given: Given, folder: string): NetworkAsked {
   const network = withSecretHosts(policy, secrets);
   const gateway = gatewayFrom(given);
   return {
-    secrets: absoluteSecrets(secrets, folder),
+    secrets: absoluteSecrets(secrets, known.folder),
     ...(network === undefined ? {} : { network }),
     ...(gateway === undefined ? {} : { gateway }),
   };
+}
+
+/** Throws `invalid`. */
+function secretFrom(text: string, defined: Readonly<Record<string, SecretSpec>>): { name: string; spec: SecretSpec } {
+  const name = text.trim();
+  if (!EnvName.safeParse(name).success) return parseSecret(text);
+  const spec = Object.hasOwn(defined, name) ? defined[name] : undefined;
+  if (spec !== undefined) return { name, spec };
+  throw new CaissonError("invalid", `--secret ${name} names no host, and the configuration defines no secret ${name}`, {
+    hint: 'Write NAME@HOST, or define it under "secrets" in config.json.',
+  });
 }
 
 function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Record<string, SecretSpec>>): NetworkPolicy | undefined {

@@ -1,7 +1,5 @@
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { defineAgent } from "../agent/file/define-agent.ts";
-import { findAgent } from "../agent/file/find-agents.ts";
 import { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
@@ -16,9 +14,10 @@ import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { line } from "./line.ts";
-import { networkFrom } from "./network-options.ts";
+import { type NetworkAsked, networkFrom } from "./network-options.ts";
 import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
+import { imageFrom } from "./spec-options.ts";
 import { type LocalStation, openStation } from "./station.ts";
 
 /** Exit codes of `run` by how it ended; 125 is the platform's failure. */
@@ -54,7 +53,9 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
   const task = (second === undefined ? first : given.words.slice(1).join(" ")).trim();
   if (task === "")
     throw new CaissonError("invalid", "There is no task.", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
-  const definition = withFlags(await defineAgent(await findAgent(agentName, station.places), { input: inputsFrom(given) }), context, given);
+  const asked = networkFrom(given, { folder: context.cwd, secrets: context.config.secrets });
+  const file = await station.agents.load(agentName, { input: inputsFrom(given), given: settingsGiven(context, given, asked) });
+  const definition = withFlags(file, { context, given, asked });
   const model = given.text("model") ?? context.config.models.default ?? definition.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "No model was chosen.", {
@@ -85,13 +86,36 @@ function sessionNameFrom(given: Given): Pick<Session, "id" | "scope"> | null {
   return workflow === undefined ? null : { id: `workflow-${workflow}`, scope: "workflow" };
 }
 
-function withFlags(definition: AgentDefinition, context: CliContext, given: Given): AgentDefinition {
+/** The settings of an agent that the command line, or the user's configuration, has the say in: what a file has there is not used. */
+function settingsGiven(context: CliContext, given: Given, asked: NetworkAsked): Set<string> {
+  const byOption: Record<string, string> = {
+    image: "sandbox.image",
+    runtime: "sandbox.runtime",
+    memory: "sandbox.limits.memoryBytes",
+    cpus: "sandbox.limits.cpus",
+    timeout: "harness.timeoutMs",
+    "max-steps": "harness.maxSteps",
+    model: "model",
+  };
+  return new Set([
+    ...Object.entries(byOption).flatMap(([option, setting]) => (given.text(option) === undefined ? [] : [setting])),
+    ...(context.config.models.default === undefined ? [] : ["model"]),
+    ...(asked.network === undefined ? [] : ["sandbox.network"]),
+    ...(asked.gateway === undefined ? [] : ["sandbox.gateway"]),
+    ...Object.keys(asked.secrets).flatMap((name) => [`sandbox.secrets.${name}`, `sandbox.secretNames.${name}`]),
+  ]);
+}
+
+function withFlags(
+  definition: AgentDefinition,
+  { context, given, asked }: { context: CliContext; given: Given; asked: NetworkAsked },
+): AgentDefinition {
   const limits = { ...context.config.limits, ...definition.sandbox.limits };
   const memory = given.text("memory");
   const cpus = given.text("cpus");
   if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
   if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
-  const asked = networkFrom(given, context.cwd);
+  const image = given.text("image");
   const timeout = given.text("timeout");
   const steps = given.text("max-steps");
   const attended = context.stdout.isTerminal || given.switched("detach");
@@ -102,7 +126,7 @@ function withFlags(definition: AgentDefinition, context: CliContext, given: Give
       ...definition.sandbox,
       limits,
       ...(given.text("runtime") === undefined ? {} : { runtime: given.text("runtime") }),
-      ...(given.text("image") === undefined ? {} : { image: given.text("image") }),
+      ...(image === undefined ? {} : { image: imageFrom(image, context.cwd) }),
       ...asked,
       secrets: { ...absoluteSecrets(definition.sandbox.secrets, context.cwd), ...asked.secrets },
     },

@@ -1,8 +1,8 @@
+import { agentCommands, inputOption } from "./agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { networkOptions } from "./network-options.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
-const input: OptionSpec = { name: "input", value: "K=V", repeat: true, summary: "An input of the agent's template" };
 const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps`" };
 const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: the newest run)", optional: true };
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
@@ -17,7 +17,7 @@ const runOptions: readonly OptionSpec[] = [
   { name: "ssh-key", value: "FILE", summary: "The key for an SSH address; it stays on the host" },
   { name: "no-workspace", summary: "Begin with an empty workspace" },
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
-  input,
+  inputOption,
   { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
   { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
@@ -232,28 +232,5 @@ export const runCommands: readonly CommandSpec[] = [
     examples: [["caisson session unlock fix-parser", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).unlock }),
   },
-  {
-    path: ["agent", "ls"],
-    summary: "List agents",
-    options: [json],
-    arguments: [],
-    examples: [["caisson agent ls", ""]],
-    load: async () => ({ run: (await import("./agent-commands.ts")).ls }),
-  },
-  {
-    path: ["agent", "show"],
-    summary: "Show an agent as it would run",
-    options: [input, json],
-    arguments: [{ name: "AGENT", summary: "a name or a .prompt file" }],
-    examples: [["caisson agent show coder", ""]],
-    load: async () => ({ run: (await import("./agent-commands.ts")).show }),
-  },
-  {
-    path: ["agent", "validate"],
-    summary: "Check agent files",
-    options: [json],
-    arguments: [{ name: "FILE", summary: "a .prompt file", repeat: true }],
-    examples: [["caisson agent validate agents/*.prompt", ""]],
-    load: async () => ({ run: (await import("./agent-commands.ts")).validate }),
-  },
+  ...agentCommands,
 ];

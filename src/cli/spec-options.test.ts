@@ -9,9 +9,13 @@ const exec = commands.find((command) => command.path[0] === "exec") as CommandSp
 /** Only what a spec is made of. */
 const context = {
   cwd: "/here",
-  config: { runtime: "auto", limits: { pids: 50, memoryBytes: 2 ** 30 } },
+  config: {
+    runtime: "auto",
+    limits: { pids: 50, memoryBytes: 2 ** 30 },
+    secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"], ports: [443] } },
+  },
   variable: (name: string) => (name === "SET" ? "outside" : undefined),
-} as Partial<CliContext> as CliContext;
+} as unknown as CliContext;
 const spec = (...argv: string[]) => {
   const given = parseArguments(exec, [...argv, "--", "true"]);
   return specFrom(context, given, { keep: false, timeoutMs: timeoutFrom(given) });
@@ -35,6 +39,12 @@ describe("the spec that options ask for", () => {
       cpus: 0.5,
       diskBytes: 2 ** 30,
       outputBytes: 2 ** 20,
+    });
+  });
+  test("a secret by its name alone is the configuration's, and so are its hosts", () => {
+    expect(spec("--secret", "KNOWN")).toMatchObject({
+      secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"] } },
+      network: { mode: "allow", rules: [{ host: "api.example.org", ports: [443] }] },
     });
   });
   test.each([

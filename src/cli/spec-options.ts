@@ -26,7 +26,7 @@ export function specFrom(
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
     env: pairs(context, given.texts("env"), "env"),
-    ...networkFrom(given, context.cwd),
+    ...networkFrom(given, { folder: context.cwd, secrets: context.config.secrets }),
     allowRoot: given.switched("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},
@@ -48,8 +48,12 @@ function templateFrom(context: CliContext, given: Given): Template {
   if (snapshot !== undefined) return { kind: "snapshot", id: snapshot };
   const reference = image ?? context.config.image;
   if (reference === undefined || reference === "host") return { kind: "host" };
-  // A path is relative to the user's folder, not to wherever the runtime runs.
-  return { kind: "image", reference: /^\.{0,2}\//.test(reference) ? resolve(context.cwd, reference) : reference };
+  return { kind: "image", reference: imageFrom(reference, context.cwd) };
+}
+
+/** A path is relative to the user's folder, not to wherever the runtime runs. */
+export function imageFrom(reference: string, folder: string): string {
+  return /^\.{0,2}\//.test(reference) ? resolve(folder, reference) : reference;
 }
 
 function workspaceFrom(context: CliContext, given: Given): WorkspaceMount {

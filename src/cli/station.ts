@@ -1,7 +1,9 @@
 import { appendFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { AgentPlaces } from "../agent/file/find-agents.ts";
 import { type ModelOptions, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
+import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
+import { createTrustStore } from "../agent/rights/trust-store.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 import type { CliContext } from "./context.ts";
@@ -13,7 +15,7 @@ export type { LocalStation } from "../station/local-station.ts";
 export function openStation(context: CliContext, options: { record?: string; replay?: string } = {}): LocalStation {
   return createLocalStation({
     stateDir: context.stateDir,
-    places: agentPlaces(context),
+    agents: agentSource(context),
     runtime: (name) => context.resolver.resolve(name ?? context.config.runtime),
     model: (name) => resolveModel(name, { ...modelOptions(context), ...options }),
     git: { path: context.path, home: context.home },
@@ -33,11 +35,30 @@ function crashpointFrom(context: CliContext): Crashpoint {
   });
 }
 
-export function agentPlaces(context: CliContext): AgentPlaces & { cwd: string } {
+export function agentSource(context: CliContext): AgentSource {
+  return createAgentSource({
+    places: agentPlaces(context),
+    trust: createTrustStore({ stateDir: context.stateDir }),
+    secrets: context.config.secrets,
+    usual: { limits: context.config.limits },
+    onNotice: (text) => void context.stderr.print(line`caisson: ${text}`),
+  });
+}
+
+export function agentPlaces(context: CliContext): AgentPlaces {
+  const { cwd, configDir, configFile } = context;
   return {
-    cwd: context.cwd,
-    folders: [join(context.cwd, ".caisson", "agents"), join(context.cwd, "agents"), ...context.config.agentFolders],
+    cwd,
+    ownFolder: join(configDir, "agents"),
+    // Relative to the file that names them: what a setting means must not depend on where one stands.
+    namedFolders: context.config.agentFolders.map((folder) => resolve(configFile === null ? configDir : dirname(configFile), folder)),
+    folders: foldersOfAgents(cwd),
   };
+}
+
+/** Where a folder keeps its agents. */
+export function foldersOfAgents(folder: string): string[] {
+  return [join(folder, ".caisson", "agents"), join(folder, "agents")];
 }
 
 export function modelOptions(context: CliContext): ModelOptions {

@@ -50,7 +50,7 @@ export type McpServer = z.infer<typeof McpServer>;
 export const PermissionRules = z.record(z.string().min(1).max(500), Permission);
 export type PermissionRules = z.infer<typeof PermissionRules>;
 
-export const AgentDefinition = z.strictObject({
+const OneAgent = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
   description: z.string().default(""),
   model: z.string().optional(),
@@ -75,6 +75,8 @@ export const AgentDefinition = z.strictObject({
       env: z.record(EnvName, z.string()).default({}),
       network: NetworkPolicy.default({ mode: "none" }),
       secrets: z.record(EnvName, SecretSpec).default({}),
+      /** Secrets it wants of those that the user's own configuration defines; they are in `secrets`, too, once it may have them. */
+      secretNames: z.array(EnvName).max(100).default([]),
       gateway: GatewaySpec.optional(),
     })
     .prefault({}),
@@ -88,4 +90,10 @@ export const AgentDefinition = z.strictObject({
   skills: z.array(z.string()).default([]),
   memory: z.array(z.string()).default(["AGENTS.md"]),
 });
+
+export const AgentDefinition = OneAgent.extend({
+  /** The agents it may hand work to, and theirs, by name: as they were when the run began. */
+  subAgents: z.record(z.string(), OneAgent).default({}),
+});
+export type SubAgentDefinition = z.infer<typeof OneAgent>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;

@@ -1,8 +1,7 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { defineAgent } from "../agent/file/define-agent.ts";
-import { type AgentPlaces, findAgent } from "../agent/file/find-agents.ts";
 import type { Model } from "../agent/model/model.ts";
+import type { AgentSource } from "../agent/rights/agent-source.ts";
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { removeRemains } from "../sandbox/remove-remains.ts";
@@ -21,7 +20,7 @@ export interface LocalStation extends AsyncDisposable {
   log: Log;
   runs: Runs;
   sessions: SessionStore;
-  places: AgentPlaces & { cwd: string };
+  agents: AgentSource;
   stateDir: string;
   /** This process, and as the holder of a lease. */
   identity: RunsOptions["identity"];
@@ -35,7 +34,7 @@ export interface LocalStation extends AsyncDisposable {
 export function createLocalStation(options: {
   /** Exists. */
   stateDir: string;
-  places: AgentPlaces & { cwd: string };
+  agents: AgentSource;
   runtime: (name: string | undefined) => Promise<Runtime>;
   model: (name: string) => Promise<Model>;
   git: Pick<GitOptions, "path" | "home">;
@@ -46,7 +45,7 @@ export function createLocalStation(options: {
   /** The log is held by another process, and is waited for. */
   onLogBusy?: () => void;
 }): LocalStation {
-  const { stateDir, places } = options;
+  const { stateDir, agents } = options;
   const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
   const store = createStore({ stateDir });
   const identity = { ...store.ownerOf(), host: hostname() };
@@ -66,7 +65,7 @@ export function createLocalStation(options: {
     removeRemains: remove,
     runtime: options.runtime,
     model: options.model,
-    agent: async (name) => defineAgent(await findAgent(name, places)),
+    agent: (name) => agents.load(name),
     ...(options.hooks ? { hooks: options.hooks } : {}),
     prepare: (session, sandbox) =>
       prepareWorkspace(session, sandbox, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
@@ -75,7 +74,7 @@ export function createLocalStation(options: {
     log,
     runs,
     sessions,
-    places,
+    agents,
     stateDir,
     identity,
     owner,

@@ -10,6 +10,7 @@ import { driveOwned, type RunsOptions } from "./drive.ts";
 import { foldRun } from "./journal.ts";
 import { isGone } from "./ownership.ts";
 import { headOfRun, runOf, runStream, toRunHead } from "./run-facts.ts";
+import { withSubAgents } from "./sub-agents.ts";
 
 export interface NewRun {
   definition: AgentDefinition;
@@ -69,8 +70,9 @@ export function createRuns(options: RunsOptions): Runs {
   const runs: Runs = {
     async create(request) {
       const run = request.id ?? newId("run");
+      const definition = await withSubAgents(request.definition, options.agent);
       options.crashpoint("run.created:before");
-      await log.append(runStream(run), [createdEvent(run, request)], { expectedSeq: 0 });
+      await log.append(runStream(run), [createdEvent(run, { ...request, definition })], { expectedSeq: 0 });
       options.crashpoint("run.created:after");
       return run;
     },

@@ -12,9 +12,10 @@ import type { DriveOptions, Workplace } from "./drive.ts";
 import type { OwnedJournal } from "./journal.ts";
 import { loadRules } from "./rules.ts";
 import { runStream } from "./run-facts.ts";
+import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
 /** Codes of what will not become better by trying again: a run that cannot even begin ends with them. */
-const hopeless: ReadonlySet<string> = new Set(["invalid", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
+const hopeless: ReadonlySet<string> = new Set(["invalid", "denied", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
 
 interface Place extends Workplace {
   inside: () => Promise<Sandbox>;
@@ -78,7 +79,8 @@ async function mcpTools(journal: OwnedJournal, place: Place): Promise<Tool[]> {
 
 async function subAgents(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
-  const definitions = await Promise.all(state.definition.agents.map((name) => options.agent(name)));
+  // A run that began before its log kept them has none.
+  const definitions = subAgentsOf(await withSubAgents(state.definition, options.agent));
   const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {
     const definition = definitions.find((each) => each.name === request.agent);
     if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);

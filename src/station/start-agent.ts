@@ -1,7 +1,7 @@
-import { defineAgent } from "../agent/file/define-agent.ts";
-import { findAgent } from "../agent/file/find-agents.ts";
 import type { Model } from "../agent/model/model.ts";
 import { providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
+import { createAgentSource } from "../agent/rights/agent-source.ts";
+import { createTrustStore } from "../agent/rights/trust-store.ts";
 import { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Budgets, FinishReason, Usage } from "../contract/run.ts";
@@ -21,6 +21,8 @@ export interface StartAgentOptions {
   task: string;
   model: string | Model;
   agent: string | AgentDefinition;
+  /** The program vouches for the file it names as the agent; otherwise `caisson trust` must have granted what it asks for. */
+  trustAgentFile?: boolean;
   folder: string;
   session?: string;
   budgets?: Budgets;
@@ -40,7 +42,12 @@ export async function startAgent(options: StartAgentOptions) {
   await checkFolder(options.folder);
   await using station = createLocalStation({
     stateDir: options.stateDir,
-    places: { cwd: options.folder, folders: [] },
+    agents: createAgentSource({
+      places: { cwd: options.folder, ownFolder: null, namedFolders: [], folders: [] },
+      trust: createTrustStore({ stateDir: options.stateDir }),
+      secrets: {},
+      usual: { limits: {} },
+    }),
     runtime: options.runtime,
     model: async (name) => (typeof model === "string" ? resolveModel(name, { env }) : model),
     git: { path: options.path, home: options.home },
@@ -64,7 +71,7 @@ export async function startAgent(options: StartAgentOptions) {
 
 async function definitionOf(options: StartAgentOptions, station: LocalStation): Promise<AgentDefinition> {
   return typeof options.agent === "string"
-    ? defineAgent(await findAgent(options.agent, station.places))
+    ? station.agents.load(options.agent, { vouched: options.trustAgentFile ?? false, given: new Set(["model"]) })
     : AgentDefinition.parse(options.agent);
 }
 

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -60,5 +60,20 @@ describe("runAgent", () => {
     });
     expect(result).toMatchObject({ reason: "done", text: "All right." });
     expect(seen).toEqual(["bash"]);
+  });
+
+  test("an agent's file has what it asks for when the program vouches for it, and is refused otherwise", async () => {
+    await writeFile(join(base, "project/lead.prompt"), "---\nsandbox: { environment: { GREETING: hello } }\n---\nYou work.\n");
+    const options = {
+      task: "Greet.",
+      agent: "lead.prompt",
+      model: createScriptedModel({
+        turns: [{ calls: [{ tool: "bash", arguments: { command: "echo $GREETING" } }] }, { say: "Done.", expect: { news: ["hello"] } }],
+      }),
+      folder: join(base, "project"),
+      stateDir: join(base, "home"),
+    };
+    await expect(runAgent(options)).rejects.toMatchObject({ code: "denied", message: expect.stringContaining("GREETING=hello") });
+    expect(await runAgent({ ...options, trustAgentFile: true })).toMatchObject({ reason: "done" });
   });
 });

@@ -126,7 +126,8 @@ function sandboxSettings(file: AgentFile) {
     allowRoot: sandbox.allow_root ?? false,
     env: sandbox.environment ?? {},
     network: saidBy(file, "sandbox.network", () => policyOf(sandbox.network)),
-    secrets: saidBy(file, "sandbox.secrets", () => secretsOf(sandbox.secrets)),
+    secrets: saidBy(file, "sandbox.secrets", () => secretsOf(Array.isArray(sandbox.secrets) ? {} : sandbox.secrets)),
+    secretNames: Array.isArray(sandbox.secrets) ? sandbox.secrets : [],
     ...(sandbox.gateway === undefined ? {} : { gateway: Array.isArray(sandbox.gateway) ? { wires: sandbox.gateway } : sandbox.gateway }),
     limits: optional({
       cpus: sandbox.cpu === undefined ? undefined : Number(sandbox.cpu),
@@ -149,7 +150,9 @@ function policyOf(network: NonNullable<Frontmatter["sandbox"]>["network"]): Netw
   return parsePolicy(hosts.length === 0 && network.enabled === true ? ["open"] : hosts);
 }
 
-function secretsOf(secrets: NonNullable<Frontmatter["sandbox"]>["secrets"] = {}): Record<string, unknown> {
+type SecretTable = Exclude<NonNullable<Frontmatter["sandbox"]>["secrets"], readonly string[]>;
+
+function secretsOf(secrets: SecretTable = {}): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, secret]) => [name, typeof secret === "string" ? parseSecret(`${name}@${secret}`).spec : secret]),
   );

@@ -1,0 +1,60 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { permissionFor } from "../permissions.ts";
+import { canMatchTheSame, wideningRules } from "./permission-rights.ts";
+
+const permission = fc.constantFrom("allow", "ask", "deny");
+const piece = fc.constantFrom(
+  "*",
+  "bash:",
+  "git ",
+  "push",
+  "--force",
+  "rm -rf",
+  "commit",
+  "git:",
+  "curl | sh",
+  "request_network:",
+  " x",
+  "write:",
+);
+const pattern = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
+
+describe("permission rules", () => {
+  const strictness = { allow: 0, ask: 1, deny: 2 };
+
+  test("that are no right leave nothing less strict than it is by default", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(pattern, permission, { maxKeys: 6 }),
+        fc.array(fc.array(piece, { maxLength: 5 }), { maxLength: 6 }),
+        (rules, texts) => {
+          const widening = new Set(wideningRules(rules).map(([each]) => each));
+          const own = Object.fromEntries(Object.entries(rules).filter(([each]) => !widening.has(each)));
+          const subjects = [...texts.map((pieces) => pieces.join("")), ...Object.keys(rules)];
+          const wider = subjects
+            .flatMap((each) => [each, each.replaceAll("*", ""), each.replaceAll("*", "git push")])
+            .filter(
+              (each) => strictness[permissionFor(each, { own }).permission] < strictness[permissionFor(each, { own: {} }).permission],
+            );
+          expect(wider, JSON.stringify(own)).toEqual([]);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test.each([
+    ["a*", "*b", true],
+    ["a*", "b*", false],
+    ["", "*", true],
+    ["bash:*push*", "bash:git push*", true],
+    ["bash:got*", "bash:git push*", false],
+    ["bash:g*t tag", "bash:git push*", true],
+    ["*", "anything", true],
+    ["abc", "abc", true],
+    ["ab", "abc", false],
+  ])("%j and %j can match the same: %j", (left, right, expected) => {
+    expect([canMatchTheSame(left, right), canMatchTheSame(right, left)]).toEqual([expected, expected]);
+  });
+});
