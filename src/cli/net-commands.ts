@@ -5,6 +5,7 @@ import { parsePolicy, showPolicy, showRule } from "../contract/network-text.ts";
 import { readNetworkLog } from "../network/network-log.ts";
 import { networkStateFile } from "../network/network-state.ts";
 import { servedBy } from "../network/serving.ts";
+import { watchFolder } from "../network/watch-folder.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runHistory } from "../station/history.ts";
 import type { Given } from "./command.ts";
@@ -72,8 +73,6 @@ async function* eventsOf(context: CliContext, name: string, options: { follow: b
   const store = createStore({ stateDir: context.stateDir });
   await store.read(id);
   const folder = store.dir(id);
-  const { watch } = await import("node:fs/promises");
-  const watcher = options.follow ? watch(folder, { signal: context.interruption.signal }) : null;
   let seen = options.follow && name !== id ? (await readNetworkLog(folder)).length : 0;
   const fresh = async () => {
     const all = await readNetworkLog(folder);
@@ -82,12 +81,20 @@ async function* eventsOf(context: CliContext, name: string, options: { follow: b
     seen = all.length;
     return news;
   };
-  yield* await fresh();
-  if (watcher === null) return;
+  if (!options.follow) return yield* await fresh();
+  const { signal } = context.interruption;
+  let changed = Promise.withResolvers<void>();
+  const isLog = (file: string | null) => file === null || file.endsWith(".jsonl");
+  const watching = watchFolder(folder, (file) => isLog(file) && changed.resolve(), { persistent: true });
+  signal.addEventListener("abort", () => changed.resolve());
   try {
-    for await (const { filename } of watcher) if (filename?.endsWith(".jsonl")) yield* await fresh();
-  } catch (error) {
-    if (!context.interruption.signal.aborted) throw error;
+    while (!signal.aborted) {
+      yield* await fresh();
+      await changed.promise;
+      changed = Promise.withResolvers<void>();
+    }
+  } finally {
+    watching.close();
   }
 }
 

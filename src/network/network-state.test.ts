@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
 
@@ -60,5 +62,25 @@ describe("the state of a sandbox's network", () => {
   test("a folder that is gone is told of", async () => {
     await rm(folder, { recursive: true });
     await expect(networkStateFile(folder).read()).rejects.toMatchObject({ code: "lost" });
+  });
+
+  test("who watches is told although the user's watches are used up", async () => {
+    await networkStateFile(folder).update(() => initial);
+    const program = `
+      import { watch } from "node:fs";
+      import { networkStateFile } from ${JSON.stringify(join(import.meta.dirname, "network-state.ts"))};
+      try { watch("/"); throw "there are watches left" } catch (error) { if (error.code !== "EMFILE") throw error }
+      const staying = setTimeout(() => {}, 60_000);
+      const file = networkStateFile(${JSON.stringify(folder)});
+      const watching = file.watch(({ revoked }) => {
+        if (revoked.length === 0) return void file.update((state) => ({ ...state, revoked: ["A"] }));
+        console.log("told");
+        watching.close();
+        clearTimeout(staying);
+      });`;
+    const none = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" --input-type=module -e "$1"';
+    const argv = ["--user", "--map-root-user", "sh", "-c", none, process.execPath, program];
+    const { stdout } = await promisify(execFile)("unshare", argv, { encoding: "utf8" });
+    expect(stdout).toBe("told\n");
   });
 });

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { type FSWatcher, watch } from "node:fs";
 import { link, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "../contract/network.ts";
+import { watchFolder } from "./watch-folder.ts";
 
 /** What holds for a sandbox's network now. It lies in the sandbox's folder, so that every process sees the same. */
 export const NetworkState = z.object({
@@ -106,23 +106,14 @@ export function networkStateFile(folder: string): NetworkStateFile {
           looking = false;
         }
       };
-      let watcher: FSWatcher | undefined;
-      try {
-        watcher = watch(folder, { persistent: false }, (_event, name) => {
-          if (name === null || fileName.test(name)) void look();
-        });
-        watcher.on("error", () => {});
-      } catch (cause) {
-        throw new CaissonError("unavailable", "the sandbox's folder cannot be watched", {
-          cause,
-          hint: "Raise fs.inotify.max_user_watches and max_user_instances.",
-        });
-      }
+      const watching = watchFolder(folder, (name) => {
+        if (name === null || fileName.test(name)) void look();
+      });
       void look();
       return {
         close() {
           closed = true;
-          watcher?.close();
+          watching.close();
         },
       };
     },
