@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "privilege.h"
+
 extern char **environ;
 
 struct id_map *map_named(struct launch *launch, const char *name) {
@@ -28,6 +30,12 @@ struct id_map *map_named(struct launch *launch, const char *name) {
 
 void die_with_parent(void) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) launch_fail("namespace", "cannot ask to die with the parent");
+}
+
+static uint32_t outside(const struct id_range *lines, size_t count, uint32_t inside) {
+  for (size_t i = 0; i < count; i++)
+    if (inside >= lines[i].inside && inside - lines[i].inside < lines[i].count) return lines[i].outside + (inside - lines[i].inside);
+  launch_fail("plan", "id %u is not mapped", inside);
 }
 
 static void loopback_up(void) {
@@ -92,6 +100,31 @@ static void write_maps(struct launch *launch, const struct id_map *map, pid_t pi
   finish_mapper(gids, launch->newgidmap);
 }
 
+/*
+ * What a namespace's processes use up is counted for whoever made it as well. As root that is the sandbox's own root id, not the machine's; its capabilities are
+ * kept, since not every machine lets others make one.
+ */
+static bool become_maker(const struct id_map *map) {
+  uid_t uid = outside(map->uids, map->uid_lines, 0);
+  gid_t gid = outside(map->gids, map->gid_lines, 0);
+  uint64_t held = held_capabilities();
+  return prctl(PR_SET_KEEPCAPS, 1) == 0 && setgroups(0, NULL) == 0 && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
+         limit_capabilities(held);
+}
+
+/* From inside, before anybody else is there. Where /proc/sys cannot be written to, the machine's own limits are all there are. */
+static bool limit_namespace(const struct launch *launch) {
+  for (size_t i = 0; i < launch->userns_limit_count; i++) {
+    char path[64];
+    const char *most = launch->userns_limits[i].most;
+    snprintf(path, sizeof path, "/proc/sys/user/%s", launch->userns_limits[i].name);
+    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT && errno != EROFS) return false;
+    if (fd >= 0 && !write_full(fd, most, strlen(most))) return false;
+  }
+  return true;
+}
+
 /* A child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces are there. */
 static pid_t start_holder(struct launch *launch, const struct id_map *map, int flags, int *hold) {
   int ready[2], held[2];
@@ -101,7 +134,9 @@ static pid_t start_holder(struct launch *launch, const struct id_map *map, int f
   if (pid == 0) {
     close(ready[0]);
     close(held[1]);
-    int error = unshare(flags) == 0 ? 0 : errno;
+    bool sandbox = strcmp(map->name, "sandbox") == 0;
+    bool made = (!sandbox || launch->rootless || become_maker(map)) && unshare(flags) == 0 && (!sandbox || limit_namespace(launch));
+    int error = made ? 0 : errno;
     if (error == 0 && (flags & CLONE_NEWNET)) loopback_up();
     if (!write_full(ready[1], &error, sizeof error)) _exit(1);
     char byte;
@@ -155,12 +190,6 @@ void enter_network(struct launch *launch) {
     loopback_up();
   }
   if (launch->transparent) route_everything_here();
-}
-
-static uint32_t outside(const struct id_range *lines, size_t count, uint32_t inside) {
-  for (size_t i = 0; i < count; i++)
-    if (inside >= lines[i].inside && inside - lines[i].inside < lines[i].count) return lines[i].outside + (inside - lines[i].inside);
-  launch_fail("plan", "id %u is not mapped", inside);
 }
 
 /* Rootless, this process is in the namespace already, where ids are those inside. */

@@ -14,6 +14,7 @@ static const struct {
     {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"disk-keep", 1}, {"layer", 4},          {"overlay", 4},    {"bind", 4},
     {"config", 1},       {"runtime", 1},     {"option", 1},     {"id", 1},             {"hide", 1},       {"read-only", 1},       {"mount-pid", 1},
     {"remove", 1},       {"argument", 1},    {"network", 1},        {"token", 1},          {"mask", 5},         {"cover", 4},
+    {"userns-limit", 2}, {"keyring", 1},
 };
 
 static size_t arity(const char *verb) {
@@ -103,6 +104,10 @@ bool take_identity(struct launch *launch, const struct plan_record *record) {
   } else if (strcmp(verb, "network") == 0) {
     if (strcmp(fields[0], "transparent") != 0) launch_fail("plan", "unknown network %s", fields[0]);
     launch->transparent = true;
+  } else if (strcmp(verb, "userns-limit") == 0) {
+    if (launch->userns_limit_count == USERNS_LIMITS_MAX) launch_fail("plan", "more than %d limits", USERNS_LIMITS_MAX);
+    launch->userns_limits[launch->userns_limit_count].name = fields[0];
+    launch->userns_limits[launch->userns_limit_count++].most = fields[1];
   } else if (strcmp(verb, "newuidmap") == 0) {
     launch->newuidmap = fields[0];
   } else if (strcmp(verb, "newgidmap") == 0) {

@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -27,7 +30,27 @@ struct run {
   const char *runtime, *id, *config;
   const char *options[OPTIONS_MAX];
   size_t option_count;
+  /* Tells the OCI runtime to keep the keyring it is given, or NULL. */
+  const char *keep_keyring;
 };
+
+/*
+ * A keyring of the machine's root, whose number is not limited as that of other ids is; an ordinary user's sandboxes have one together, since each would be one of the
+ * few that the user may have. Nothing is ever put into it: the calls for keys do not exist inside. False when there is none, and the OCI runtime is to make its own.
+ */
+static bool join_keyring(const struct launch *launch) {
+  /* What a possessor may do, and that the same user finds it by its name. */
+  enum { POSSESSOR_ALL = 0x3f000000, USER_VIEW_READ_SEARCH_LINK = 0x001b0000 };
+  if (!launch->rootless) return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0;
+  long keyring = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "caisson");
+  return keyring >= 0 && syscall(SYS_keyctl, KEYCTL_SETPERM, keyring, POSSESSOR_ALL | USER_VIEW_READ_SEARCH_LINK) == 0;
+}
+
+/* Not 0: the kernel then still starts a handler that takes cores by a pipe. Where more was forbidden before, it stays so. */
+static void refuse_cores(void) {
+  struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
+  setrlimit(RLIMIT_CORE, &limit);
+}
 
 static void pass(struct run *run, int fd) {
   if (run->passed_count == PASSED_FDS_MAX) launch_fail("plan", "more than %d descriptors", PASSED_FDS_MAX);
@@ -210,8 +233,10 @@ static void exec_runtime(struct run *run, int log) {
   size_t n = 0;
   argv[n++] = run->runtime;
   for (size_t i = 0; i < run->option_count; i++) argv[n++] = run->options[i];
-  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--pid-file", pid_file, "--preserve-fds", fds, run->id};
+  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--pid-file", pid_file, "--preserve-fds", fds};
   for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) argv[n++] = rest[i];
+  if (run->keep_keyring != NULL) argv[n++] = run->keep_keyring;
+  argv[n++] = run->id;
   argv[n] = NULL;
   char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
   place_descriptors(run, log);
@@ -263,8 +288,10 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
     if (strcmp(record->verb, "token") == 0) pass(&run, open_token(record->fields[0]));
+    if (strcmp(record->verb, "keyring") == 0 && join_keyring(launch)) run.keep_keyring = record->fields[0];
   }
   dprintf(STDOUT_FILENO, "listening\n");
+  refuse_cores();
   pid_t joining = start_joining(plan);
   int userns = user_namespace(launch, map_named(launch, "sandbox"));
   if (launch->rootless) {

@@ -6,6 +6,7 @@
 #define ID_MAP_LINES_MAX 8
 #define ID_MAPS_MAX 4
 #define PASSED_FDS_MAX 16
+#define USERNS_LIMITS_MAX 8
 #define PLAN_BYTES_MAX (8 * 1024 * 1024)
 
 /* The kernel's numbers, since C libraries older than the calls are common; every architecture shares them. */
@@ -39,6 +40,11 @@ struct launch {
   bool transparent;
   struct id_map maps[ID_MAPS_MAX];
   size_t map_count;
+  /* What the kernel is to count for each id of the sandbox's user namespace: the name in /proc/sys/user, and the most. */
+  struct {
+    const char *name, *most;
+  } userns_limits[USERNS_LIMITS_MAX];
+  size_t userns_limit_count;
   int netns_fd;
   const char *newuidmap, *newgidmap;
   /* Where the private tmpfs with bundle and layers is mounted; seen by nobody outside this mount namespace. */

@@ -86,7 +86,8 @@ static bool set_up(struct plan *plan) {
     if (dup2(leader->fds[i], i) < 0) return false;
   }
   umask(022);
-  set_limit(RLIMIT_CORE, 0, 0);
+  /* Not 0: the kernel then still starts a handler that takes cores by a pipe, with what the process makes of itself. */
+  set_limit(RLIMIT_CORE, 1, 1);
   if (leader->order->nofile_hard > 0) set_limit(RLIMIT_NOFILE, leader->order->nofile_soft, leader->order->nofile_hard);
 
   plan->stage = STAGE_IDENTITY;

@@ -266,6 +266,64 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { made: {}, answered: false },
     ],
   },
+  I24: {
+    right: { shared: ["ro"], names: [] },
+    wrong: [
+      { shared: ["ro"], names: ["state/sandboxes"] },
+      { shared: [], names: [] },
+    ],
+  },
+  I25: {
+    right: {
+      limits: {
+        user: [
+          ["given", "1", "1"],
+          ["changed", "1", "1"],
+        ],
+      },
+    },
+    wrong: [
+      {
+        limits: {
+          user: [
+            ["given", "0", "0"],
+            ["changed", "0", "0"],
+          ],
+        },
+      },
+      {
+        limits: {
+          user: [
+            ["given", "1", "1"],
+            ["changed", "0", "0"],
+          ],
+        },
+      },
+      {
+        limits: {
+          user: [
+            ["given", "1", "4096"],
+            ["changed", "1", "4096"],
+          ],
+        },
+      },
+      { limits: { user: [["given", "1", "1"]] } },
+    ],
+  },
+  R16: {
+    right: { made: 64, another: true, host: true },
+    wrong: [
+      { made: 200, another: true, host: true },
+      { made: 64, another: false, host: true },
+    ],
+  },
+  R17: {
+    right: { made: 32, another: true, host: true },
+    wrong: [
+      { made: 32, another: false, host: true },
+      { made: 32, another: true, host: false },
+    ],
+  },
   R12: {
     right: { succeeded: 9_000, busy: 1_000, other: [], answered: true },
     wrong: [

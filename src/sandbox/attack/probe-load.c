@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -125,6 +126,8 @@ static int make_one(const char *what, long number)
     return socket(AF_UNIX, SOCK_STREAM, 0);
   if (!strcmp(what, "ptys"))
     return posix_openpt(O_RDWR | O_NOCTTY);
+  if (!strcmp(what, "instances"))
+    return inotify_init1(IN_CLOEXEC);
   if (watcher < 0 && (watcher = inotify_init1(IN_CLOEXEC)) < 0)
     return -1;
   snprintf(path, sizeof path, "caisson-watched-%ld", number);
@@ -155,5 +158,40 @@ int probe_exhaust(const char *what, long count, long ms)
     made++;
   }
   printf("%s %ld %s\n", what, made, error ? probe_errno_name(error) : "ok");
+  return 0;
+}
+
+int probe_hold(const char *what, long count, long ms)
+{
+  int result = probe_exhaust(what, count, ms);
+  fflush(stdout);
+  char byte;
+  struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
+  if (poll(&wait, 1, (int)ms) == 1 && read(STDIN_FILENO, &byte, 1) > 0)
+    result = 1;
+  return result;
+}
+
+static void print_core_limit(const char *when)
+{
+  struct rlimit limit = {0, 0};
+  getrlimit(RLIMIT_CORE, &limit);
+  printf("%s %llu %llu\n", when, (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+}
+
+int probe_core(void)
+{
+  print_core_limit("given");
+  /* Each of them is one after which the kernel starts the machine's handler. */
+  const rlim_t wanted[] = {RLIM_INFINITY, 4096, 0};
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    struct rlimit limit = {wanted[i], wanted[i]};
+    syscall(SYS_setrlimit, RLIMIT_CORE, &limit);
+    syscall(SYS_prlimit64, 0, RLIMIT_CORE, &limit, NULL);
+    syscall(SYS_prlimit64, getppid(), RLIMIT_CORE, &limit, NULL);
+    /* The kernel looks at the lower half of this argument. */
+    syscall(SYS_prlimit64, 0, (1L << 32) | RLIMIT_CORE, &limit, NULL);
+  }
+  print_core_limit("changed");
   return 0;
 }

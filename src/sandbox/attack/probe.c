@@ -98,7 +98,11 @@ int main(int argc, char **argv)
     return probe_network(argc - 2, argv + 2);
   if (!strcmp(mode, "exhaust") && argc == 5)
     return probe_exhaust(argv[2], atol(argv[3]), atol(argv[4]));
-  fprintf(stderr, "usage: caisson-probe syscalls | ids | write PATH… | read PATH… | network (tcp|udp|icmp) ADDRESS PORT… | "
-                  "exhaust (forks|memory|memfd|descriptors|sockets|ptys|watches) COUNT MS\n");
+  if (!strcmp(mode, "hold") && argc == 5)
+    return probe_hold(argv[2], atol(argv[3]), atol(argv[4]));
+  if (!strcmp(mode, "core"))
+    return probe_core();
+  fprintf(stderr, "usage: caisson-probe syscalls | ids | core | write PATH… | read PATH… | network (tcp|udp|icmp) ADDRESS PORT… | "
+                  "(exhaust|hold) (forks|memory|memfd|descriptors|sockets|ptys|watches|instances) COUNT MS\n");
   return 2;
 }

@@ -8,5 +8,9 @@ const char *probe_errno_name(int error);
 int probe_syscalls(void);
 int probe_network(int argc, char **argv);
 int probe_exhaust(const char *what, long count, long ms);
+/* The same, and keeps what it made until its input ends or the time is over. */
+int probe_hold(const char *what, long count, long ms);
+/* Prints the limit on cores as it was given, and as it is after others were asked for. */
+int probe_core(void);
 
 #endif

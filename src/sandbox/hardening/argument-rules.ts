@@ -17,7 +17,7 @@ interface CallRules {
   readonly rules: SeccompRule[];
 }
 
-export const argumentRules: readonly CallRules[] = [clone(), ...socket(), personality(), ioctl(), fallocate(), ...mknod()];
+export const argumentRules: readonly CallRules[] = [clone(), ...socket(), personality(), ioctl(), fallocate(), ...mknod(), ...coreLimit()];
 
 function clone(): CallRules {
   // mount, cgroup, uts, ipc, user, pid, net
@@ -138,6 +138,38 @@ function allButWords(values: readonly number[], index: number): SeccompArgument[
 /** `&` of JavaScript is signed. */
 function masked(value: number, mask: number): number {
   return Number(BigInt(value) & BigInt(mask));
+}
+
+/**
+ * The most a core may have is 1 byte, which is the one value that also keeps the machine's core handler from starting. Who asks for another is told that it is so, as
+ * programs that ask for none give up otherwise.
+ */
+function coreLimit(): CallRules[] {
+  const RLIMIT_CORE = 4;
+  const RESOURCES = 16;
+  const SUCCESS = 0;
+  const LOW_WORD = 0xffff_ffff;
+  const others = Array.from({ length: RESOURCES }, (_, resource) => resource).filter((resource) => resource !== RLIMIT_CORE);
+  const why = "Limits of all resources but the size of a core, which stays as it is.";
+  return [
+    {
+      name: "setrlimit",
+      why,
+      rules: [
+        ...others.map((resource) => allow("setrlimit", [maskedEqual(0, LOW_WORD, resource)])),
+        refuse("setrlimit", SUCCESS, [maskedEqual(0, LOW_WORD, RLIMIT_CORE)]),
+      ],
+    },
+    {
+      name: "prlimit64",
+      why,
+      rules: [
+        ...others.map((resource) => allow("prlimit64", [maskedEqual(1, LOW_WORD, resource)])),
+        allow("prlimit64", [maskedEqual(1, LOW_WORD, RLIMIT_CORE), equal(2, 0)]),
+        refuse("prlimit64", SUCCESS, [maskedEqual(1, LOW_WORD, RLIMIT_CORE), { index: 2, value: 0, op: "SCMP_CMP_GT" }]),
+      ],
+    },
+  ];
 }
 
 function allow(name: string, args: SeccompArgument[]): SeccompRule {

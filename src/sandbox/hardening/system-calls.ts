@@ -97,7 +97,7 @@ export const allowed: readonly CallGroup[] = [
   },
   {
     why: "Limits and figures about resources.",
-    names: words`getrlimit setrlimit prlimit64 getrusage times sysinfo uname getrandom`,
+    names: words`getrlimit getrusage times sysinfo uname getrandom`,
   },
   {
     why: "Reading clocks, sleeping, timers. Setting clocks is refused below.",

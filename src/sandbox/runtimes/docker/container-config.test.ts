@@ -148,10 +148,10 @@ describe("what is asked of the engine", () => {
     expect(config.name).toBe(containerName("sb_aaaaaaaaaaaa"));
   });
 
-  test("open files are limited, core dumps are not written", () => {
+  test("open files are limited; cores are neither written nor given to a handler", () => {
     expect(configOf().host.Ulimits).toEqual([
       { Name: "nofile", Soft: 16_384, Hard: 16_384 },
-      { Name: "core", Soft: 0, Hard: 0 },
+      { Name: "core", Soft: 1, Hard: 1 },
     ]);
     expect(configOf({}, { facts: { ...facts, kind: "podman" } }).host.Ulimits).toContainEqual({
       Name: "nproc",

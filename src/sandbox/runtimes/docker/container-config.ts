@@ -147,7 +147,8 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),
     Ulimits: [
       { Name: "nofile", Soft: OPEN_FILES_MAX, Hard: OPEN_FILES_MAX },
-      { Name: "core", Soft: 0, Hard: 0 },
+      // Not 0: the kernel then still starts a handler that takes cores by a pipe.
+      { Name: "core", Soft: 1, Hard: 1 },
       ...(facts.kind === "podman" ? [{ Name: "nproc", Soft: PODMAN_NPROC, Hard: PODMAN_NPROC }] : []),
     ],
     // More processors than there are is no limit, and engines refuse the number.

@@ -79,7 +79,7 @@ describe("what an engine says of itself", () => {
 
   test("capabilities are well-formed, and each missing one has a reason", () => {
     const capabilities = Capabilities.parse(capabilitiesOf(factsOf({ PidsLimit: false }), { defaultImage: null }));
-    expect(Object.keys(capabilities.reasons).sort()).toEqual(["diskBytes", "host", "pids", "transparentNetwork"]);
+    expect(Object.keys(capabilities.reasons).sort()).toEqual(["diskBytes", "host", "pids", "terminals", "transparentNetwork"]);
     expect(capabilitiesOf(factsOf(), { defaultImage: "debian:12" }).templates).toContain("host");
   });
 });

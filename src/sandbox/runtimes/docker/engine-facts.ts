@@ -146,6 +146,8 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
   if (!paths) reasons.paths = "Podman's Docker-compatible interface cannot make paths read-only; use Docker or the oci runtime.";
   reasons.transparentNetwork =
     "The engine makes the network namespace, and gives nobody the right to route every address in it to the guest; use the oci runtime.";
+  reasons.terminals =
+    "The engine mounts /dev/pts itself and cannot be asked for a limit: the machine's terminals are shared by all sandboxes.";
   return {
     isolation: 1,
     sharesHostFilesystem: false,

@@ -67,7 +67,7 @@ describe("bundleConfig", () => {
     expect(limits).toEqual({ "Max open files": 4096 });
     const { rlimits } = config({}, { hardLimits: limits }).process;
     expect(rlimits.find(({ type }) => type === "RLIMIT_NOFILE")).toEqual({ type: "RLIMIT_NOFILE", hard: 4096, soft: 4096 });
-    expect(rlimits.find(({ type }) => type === "RLIMIT_CORE")?.hard).toBe(0);
+    expect(rlimits.find(({ type }) => type === "RLIMIT_SIGPENDING")?.hard).toBe(16_384);
   });
   it("/tmp has the size asked for, and nothing in memory has more files than its size has room for", () => {
     const { mounts } = config({ tmpBytes: 2_097_152 });

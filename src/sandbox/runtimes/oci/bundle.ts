@@ -25,6 +25,8 @@ export const GUEST_PATH = "/.caisson/guest";
 /** The descriptors of the listening socket and of the file with the token; the others follow them. */
 const LISTEN_FD = 3;
 const TOKEN_FD = 4;
+/** The machine has about three thousand for all. */
+const TERMINALS_MAX = 64;
 const SHM_BYTES = 64 * 1024 * 1024;
 const DEV_BYTES = 1024 * 1024;
 /** Sandboxes die before anything of the host does. */
@@ -95,7 +97,6 @@ export type HardLimits = Readonly<Record<string, number>>;
 
 const wantedLimits = [
   { type: "RLIMIT_NOFILE", label: "Max open files", most: 65_536, soft: 8_192 },
-  { type: "RLIMIT_CORE", label: "Max core file size", most: 0 },
   { type: "RLIMIT_MEMLOCK", label: "Max locked memory", most: 65_536 },
   { type: "RLIMIT_SIGPENDING", label: "Max pending signals", most: 16_384 },
   { type: "RLIMIT_MSGQUEUE", label: "Max msgqueue size", most: 819_200 },
@@ -132,7 +133,7 @@ function mounts(tmpBytes: number) {
       destination: "/dev/pts",
       type: "devpts",
       source: "devpts",
-      options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+      options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", `max=${TERMINALS_MAX}`],
     },
     tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", ...tmpfsSize(SHM_BYTES)]),
     { destination: "/dev/mqueue", type: "mqueue", source: "mqueue", options: ["nosuid", "noexec", "nodev"] },

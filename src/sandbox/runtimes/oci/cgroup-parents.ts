@@ -89,12 +89,18 @@ function delegated(hierarchy: Hierarchy, access: CgroupAccess): string | null {
 }
 
 function reasonFor(missing: readonly string[], options: { layout: readonly Hierarchy[]; root: boolean }): string {
-  const what = missing.join(", ").replace("cpu", "cpus");
-  if (options.layout.length === 0)
-    return `no control groups are mounted, so ${what} cannot be limited; mount them: \`mount -t cgroup2 none /sys/fs/cgroup\``;
+  const what = unlimited(missing);
+  if (options.layout.length === 0) return `no control groups are mounted, so ${what}; mount them: \`mount -t cgroup2 none /sys/fs/cgroup\``;
   if (options.root)
-    return `/sys/fs/cgroup is read-only or lacks controllers, so ${what} cannot be limited; remount it: \`mount -o remount,rw /sys/fs/cgroup\``;
-  return `no control group is delegated to this user, so ${what} cannot be limited; start Caisson with \`systemd-run --user --scope -p Delegate=yes caisson …\`, or as root`;
+    return `/sys/fs/cgroup is read-only or lacks controllers, so ${what}; remount it: \`mount -o remount,rw /sys/fs/cgroup\``;
+  return `no control group is delegated to this user, so ${what}; start Caisson with \`systemd-run --user --scope -p Delegate=yes caisson …\`, or as root`;
+}
+
+/** Processes of the sandbox's user are limited all the same, by the guest. */
+function unlimited(missing: readonly string[]): string {
+  const names = missing.filter((name) => name !== "pids").map((name) => (name === "cpu" ? "cpus" : name));
+  const processes = missing.includes("pids") ? ["of processes only those of the sandbox's own user are counted"] : [];
+  return [...(names.length === 0 ? [] : [`${names.join(" and ")} cannot be limited`]), ...processes].join(", and ");
 }
 
 function isUseful(controller: string): boolean {

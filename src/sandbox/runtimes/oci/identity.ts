@@ -1,9 +1,10 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import { findProgram } from "./discover.ts";
 import type { PlanRecord } from "./launcher.ts";
+import { namespaceLimits } from "./namespace-limits.ts";
 import {
   type IdLine,
   parseSubIds,
@@ -30,7 +31,27 @@ export interface Identity {
 /** Throws `unavailable` when this user cannot have user namespaces with more than one id; the hint is the fix. */
 export function findIdentity(options: { stateDir: string; path: string }): Identity {
   const uid = process.getuid?.() ?? 0;
-  return uid === 0 ? rootIdentity(options.stateDir) : rootlessIdentity(options.path);
+  if (uid === 0) return rootIdentity(options.stateDir);
+  const identity = rootlessIdentity(options.path);
+  refuseForeignGroup(options.stateDir, identity);
+  return identity;
+}
+
+/**
+ * Not even root inside may enter a folder of a group that the sandbox has no id for. What is made in the state folder has the user's own group, unless the folder hands
+ * on another by its set-group-id bit. Throws `unavailable`.
+ */
+export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "gids">): void {
+  const status = statSync(stateDir, { throwIfNoEntry: false });
+  if (status === undefined || (status.mode & 0o2000) === 0) return;
+  if (gids.some(({ outside, count }) => status.gid >= outside && status.gid < outside + count)) return;
+  throw new CaissonError(
+    "unavailable",
+    `files in the state folder ${stateDir} get the group ${status.gid}, which is not known in your sandboxes`,
+    {
+      hint: `Give it your own group: \`chgrp -R "$(id -g)" ${stateDir} && chmod -R g-s ${stateDir}\`.`,
+    },
+  );
 }
 
 function rootIdentity(stateDir: string): Identity {
@@ -38,7 +59,7 @@ function rootIdentity(stateDir: string): Identity {
   const line = { inside: 0, outside: start, count: SANDBOX_IDS };
   const identity = { rootless: false, uids: [line], gids: [line], root: { uid: start, gid: start } };
   const user = { uid: start + SANDBOX_USER_ID, gid: start + SANDBOX_USER_ID };
-  return { ...identity, user, plan: [["mode", "root"], ...mapRecords("sandbox", [line], [line])] };
+  return { ...identity, user, plan: [["mode", "root"], ...mapRecords("sandbox", [line], [line]), ...namespaceLimits()] };
 }
 
 /** Chosen once and kept: files of sandboxes and snapshots on disk belong to it. */
@@ -74,7 +95,13 @@ function rootlessIdentity(path: string): Identity {
     gids: gidLines,
     root: { uid: uids.start, gid: gids.start },
     user: { uid, gid },
-    plan: [["mode", "rootless"], ["newuidmap", newuidmap], ["newgidmap", newgidmap], ...mapRecords("sandbox", uidLines, gidLines)],
+    plan: [
+      ["mode", "rootless"],
+      ["newuidmap", newuidmap],
+      ["newgidmap", newgidmap],
+      ...mapRecords("sandbox", uidLines, gidLines),
+      ...namespaceLimits(),
+    ],
   };
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -49,6 +49,17 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
     const again = await runtime.open(sandbox.id);
     expect(await again.processes()).toEqual(expect.any(Array));
     await again.release();
+  });
+
+  it("no keyring is made as the sandboxes' own root, who may have 200", async () => {
+    const keysOf = (uid: number) =>
+      Number(new RegExp(`^\\s*${uid}:\\s+\\d+ (\\d+)/`, "m").exec(readFileSync("/proc/key-users", "latin1"))?.[1] ?? 0);
+    const first = await create();
+    const root = Number(readFileSync(join(stateDir, "oci", "first-id"), "latin1"));
+    const before = keysOf(root);
+    const more = await Promise.all([create(), create(), create()]);
+    expect(keysOf(root)).toBe(before);
+    for (const sandbox of [first, ...more]) await sandbox.destroy();
   });
 
   describe("a folder that holds the state folder", () => {

@@ -164,6 +164,9 @@ async function launchOnce(
   }
 }
 
+/** Those that would make a keyring for each sandbox, as an id that may have 200. */
+const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
+
 function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
   const { spec, limits } = record;
@@ -205,6 +208,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ["runtime", binary.path],
     // Groups are ours to make: the OCI runtime, inside the user namespace, could not.
     ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
+    ...(keepsKeyring.has(binary.name) ? [["keyring", "--no-new-keyring"] as const] : []),
     ["id", record.id],
   ];
 }
