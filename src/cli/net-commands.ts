@@ -4,7 +4,7 @@ import { NetworkEvent } from "../contract/network-event.ts";
 import { parsePolicy, showPolicy, showRule } from "../contract/network-text.ts";
 import { readNetworkLog } from "../network/network-log.ts";
 import { networkStateFile } from "../network/network-state.ts";
-import { servedBy } from "../network/serving.ts";
+import { becomeKeeper, keeperOf, servedBy } from "../network/serving.ts";
 import { watchFolder } from "../network/watch-folder.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runHistory } from "../station/history.ts";
@@ -155,7 +155,13 @@ export async function revoke(context: CliContext, given: Given): Promise<number>
 /** `caisson net serve` */
 export async function serve(context: CliContext, given: Given): Promise<number> {
   const id = checkSandboxId(given.words[0] as string);
-  const sandbox = await (await runtimeOf(context, id)).open(id, { serveNetwork: true });
+  const runtime = await runtimeOf(context, id);
+  const store = createStore({ stateDir: context.stateDir });
+  if (!(await becomeKeeper(store.dir(id), store))) {
+    await context.stderr.print(line`caisson: process ${keeperOf(store.dir(id), store)?.pid ?? "?"} serves the network of ${id} already`);
+    return 0;
+  }
+  const sandbox = await runtime.open(id, { serveNetwork: true });
   const interrupted = context.interruption.first.then((signal) => ({ signal }));
   const first = await Promise.race([sandbox.closed.then(() => null), interrupted]);
   // Nothing is handed over: whoever ends this wants it ended, and the guest notices.

@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
-import { removeRemains } from "../sandbox/remove-remains.ts";
+import { removeDamaged, removeRemains } from "../sandbox/remove-remains.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
 import type { CommandSpec, Given } from "./command.ts";
@@ -46,7 +46,10 @@ export const fork: Loaded = {
 export const remove: Loaded = {
   async run(context, given) {
     const ids = await idsToRemove(context, given);
-    for (const id of ids) await removeSandbox(context, id);
+    // One that cannot be removed does not keep the others.
+    const outcomes = await Promise.allSettled(ids.map((id) => removeSandbox(context, id)));
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
     return 0;
   },
 };
@@ -62,11 +65,19 @@ async function idsToRemove(context: CliContext, given: Given): Promise<readonly 
 
 async function removeSandbox(context: CliContext, id: string): Promise<void> {
   const store = createStore({ stateDir: context.stateDir });
+  const runtime = await runtimeOf(context, id).catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "internal") return null;
+    throw error;
+  });
+  if (runtime === null) {
+    const runtimes = await Promise.all(context.runtimes.names.map((name) => context.runtimes.get(name)));
+    return await removeDamaged(store, runtimes, checkSandboxId(id));
+  }
   try {
-    await (await openSandbox(context, id)).destroy();
+    await (await runtime.open(checkSandboxId(id))).destroy();
   } catch (error) {
     if (!(error instanceof CaissonError) || !["lost", "internal", "protocol", "timeout", "unavailable"].includes(error.code)) throw error;
-    await removeRemains(store, await runtimeOf(context, id), id);
+    await removeRemains(store, runtime, id);
   }
   // A sandbox that went away in the meantime is what was asked for.
   await store.remove(checkSandboxId(id));

@@ -7,6 +7,19 @@ import type { Owner, Store } from "./store.ts";
 const nobody: Owner = { pid: 1, startTicks: 0, bootId: "none" };
 
 /**
+ * Removes a sandbox whose record cannot be read. Which runtime made it is not known any more, so each ends what it has under that id; of one whose engine is dead, the
+ * next sweep finds it.
+ */
+export async function removeDamaged(store: Store, runtimes: readonly Runtime[], id: SandboxId): Promise<void> {
+  for (const runtime of runtimes) {
+    await runtime.discard(id).catch((error: unknown) => {
+      if (!(error instanceof CaissonError && error.code === "unavailable")) throw error;
+    });
+  }
+  await store.remove(id);
+}
+
+/**
  * Removes a sandbox that died, or what is left of it. One that was to be kept is nobody's once it cannot be opened any more: its record is made to say so, and the
  * runtime's own sweep takes it away.
  */

@@ -67,6 +67,11 @@ export interface Runtime extends AsyncDisposable {
   list(): Promise<SandboxInfo[]>;
   /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
   sweep(): Promise<SandboxId[]>;
+  /**
+   * Ends whatever this runtime runs under an id whose record cannot be read, and removes what it has of it. Nothing there is no failure; the folder itself
+   * is the store's to remove. Throws `unavailable` when the engine is dead.
+   */
+  discard(id: SandboxId): Promise<void>;
   /** Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary removal does. */
   removeLayer?(layer: string): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;

@@ -80,7 +80,7 @@ test.each([
   await writeFile(join(store.dir(bad.id), "sandbox.json"), text);
   const { records, damaged } = await store.list();
   expect(records).toEqual([good]);
-  expect(damaged).toEqual([{ id: bad.id, dir: store.dir(bad.id), reason: expect.any(String) }]);
+  expect(damaged).toEqual([{ id: bad.id, dir: store.dir(bad.id), reason: expect.any(String), beforeBoot: false }]);
   await expect(store.read(bad.id)).rejects.toMatchObject({ code: "internal" });
 });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
@@ -31,6 +32,8 @@ export interface DamagedRecord {
   dir: string;
   /** What is wrong with it, as a sentence. */
   reason: string;
+  /** Whether it was last written before this machine started, so that nothing of the sandbox can be alive. */
+  beforeBoot: boolean;
 }
 
 /** The folder of a sandbox holds its record and whatever its runtime puts there; it appears and disappears with the record. */
@@ -52,6 +55,8 @@ export interface Store {
   ownerAlive(owner: Owner | null): boolean;
 }
 
+/** How far the machine's clock may have been set since it started. */
+const CLOCK_ERROR_MS = 3_600_000;
 const RECORD_NAME = "sandbox.json";
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
 /** A folder being made (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never a sandbox. */
@@ -127,7 +132,8 @@ export function createStore(options: { stateDir: string }): Store {
         const outcome = await readRecord(join(root, name));
         if (outcome.record !== undefined) records.push(outcome.record);
         // A folder that went away between the listing and the reading was removed by somebody else.
-        else if (await isDirectory(join(root, name))) damaged.push({ id: name, dir: join(root, name), reason: outcome.reason });
+        else if (await isDirectory(join(root, name)))
+          damaged.push({ id: name, dir: join(root, name), reason: outcome.reason, beforeBoot: await isFromBeforeBoot(join(root, name)) });
       }
       return { records, damaged };
     },
@@ -242,6 +248,11 @@ async function writeSynced(path: string, text: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+async function isFromBeforeBoot(path: string): Promise<boolean> {
+  const { mtimeMs } = await lstat(path).catch(() => ({ mtimeMs: Date.now() }));
+  return mtimeMs < Date.now() - uptime() * 1000 - CLOCK_ERROR_MS;
 }
 
 async function namesIn(dir: string): Promise<string[]> {

@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
+import { mkdir, rename, rmdir } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { createInside, type Inside, insideOf } from "../support/network/inside.ts";
 import { useMachine } from "../support/network/run-in.ts";
+import { until } from "./caisson-process.ts";
 
 const machine = useMachine();
 const seen = () => machine.internet.world.seen({ take: true });
@@ -16,6 +19,15 @@ async function ok(...argv: string[]): Promise<string> {
 const status = async (inside: Inside, url: string) => (await inside.sh(`${FETCH} ${url}`)).stdout.trim();
 async function servedBy({ id }: Inside): Promise<number> {
   return (JSON.parse(await ok("net", "show", id, "--json")) as { servedBy: number }).servedBy;
+}
+
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1");
+  } catch {
+    // It has just ended.
+    return "";
+  }
 }
 
 describe("a policy changes while the sandbox runs", () => {
@@ -140,6 +152,39 @@ describe("the process that serves is killed (N11)", () => {
     expect(stdout).toMatch(/ 503again 0/);
     expect(stdout).toMatch(/tunnel [1-9]/);
     expect((await seen()).requests).toEqual([]);
+  });
+
+  test("many who find it dead get one keeper, not one each", async () => {
+    const inside = await createInside(machine, ["--network", "api.example.com"]);
+    process.kill(await servedBy(inside), "SIGKILL");
+    const statuses = await Promise.all(Array.from({ length: 6 }, () => status(inside, "http://api.example.com/")));
+    expect(statuses).toEqual(Array(6).fill("200"));
+    const serving = () =>
+      machine.internet.processes().filter((pid) => {
+        const words = commandLine(pid).split("\0");
+        return words.includes("serve") && words.includes(inside.id);
+      });
+    // Those that were not first leave, which takes them a moment.
+    await until("one keeper", () => serving().length === 1);
+    expect(serving()).toEqual([await servedBy(inside)]);
+  });
+
+  test("one that cannot be started leaves no sandbox that nobody knows of", async () => {
+    const log = join(machine.home, "background.log");
+    await rename(log, `${log}.kept`).catch(() => {});
+    await mkdir(log);
+    try {
+      for (const argv of [
+        ["sandbox", "create", "--no-workspace", "--network", "api.example.com"],
+        ["exec", "--keep", "--no-workspace", "--network", "api.example.com", "--", "true"],
+      ]) {
+        const { code, stdout } = await machine.run(argv);
+        expect([code, stdout]).toEqual([125, ""]);
+        expect(machine.sandboxes()).toEqual([]);
+      }
+    } finally {
+      await rmdir(log);
+    }
   });
 
   test("a sandbox goes with its process, and its network with it", async () => {

@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { lstat, mkdir, readFile, readlink, symlink, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { lstat, mkdir, readFile, readlink, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SandboxInfo } from "../../src/contract/sandbox.ts";
 import { tracesOf, useCaisson } from "./caisson-process.ts";
 
-const { run, sandboxes, base } = useCaisson();
+const { run, sandboxes, base, home } = useCaisson();
 
 async function ok(...argv: string[]): Promise<string> {
   const result = await run(argv);
@@ -140,5 +141,42 @@ describe("a sandbox that stays", () => {
     await ok("sandbox", "rm", other);
     expect(tracesOf(other)).toEqual([]);
     expect(await run(["sandbox", "rm", other])).toMatchObject({ code: 125, stderr: expect.stringContaining(other) });
+  });
+});
+
+describe("what cannot be used any more", () => {
+  const damages: Record<string, (record: string) => string> = {
+    "is not JSON": () => "{",
+    "is empty, as after a power cut": () => "",
+    "has details that nobody understands": (record) => JSON.stringify({ ...JSON.parse(record), details: { from: "elsewhere" } }),
+  };
+
+  test.each(Object.entries(damages))("a sandbox whose record %s can be removed, with all that runs in it", async (_what, damage) => {
+    for (const words of [
+      ["rm", "ID"],
+      ["rm", "--all"],
+    ]) {
+      const id = (await ok("sandbox", "create", "--no-workspace")).trim();
+      await inside(id, "sleep 1234 >/dev/null 2>&1 &");
+      const record = join(home(), "sandboxes", id, "sandbox.json");
+      await writeFile(record, damage(await readFile(record, "utf8")));
+      expect(tracesOf(id)).not.toEqual([]);
+      await ok("sandbox", ...words.map((word) => (word === "ID" ? id : word)));
+      expect(sandboxes()).toEqual([]);
+      expect(tracesOf(id)).toEqual([]);
+    }
+  });
+
+  test("a record that was damaged before the machine started, and a snapshot whose maker died, are swept", async () => {
+    const old = join(home(), "sandboxes", "sb_aaaaaaaaaaaa");
+    const draft = join(home(), "snapshots", ".new-999999999-1-sn_aaaaaaaaaaaa");
+    await mkdir(join(old, "layer"), { recursive: true });
+    await mkdir(draft, { recursive: true });
+    await writeFile(join(old, "sandbox.json"), "");
+    await utimes(old, new Date(0), new Date(0));
+    await ok("config");
+    expect(existsSync(draft)).toBe(true);
+    await ok("exec", "--no-workspace", "--", "true");
+    expect([existsSync(old), existsSync(draft)]).toEqual([false, false]);
   });
 });

@@ -80,7 +80,13 @@ export function socketIn(folder: string): string {
 export async function startEngine(options: EngineRecordInput): Promise<TestEngine> {
   const { folder, program, args, kind, cgroupName } = options;
   const log = openSync(join(folder, "log"), "w");
-  const child = spawn(program, args, { detached: true, stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
+  const child = spawn(program, args, {
+    detached: true,
+    stdio: ["ignore", log, log],
+    // podman's monitor leaves an empty file there when a container runs out of memory.
+    cwd: folder,
+    env: { ...process.env, ...options.env },
+  });
   closeSync(log);
   const failed = new Promise<never>((_, reject) => {
     child.once("error", reject);

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cgroupNameFor, newEngineFolder, socketIn, startEngine, type TestEngine } from "./docker-engine-process.ts";
 
@@ -6,6 +6,9 @@ import { cgroupNameFor, newEngineFolder, socketIn, startEngine, type TestEngine 
 export async function startPodmanEngine(options: { folder?: string } = {}): Promise<TestEngine> {
   const folder = options.folder ?? newEngineFolder();
   mkdirSync(join(folder, "tmp"));
+  // Its locks would lie in /dev/shm, and stay there.
+  const settings = join(folder, "containers.conf");
+  writeFileSync(settings, '[engine]\nlock_type = "file"\n');
   // runc, since older crun refuses hosts with both cgroup versions mounted.
   // biome-ignore format: one option a line reads best.
   const args = [
@@ -23,6 +26,6 @@ export async function startPodmanEngine(options: { folder?: string } = {}): Prom
     cgroupName: cgroupNameFor(folder),
     program: "/usr/bin/podman",
     args,
-    env: { TMPDIR: join(folder, "tmp") },
+    env: { TMPDIR: join(folder, "tmp"), CONTAINERS_CONF: settings },
   });
 }

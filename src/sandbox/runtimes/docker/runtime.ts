@@ -15,7 +15,7 @@ import { capabilitiesOf } from "./engine-facts.ts";
 import { probeEngine } from "./probe.ts";
 import { createEngineCache, type Scope } from "./scope.ts";
 import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
-import { sweep } from "./sweep.ts";
+import { discard, sweep } from "./sweep.ts";
 
 export interface DockerRuntimeOptions extends EngineLocation {
   /** The engine's image that stands in for the template `host`. */
@@ -53,6 +53,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     salvage: (id, asked) => salvage(scope, id, asked),
     list: () => listSandboxes(scope),
     sweep: () => sweep(scope),
+    discard: (id) => discard(scope, id),
     async snapshots() {
       return listSnapshots({ engine: await scope.engine(), stateLabel: scope.stateLabel });
     },

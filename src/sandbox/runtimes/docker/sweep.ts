@@ -21,6 +21,14 @@ export async function sweep(scope: Scope): Promise<SandboxId[]> {
   return [...removed];
 }
 
+/** Everything in the engine that bears this sandbox's id. */
+export async function discard(scope: Scope, id: SandboxId): Promise<void> {
+  const engine = await scope.engine();
+  await removeContainer(engine, containerName(id));
+  for (const { Id, Labels, RepoTags } of await imagesOf({ engine, stateLabel: scope.stateLabel }))
+    if (Labels?.[labels.onlyFor] === id) await removeImage(engine, RepoTags?.[0] ?? Id);
+}
+
 /** Its creator is dead and it was not to be kept; or its making or removal was broken off. */
 function isLeft(scope: Scope, record: SandboxRecord): boolean {
   if (isOrphan(record)) return true;

@@ -201,6 +201,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       for (const id of dead) rooms.delete(id);
       return dead;
     },
+    discard: async (id) => void rooms.delete(id),
     snapshots: async () => [...snapshots.values()].map(({ info }) => info),
     async removeSnapshot(id) {
       if (!snapshots.delete(id)) throw new CaissonError("not_found", `there is no snapshot ${id}`);

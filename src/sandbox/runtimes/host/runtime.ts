@@ -145,6 +145,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       }
       return removed;
     },
+    discard: (id) => destroy(id, null),
     snapshots: async () => [],
     async removeSnapshot(id) {
       throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "The host runtime makes none." });

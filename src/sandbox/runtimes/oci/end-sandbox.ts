@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
+import type { SandboxId } from "../../../contract/ids.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { GUEST_PATH } from "./bundle.ts";
-import { emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
+import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
 import { layerFolders } from "./layers.ts";
@@ -23,15 +24,27 @@ const DEATH_TIMEOUT_MS = 20_000;
 export async function endSandbox(house: House, record: SandboxRecord, known: OciDetails): Promise<void> {
   const details = { ...known, guest: known.guest ?? writtenDown(house.store.dir(record.id)) };
   house.store.note({ ...record, state: "completing", owner: house.store.ownerOf(), details });
-  await killGuest(details);
-  await emptyCgroups(details.cgroups);
-  await guestGone(details);
-  await removeCgroups(details.cgroups);
-  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
-  await removeFiles(house, layerFolders(house.store.dir(record.id)));
+  await endProcesses(house, record.id, details);
   await house.store.remove(record.id);
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
   if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+}
+
+/** The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down, and the groups of that name. The folder stays. */
+export async function endUnrecorded(house: House, id: SandboxId): Promise<void> {
+  const cgroups = cgroupFolders(house.cgroups().parents, house.cgroupName, id);
+  await endProcesses(house, id, { guest: writtenDown(house.store.dir(id)), cgroups });
+}
+
+type Ended = Pick<OciDetails, "guest" | "cgroups">;
+
+async function endProcesses(house: House, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {
+  await killGuest(guest);
+  await emptyCgroups(cgroups);
+  await guestGone(guest);
+  await removeCgroups(cgroups);
+  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
+  await removeFiles(house, layerFolders(house.store.dir(id)));
 }
 
 /** The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when its writer dies. */
@@ -50,7 +63,7 @@ function isGuest(pid: number): boolean {
 }
 
 /** Process 1 of a process namespace takes all others with it, wherever they hide. */
-async function killGuest({ guest }: OciDetails): Promise<void> {
+async function killGuest(guest: OciDetails["guest"]): Promise<void> {
   if (guest === null || !isAlive(guest)) return;
   try {
     process.kill(guest.pid, "SIGKILL");
@@ -63,7 +76,7 @@ async function killGuest({ guest }: OciDetails): Promise<void> {
   }
 }
 
-async function guestGone({ guest }: OciDetails): Promise<void> {
+async function guestGone(guest: OciDetails["guest"]): Promise<void> {
   const deadline = performance.now() + DEATH_TIMEOUT_MS;
   for (let waitMs = 1; guest !== null && isAlive(guest); waitMs = Math.min(waitMs + 1, 20)) {
     if (performance.now() > deadline) throw new CaissonError("timeout", `process ${guest.pid} was killed and is still there`);

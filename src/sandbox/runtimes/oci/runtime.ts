@@ -13,6 +13,7 @@ import { infoOf, type SandboxRecord } from "../../store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { removeLayerDisk } from "./disk.ts";
+import { endUnrecorded } from "./end-sandbox.ts";
 import { createHouse, type OciOptions } from "./house.ts";
 import { workspaceFolders } from "./layers.ts";
 import { createPool } from "./pool.ts";
@@ -82,6 +83,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);
     },
     sweep: () => sweepHouse(house),
+    discard: (id) => endUnrecorded(house, id),
     async removeLayer(layer) {
       const { upper, work } = workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
       await removeFiles(

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { SandboxId } from "../../../contract/ids.ts";
 import { isOrphan, type SandboxRecord } from "../../store.ts";
 import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
-import { detailsOf } from "./details.ts";
-import { endSandbox } from "./end-sandbox.ts";
+import { type OciDetails, OciDetails as OciDetailsSchema } from "./details.ts";
+import { endSandbox, endUnrecorded } from "./end-sandbox.ts";
 import type { House } from "./house.ts";
 import { removeFiles } from "./remove-files.ts";
 import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./snapshot-store.ts";
@@ -19,7 +19,12 @@ export async function sweepHouse(house: House): Promise<SandboxId[]> {
   const known = new Set([...records, ...damaged].map(({ id }) => id));
   for (const record of records) {
     if (record.runtime !== "oci" || !isLeftBehind(house, record)) continue;
-    await endSandbox(house, record, detailsOf(record));
+    const details = knownDetails(record);
+    if (details !== null) await endSandbox(house, record, details);
+    else {
+      await endUnrecorded(house, record.id);
+      await house.store.remove(record.id);
+    }
     removed.push(record.id);
   }
   for (const id of groups.filter((name) => !known.has(name))) {
@@ -40,6 +45,12 @@ function isLeftBehind(house: House, record: SandboxRecord): boolean {
   if (record.state === "creating" || record.state === "completing" || record.state === "completed" || record.state === "failed")
     return ownerDead;
   return false;
+}
+
+/** Null for details that are damaged, or of another version; they must not keep others from being swept. */
+function knownDetails(record: SandboxRecord): OciDetails | null {
+  const parsed = OciDetailsSchema.safeParse(record.details);
+  return parsed.success ? parsed.data : null;
 }
 
 function groupNames(house: House): SandboxId[] {
