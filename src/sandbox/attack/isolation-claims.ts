@@ -1,6 +1,16 @@
 import { type AttackContext, probeMissing } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
+export const kernelSettings = [
+  "/proc/sys/kernel/core_pattern",
+  "/proc/sysrq-trigger",
+  "/proc/sys/kernel/modprobe",
+  "/proc/sys/vm/overcommit_memory",
+  "/proc/sys/fs/binfmt_misc/register",
+  "/sys/kernel/uevent_helper",
+  "/sys/power/state",
+];
+
 /** Results that say the kernel or the filter refused. */
 const refusals = new Set(["EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT", "EROFS", "SIGSYS"]);
 /** Calls that may pass: they touch nothing but the caller, or what the sandbox's own namespaces hold. */
@@ -62,26 +72,36 @@ function callClaim(id: string, title: string, names: readonly string[]): Claim {
   });
 }
 
-/** Opens files for writing inside, as the user and as root, and says which could be. Nothing is written. */
-async function openedForWriting(context: AttackContext, paths: string[]): Promise<string[] | NotTried> {
+/** What came of opening each file, by who tried it: `ok`, an error's name, or `null` for the null device, which swallows whatever is written. */
+export interface Openings {
+  user: Record<string, string>;
+  /** Null where there is no root inside. */
+  root: Record<string, string> | null;
+}
+
+/** Opens files for writing inside, as the user and as root. Nothing is written. */
+async function openForWriting(context: AttackContext, paths: string[]): Promise<Openings | NotTried> {
   const user = await context.probe(await context.sandbox(), ["write", ...paths]);
   if (user === null) return unverifiable(probeMissing);
   const rootSandbox = await context.rootSandbox();
-  const root = rootSandbox === null ? [] : ((await context.probe(rootSandbox, ["write", ...paths], { user: "root" })) ?? []);
-  if (user.length < paths.length) return [`the probe broke off after ${user.length} files`];
-  const opened = (lines: string[][], who: string) => lines.filter(([, result]) => result === "ok").map(([path]) => `${path} as ${who}`);
-  return [...opened(user, "user"), ...opened(root, "root inside")];
+  const root = rootSandbox === null ? null : toRecord((await context.probe(rootSandbox, ["write", ...paths], { user: "root" })) ?? []);
+  return { user: toRecord(user), root };
 }
 
 function writeClaim(id: string, title: string, paths: string[]): Claim {
-  return defineClaim<string[]>({
+  const failures = (results: Record<string, string>, who: string) =>
+    paths.flatMap((path) => {
+      if (results[path] === undefined) return [`the probe broke off before ${path} as ${who}`];
+      return results[path] === "ok" ? [`could be opened for writing: ${path} as ${who}`] : [];
+    });
+  return defineClaim<Openings>({
     id,
     title,
     group: "isolation",
     tried: `Opened for writing, without writing: ${paths.join(", ")}.`,
-    observe: (context) => openedForWriting(context, paths),
-    judge: (opened) => opened.map((each) => `could be opened for writing: ${each}`),
-    describe: () => "none could be opened",
+    observe: (context) => openForWriting(context, paths),
+    judge: ({ user, root }) => [...failures(user, "user"), ...(root === null ? [] : failures(root, "root inside"))],
+    describe: ({ user }) => `none could be opened, or is the null device: ${paths.map((path) => `${path} ${user[path]}`).join(", ")}`,
   });
 }
 
@@ -127,15 +147,7 @@ export const isolationClaims: Claim[] = [
     describe: () => "the guest answered and ran the next command",
   }),
   writeClaim("I07", "The guest's program cannot be overwritten", ["/proc/1/exe"]),
-  writeClaim("I11", "The kernel's settings cannot be written", [
-    "/proc/sys/kernel/core_pattern",
-    "/proc/sysrq-trigger",
-    "/proc/sys/kernel/modprobe",
-    "/proc/sys/vm/overcommit_memory",
-    "/proc/sys/fs/binfmt_misc/register",
-    "/sys/kernel/uevent_helper",
-    "/sys/power/state",
-  ]),
+  writeClaim("I11", "The kernel's settings cannot be written", kernelSettings),
   callClaim("I16", "Device files for disk and memory cannot be made", ["mknod_disk", "mknod_memory"]),
 ];
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Capabilities } from "../../contract/sandbox.ts";
+import { kernelSettings } from "./isolation-claims.ts";
 import { claims } from "./suite.ts";
 
 const capabilities: Capabilities = {
@@ -56,6 +57,21 @@ const hostileBut = [
   { ...hostile, others: false },
 ];
 
+/** A file that is hidden behind the null device opens and is no hole; one that opens otherwise is, and one that was not tried proves nothing. */
+function opening(paths: string[]) {
+  const refused = Object.fromEntries(paths.map((path) => [path, "EACCES"]));
+  const [first = ""] = paths;
+  return {
+    right: { user: { ...refused, [first]: "null" }, root: { ...refused, [first]: "EROFS" } },
+    wrong: [
+      { user: { ...refused, [first]: "ok" }, root: null },
+      { user: refused, root: { ...refused, [first]: "ok" } },
+      { user: {}, root: null },
+      { user: refused, root: {} },
+    ],
+  };
+}
+
 /** For each claim one observation that is right and several that are wrong, each in one way. */
 const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
   I01: {
@@ -72,12 +88,12 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { user: true, root: false },
     ],
   },
-  I07: { right: [], wrong: [["/proc/1/exe as user"]] },
+  I07: opening(["/proc/1/exe"]),
   I09: {
     right: { refused: ["dev"], started: ["tmp"], touched: [] },
     wrong: [{ refused: [], started: ["dev"], touched: ["null through dev"] }],
   },
-  I11: { right: [], wrong: [["/proc/sys/kernel/core_pattern as root inside"]] },
+  I11: opening(kernelSettings),
   I12: {
     right: { writable: [], agents: [] },
     wrong: [

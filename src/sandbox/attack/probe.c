@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const struct {
@@ -48,12 +49,22 @@ void probe_report(const char *name, long result, int error)
   fflush(stdout);
 }
 
+/* What hides a file from those inside may be the null device: whatever is written to it goes nowhere. */
+static int is_null_device(int fd)
+{
+  struct stat status;
+  return fd >= 0 && fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
 /* Opens for writing, in the gentlest way, and writes nothing. */
 static int open_for_writing(int count, char **paths)
 {
   for (int i = 0; i < count; i++) {
     int fd = open(paths[i], O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
-    probe_report(paths[i], fd, errno);
+    if (is_null_device(fd))
+      printf("%s null\n", paths[i]);
+    else
+      probe_report(paths[i], fd, errno);
     if (fd >= 0)
       close(fd);
   }

@@ -37,7 +37,7 @@ export const sightClaims: Claim[] = [
     tried: "Looked for writable files below /sys/fs/cgroup, release_agent above all, as the user and as root inside.",
     async observe(context) {
       const script =
-        'find /sys/fs/cgroup -xdev -writable 2>/dev/null | head -20; echo ---; for f in $(find /sys/fs/cgroup -name release_agent 2>/dev/null | head -20); do (: >> "$f") 2>/dev/null && echo "$f"; done; true';
+        'find /sys/fs/cgroup -writable 2>/dev/null | head -20; echo ---; for f in $(find /sys/fs/cgroup -name release_agent 2>/dev/null | head -20); do (: >> "$f") 2>/dev/null && echo "$f"; done; true';
       const found = { writable: [] as string[], agents: [] as string[] };
       const root = await context.rootSandbox();
       const attempts = [{ sandbox: await context.sandbox(), user: "user" }, ...(root === null ? [] : [{ sandbox: root, user: "root" }])];
