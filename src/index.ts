@@ -133,6 +133,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
           (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, {
             home,
             path,
+            session: userSession(),
             ...(options.pool && { pool: options.pool }),
           }),
         ),
@@ -246,6 +247,12 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
     home: process.env.HOME ?? homedir(),
     runtime: async (name) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name)),
   });
+}
+
+/** Where the user's own systemd can be asked for control groups. */
+function userSession(): { runtimeDir?: string; busAddress?: string } {
+  const { XDG_RUNTIME_DIR: runtimeDir, DBUS_SESSION_BUS_ADDRESS: busAddress } = process.env;
+  return { ...(runtimeDir && { runtimeDir }), ...(busAddress && { busAddress }) };
 }
 
 /** Relative paths are taken from where the program runs; runtimes only know absolute ones. */

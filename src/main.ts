@@ -19,6 +19,7 @@ const { root, guestPath } = packageFiles(import.meta.filename);
 // The launcher's own; a program that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
 
+const COMMAND_LINE_MAX = 100;
 /** How this program is started again, to go on in the background. */
 const self = [process.execPath, ...process.execArgv, process.argv[1] ?? ""] as const;
 const variable = (name: string): string | undefined => process.env[name];
@@ -69,7 +70,9 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     factories: {
       oci: async (context) => {
         const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");
-        return withNetwork(createOciRuntime(context, { home, path, ...(ociRuntime === undefined ? {} : { ociRuntime }) }));
+        const session = { runtimeDir: variable("XDG_RUNTIME_DIR"), busAddress: variable("DBUS_SESSION_BUS_ADDRESS") };
+        const options = { home, path, command: commandLine(process.argv.slice(2)), session: withoutUndefined(session) };
+        return withNetwork(createOciRuntime(context, { ...options, ...(ociRuntime === undefined ? {} : { ociRuntime }) }));
       },
       docker: async (context) => {
         const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
@@ -111,6 +114,13 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
 /** As the XDG specification wants it: a relative path is not valid, and would take the configuration from whatever folder one stands in. */
 function absolute(path: string | undefined): string | undefined {
   return path !== undefined && isAbsolute(path) ? path : undefined;
+}
+
+/** How this program was called, as it would be typed; what is long is only hinted at. */
+function commandLine(args: readonly string[]): string {
+  const words = args.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+  const line = ["caisson", ...words].join(" ");
+  return line.length <= COMMAND_LINE_MAX ? line : "caisson …";
 }
 
 /** An option that is not set must be absent. */

@@ -293,11 +293,14 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   dprintf(STDOUT_FILENO, "listening\n");
   refuse_cores();
   pid_t joining = start_joining(plan);
+  struct work_namespace work = {0};
+  if (!launch->rootless) work = start_work_namespace(plan);
   int userns = user_namespace(launch, map_named(launch, "sandbox"));
   if (launch->rootless) {
     /* Only a process of the same user may be moved. */
     finish_joining(&joining);
     enter_user_namespace(launch);
+    work = start_work_namespace(plan);
   }
   open_cgroups(&run, plan);
   int leash[2];
@@ -305,6 +308,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   pass(&run, leash[0]);
   private_mounts();
   mount_stage(launch);
+  show_cgroups(launch, plan);
   build(&run, plan);
   char path[64];
   snprintf(path, sizeof path, "%s/bundle/config.json", launch->stage);
@@ -313,9 +317,11 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) launch_fail("stage", "%s", path);
   finish_joining(&joining);
+  cleanup_fd int work_fd = finish_work_namespace(&work);
   pid_t pid = fork();
   if (pid < 0) launch_fail("namespace", "cannot fork");
   if (pid == 0) {
+    enter_work_namespace(work_fd);
     /* As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the host's. */
     if (!launch->rootless) {
       map_named(launch, "sandbox")->fd = userns;

@@ -105,6 +105,19 @@ int empty_tree(struct launch *launch);
 /* `cover TARGET PATH DEVICE INODE`: mounts it over that path of what is mounted at the target, which is a path below the root. */
 void cover_below(int root, int empty, const char **fields);
 
+/* launch-cgroup.c: a cgroup namespace whose root are the groups of the work. It is made by a child, beside the mounts: to join a group takes a while. */
+struct work_namespace {
+  pid_t holder;
+  int ready, release;
+};
+/* The caller must have the capabilities that the namespace is to belong to. */
+struct work_namespace start_work_namespace(const struct plan *plan);
+/* Gives its descriptor, or -1 where the plan has no groups. */
+int finish_work_namespace(struct work_namespace *made);
+void enter_work_namespace(int fd);
+/* Records `cgroup-view NAME DIR`: prepares a read-only folder `cgroup` in the bundle, with DIR as NAME in it, or as itself where NAME is a dot. */
+void show_cgroups(struct launch *launch, const struct plan *plan);
+
 /* launch-tree.c: trees written by agents. Links are never followed, depth does not matter. */
 int remove_tree(const char *path);
 /* Removes what is in a folder, but for names with the prefix. */

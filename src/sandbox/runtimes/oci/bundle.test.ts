@@ -11,6 +11,7 @@ const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {
     workDescriptors: 0,
     memoryKillsDescriptor: false,
     ownDisk: false,
+    cgroupView: false,
     processesMax: null,
     hardLimits: {},
     ...options,

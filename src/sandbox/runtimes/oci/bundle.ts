@@ -15,6 +15,8 @@ export interface BundleOptions {
   memoryKillsDescriptor: boolean;
   /** Whether its files lie on a disk of their own; otherwise the guest leaves room on the host's. */
   ownDisk: boolean;
+  /** The launcher prepares what is to be seen of the control groups, in the bundle. */
+  cgroupView: boolean;
   /** The most processes of the sandbox's user, where no control group limits them. */
   processesMax: number | null;
   /** The highest limits that this process may give away. */
@@ -62,9 +64,10 @@ export function bundleConfig(options: BundleOptions) {
       oomScoreAdj: OOM_SCORE,
       rlimits: resourceLimits(options.hardLimits),
     },
-    mounts: mounts(spec.tmpBytes),
+    mounts: [...mounts(spec.tmpBytes), ...(options.cgroupView ? [cgroupMount] : [])],
     linux: {
-      namespaces: ["pid", "mount", "ipc", "uts", "cgroup"].map((type) => ({ type })),
+      // Where there are groups the launcher has made that of cgroups: its root is the work, not the guest that starts here.
+      namespaces: ["pid", "mount", "ipc", "uts", ...(options.workDescriptors === 0 ? ["cgroup"] : [])].map((type) => ({ type })),
       seccomp: seccompProfile({ arch: options.arch, writesToHost: spec.workspace.kind === "folder" && spec.workspace.access === "rw" }),
       maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
       readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
@@ -118,6 +121,9 @@ export function parseHardLimits(text: string): HardLimits {
   }
   return limits;
 }
+
+/** Relative to the bundle; it is read-only already, with all that is mounted in it. */
+const cgroupMount = { destination: "/sys/fs/cgroup", type: "bind", source: "cgroup", options: ["rbind"] };
 
 function mounts(tmpBytes: number) {
   const tmpfs = (destination: string, options: string[]) => ({

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { cgroupLayout } from "./cgroup-layout.ts";
-import { type CgroupAccess, cgroupParents } from "./cgroup-parents.ts";
 
 const hybrid = {
   mountinfo: [
@@ -21,7 +20,6 @@ const v2 = {
   ownCgroups: "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n",
   unifiedControllers: () => ["cpuset", "cpu", "io", "memory", "pids"],
 };
-const everything: CgroupAccess = { writable: () => true, read: () => "cpu memory pids" };
 
 describe("cgroupLayout", () => {
   it("reads a hybrid machine, named hierarchies left out", () => {
@@ -55,42 +53,5 @@ describe("cgroupLayout", () => {
   it("understands blanks in mount points", () => {
     const mountinfo = "31 25 0:27 / /mnt/with\\040blank rw - cgroup2 none rw";
     expect(cgroupLayout({ ...v2, mountinfo, ownCgroups: "0::/" })[0]?.mountPoint).toBe("/mnt/with blank");
-  });
-});
-
-describe("cgroupParents", () => {
-  it("root: below the top of each useful hierarchy", () => {
-    const { parents, reason } = cgroupParents({ layout: cgroupLayout(hybrid), root: true, access: everything });
-    expect(parents.map(({ dir }) => dir.slice(15))).toEqual(["cpu,cpuacct", "memory", "pids", "freezer", "unified"]);
-    expect(reason).toBeNull();
-  });
-  it("an ordinary user without delegation: none, and the reason says what to do", () => {
-    const { parents, reason } = cgroupParents({
-      layout: cgroupLayout(hybrid),
-      root: false,
-      access: { ...everything, writable: () => false },
-    });
-    expect(parents).toEqual([]);
-    expect(reason).toMatch(/Delegate=yes/);
-  });
-  it("an ordinary user on v1: only where their own group is theirs", () => {
-    const access = { ...everything, writable: (path: string) => path.startsWith("/sys/fs/cgroup/memory/user/me") };
-    const { parents, reason } = cgroupParents({ layout: cgroupLayout(hybrid), root: false, access });
-    expect(parents.map(({ dir }) => dir)).toEqual(["/sys/fs/cgroup/memory/user/me"]);
-    expect(reason).toContain("cpus cannot be limited, and of processes only those of the sandbox's own user are counted");
-  });
-  it("an ordinary user on v2: the nearest group above their own that has no processes and may limit", () => {
-    const service = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
-    const access: CgroupAccess = {
-      writable: (path) => path.startsWith(service),
-      read: (path) => (path === `${service}/cgroup.subtree_control` ? "memory pids\n" : ""),
-    };
-    const { parents } = cgroupParents({ layout: cgroupLayout(v2), root: false, access });
-    expect(parents.map(({ dir }) => dir)).toEqual([service]);
-  });
-  it("root with read-only groups: none, and the reason says so", () => {
-    const { parents, reason } = cgroupParents({ layout: cgroupLayout(v2), root: true, access: { ...everything, writable: () => false } });
-    expect(parents).toEqual([]);
-    expect(reason).toMatch(/read-only/);
   });
 });

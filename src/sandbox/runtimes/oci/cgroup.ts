@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
@@ -10,6 +10,8 @@ export const CgroupFolder = z.object({
   version: z.union([z.literal(1), z.literal(2)]),
   controllers: z.array(z.string()),
   dir: z.string(),
+  /** The folder is a scope, which systemd makes and removes; only what is below is ours. */
+  scope: z.boolean().default(false),
 });
 export type CgroupFolder = z.infer<typeof CgroupFolder>;
 
@@ -33,20 +35,40 @@ const CPU_PERIOD_US = 100_000;
 const MAKE_ATTEMPTS = 5;
 /** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
 const EMPTY_TIMEOUT_MS = 20_000;
+/** How long systemd may take to notice an empty scope. */
+const SCOPE_GONE_TIMEOUT_MS = 5_000;
 export const CGROUP_NAME = "caisson";
 
 /** `group` is the folder that holds all sandboxes of one state folder. */
 export function cgroupFolders(parents: readonly CgroupParent[], group: string, name: string): CgroupFolder[] {
-  return parents.map(({ version, controllers, dir }) => ({
+  return parents.map(({ version, controllers, dir, makes }) => ({
     version,
     controllers,
-    dir: join(dir, group, name),
+    dir: makes === "systemd" ? join(dir, scopeUnit(group, name)) : join(dir, group, name),
+    scope: makes === "systemd",
   }));
 }
 
-/** Makes the groups. Idempotent; a failure leaves what `removeCgroups` removes. */
+/** As systemd knows the scope of one sandbox. */
+export function scopeUnit(group: string, name: string): string {
+  return `${group}-${name}.scope`;
+}
+
+/** The names of what is in our folders: sandboxes, dead or alive. */
+export function cgroupNames(parents: readonly CgroupParent[], group: string): string[] {
+  const names = parents.flatMap(({ dir, makes }) => {
+    if (makes === "caisson") return listed(join(dir, group));
+    const [before = "", after = ""] = scopeUnit(group, "/").split("/");
+    return listed(dir).flatMap((unit) =>
+      unit.startsWith(before) && unit.endsWith(after) ? [unit.slice(before.length, unit.length - after.length)] : [],
+    );
+  });
+  return [...new Set(names)];
+}
+
+/** Makes the groups, all but scopes. Idempotent; a failure leaves what `removeCgroups` removes. */
 export function makeCgroups(folders: readonly CgroupFolder[]): void {
-  for (const folder of folders) {
+  for (const folder of folders.filter(({ scope }) => !scope)) {
     // Another process that has just ended its last sandbox may remove the folder above in between.
     for (let attempt = 1; ; attempt++) {
       try {
@@ -71,7 +93,8 @@ function makeFolder({ version, controllers, dir }: CgroupFolder): void {
 
 /** Removes the folders that held all sandboxes, where they hold none any more. */
 export function removeEmptyGroups(parents: readonly CgroupParent[], group: string): void {
-  for (const { dir } of parents) {
+  for (const { dir, makes } of parents) {
+    if (makes === "systemd") continue;
     try {
       rmdirSync(join(dir, group));
     } catch {
@@ -80,7 +103,8 @@ export function removeEmptyGroups(parents: readonly CgroupParent[], group: strin
   }
 }
 
-function enableBelow(dir: string, controllers: readonly string[]): void {
+/** Lets groups below this one be limited. */
+export function enableBelow(dir: string, controllers: readonly string[]): void {
   mkdirSync(dir, { recursive: true });
   const enabled = read(join(dir, "cgroup.subtree_control"))?.split(/\s+/) ?? [];
   const wanted = limiters.filter((name) => controllers.includes(name) && !enabled.includes(name));
@@ -95,6 +119,19 @@ export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: strin
     work: folders.map(({ dir }) => join(dir, "work", "cgroup.procs")),
     memoryKills: memory === undefined ? null : join(memory.dir, "work", memory.version === 2 ? "memory.events" : "memory.oom_control"),
   };
+}
+
+/**
+ * What a sandbox is shown below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits where they look for them. The
+ * unified hierarchy is all of it; of the older ones each has its own folder.
+ */
+export function cgroupViews(folders: readonly CgroupFolder[]): { name: string; dir: string }[] {
+  const unified = folders.find(({ version, controllers }) => version === 2 && limiters.some((name) => controllers.includes(name)));
+  if (unified !== undefined) return [{ name: ".", dir: join(unified.dir, "work") }];
+  return limiters.flatMap((name) => {
+    const folder = folders.find(({ version, controllers }) => version === 1 && controllers.includes(name));
+    return folder === undefined ? [] : [{ name, dir: join(folder.dir, "work") }];
+  });
 }
 
 /** Puts limits on the work; may be called again with others while it runs. */
@@ -215,27 +252,32 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
 
 /** Removes groups without processes. Idempotent. */
 export async function removeCgroups(folders: readonly CgroupFolder[]): Promise<void> {
-  for (const { dir } of folders) {
-    for (const path of [join(dir, "guest"), join(dir, "work"), dir]) {
-      await until(`${path} is removed`, () => {
-        try {
-          rmdirSync(path);
-          return true;
-        } catch (error) {
-          // A process that has just died still counts for a moment.
-          if (isCode(error, "EBUSY")) return false;
-          if (isCode(error, "ENOENT")) return true;
-          throw error;
-        }
-      });
-    }
+  for (const { dir, scope } of folders) {
+    for (const path of [join(dir, "guest"), join(dir, "work")]) await removeGroup(path);
+    // Systemd removes what it made as soon as it hears that nobody is left in it.
+    if (scope) await until(`${dir} is gone`, () => !existsSync(dir), SCOPE_GONE_TIMEOUT_MS).catch(() => {});
+    await removeGroup(dir);
   }
 }
 
-async function until(what: string, done: () => boolean): Promise<void> {
-  const deadline = performance.now() + EMPTY_TIMEOUT_MS;
+async function removeGroup(path: string): Promise<void> {
+  await until(`${path} is removed`, () => {
+    try {
+      rmdirSync(path);
+      return true;
+    } catch (error) {
+      // A process that has just died still counts for a moment.
+      if (isCode(error, "EBUSY")) return false;
+      if (isCode(error, "ENOENT")) return true;
+      throw error;
+    }
+  });
+}
+
+async function until(what: string, done: () => boolean, timeoutMs = EMPTY_TIMEOUT_MS): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
   for (let waitMs = 0; !done(); waitMs = Math.min(waitMs + 1, 20)) {
-    if (performance.now() > deadline) throw new CaissonError("timeout", `waited ${EMPTY_TIMEOUT_MS / 1000} s until ${what}`);
+    if (performance.now() > deadline) throw new CaissonError("timeout", `waited ${timeoutMs / 1000} s until ${what}`);
     await (waitMs === 0 ? new Promise(setImmediate) : delay(waitMs));
   }
 }
@@ -256,6 +298,15 @@ function putIfThere(path: string, value: number | string): void {
     writeFileSync(path, String(value), { flag: "r+" });
   } catch {
     // Kernels without swap accounting have no such file; a group may have been removed by another sweep meanwhile.
+  }
+}
+
+function listed(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    // None was ever made here.
+    return [];
   }
 }
 

@@ -18,6 +18,7 @@ const program = `
   const [stateDir, ociRuntime] = process.argv.slice(1);
   const runtime = createOciRuntime({ stateDir, guestPath: ${JSON.stringify(guestPath)} }, { home: "/", path: "/usr/sbin:/usr/bin:/sbin:/bin", ociRuntime });
   const sandbox = await runtime.create(SandboxSpec.parse({ limits: { memoryBytes: 67108864, pids: 40, cpus: 0.5 } }));
+  const own = await run(sandbox, { argv: ["sh", "-c", "cut -d: -f3 /proc/self/cgroup | sort -u; cat /sys/fs/cgroup/memory/memory.limit_in_bytes"] });
   const hog = await run(sandbox, { argv: ["tail", "/dev/zero"] });
   const crowd = await run(sandbox, { argv: ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 60 >/dev/null & i=$((i+1)); echo $i; done"] });
   await sandbox.pause();
@@ -26,7 +27,7 @@ const program = `
   const stats = await sandbox.stats();
   await sandbox.destroy();
   await runtime[Symbol.asyncDispose]();
-  console.log(JSON.stringify({ warnings, limits, hog: hog.ended, started: crowd.stdout.toString().trim().split("\\n").length, stats }));`;
+  console.log(JSON.stringify({ warnings, limits, hog: hog.ended, started: crowd.stdout.toString().trim().split("\\n").length, stats, own: own.stdout.toString() }));`;
 
 describe.skipIf(process.getuid?.() !== 0 || !isV1)("oci rootless with control groups of one's own", () => {
   let user: OrdinaryUser;
@@ -75,11 +76,13 @@ describe.skipIf(process.getuid?.() !== 0 || !isV1)("oci rootless with control gr
       started: number;
       stats: Record<string, unknown>;
       limits: object;
+      own: string;
     };
     expect(seen.warnings).toEqual([]);
     expect(seen.limits).toMatchObject({ memoryBytes: 67_108_864, pids: 40, cpus: 0.5 });
     expect(seen.hog).toMatchObject({ kind: "killed", why: "memory" });
     expect(seen.started).toBeLessThan(40);
+    expect(seen.own).toBe("/\n67108864\n");
     expect(seen.stats).toMatchObject({ source: "host", memoryKills: expect.any(Number), cpuMs: expect.any(Number) });
     expect(leftIn(groups)).toEqual([]);
     expect(readdirSync(`${stateDir}/sandboxes`)).toEqual([]);

@@ -4,7 +4,7 @@ import type { LayerState } from "./disk.ts";
 import { enforcedLimits, type LimitAbility, limitAbility } from "./enforced-limits.ts";
 
 const MIB = 1024 * 1024;
-const parents = [{ version: 1 as const, controllers: ["memory", "cpu", "pids"], dir: "/x", own: null }];
+const parents = [{ version: 1 as const, controllers: ["memory", "cpu", "pids"], dir: "/x", own: null, makes: "caisson" as const }];
 const all = limitAbility({ cgroups: { parents, reason: null }, rootless: false, mkfs: "/sbin/mkfs.ext4" });
 const none = limitAbility({ cgroups: { parents: [], reason: "nothing is delegated; do this" }, rootless: true, mkfs: null });
 const enforced = (spec: SandboxSpecInput, ability: LimitAbility, layer: LayerState | null = null) =>

@@ -4,7 +4,8 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { Finding } from "../../runtime.ts";
 import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
 import type { House } from "./house.ts";
-import { usernsFix } from "./launch-failure.ts";
+import { LINGER_FIX } from "./systemd/user-manager.ts";
+import { userNamespaceFindings } from "./user-namespaces.ts";
 
 /** What can be said about this machine without starting anything. Never throws. */
 export async function findings(house: House): Promise<Finding[]> {
@@ -54,19 +55,7 @@ function kernelFindings(rootless: boolean): Finding[] {
       fix: rootless ? "upgrade the kernel" : "upgrade the kernel, or run Caisson as an ordinary user",
     });
   }
-  if (
-    readNumber("/proc/sys/user/max_user_namespaces") === 0 ||
-    (rootless && readNumber("/proc/sys/kernel/unprivileged_userns_clone") === 0)
-  ) {
-    result.push({ level: "problem", text: "user namespaces are switched off", fix: usernsFix });
-  }
-  if (rootless && readNumber("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") === 1) {
-    result.push({
-      level: "problem",
-      text: "AppArmor keeps ordinary users from having capabilities in user namespaces (Ubuntu 23.10 and later)",
-      fix: "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (as root; in /etc/sysctl.d to stay), or run Caisson as root",
-    });
-  }
+  result.push(...userNamespaceFindings(readSetting, { rootless }));
   return result;
 }
 
@@ -83,10 +72,16 @@ function identityFindings(house: House): Finding[] {
 }
 
 function limitFindings(house: House): Finding[] {
-  const { parents, reason } = house.cgroups();
-  const places = parents.map(({ controllers, version, dir }) => `${controllers.join(",") || "kill and freeze"} (v${version}) in ${dir}`);
+  const { parents, reason, manager } = house.cgroups();
+  const places = parents.map(({ controllers, version, dir, makes }) => {
+    const where = makes === "systemd" ? `scopes of the user's systemd, in ${dir}` : dir;
+    return `${controllers.join(",") || "kill and freeze"} (v${version}) in ${where}`;
+  });
   const result: Finding[] = [];
   if (places.length > 0) result.push({ level: "ok", text: `control groups: ${places.join("; ")}` });
+  if (manager?.lingering === true) result.push({ level: "ok", text: "kept sandboxes outlive a logout: lingering is on" });
+  if (manager?.lingering === false)
+    result.push({ level: "note", text: "kept sandboxes end with the user's last session: lingering is off", fix: LINGER_FIX });
   if (reason !== null) {
     const [text = reason, fix] = reason.split("; ");
     result.push({ level: "note", text, ...(fix === undefined ? {} : { fix }) });
@@ -101,9 +96,9 @@ export function problemOf(error: unknown): Finding {
     : { level: "problem", text };
 }
 
-function readNumber(path: string): number | null {
+function readSetting(path: string): string | null {
   try {
-    return Number(readFileSync(path, "latin1"));
+    return readFileSync(path, "latin1");
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import type { RuntimeContext } from "../../runtime.ts";
 import { createStore, type Store } from "../../store.ts";
 import { type HardLimits, parseHardLimits } from "./bundle.ts";
@@ -10,6 +11,7 @@ import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "
 import { type LimitAbility, limitAbility } from "./enforced-limits.ts";
 import { findIdentity, type Identity } from "./identity.ts";
 import { createLauncher, type Launch } from "./launcher.ts";
+import { findUserManager, type UserSession } from "./systemd/user-manager.ts";
 
 export interface OciOptions {
   /** The user's home folder and PATH: where toolchains are looked for. */
@@ -17,6 +19,10 @@ export interface OciOptions {
   path: string;
   /** The OCI runtime to use, by name or path; absent: the best that works. */
   ociRuntime?: string;
+  /** The user's session, in which their own systemd can be asked for control groups. */
+  session?: UserSession;
+  /** How this program was called, for hints that say to call it otherwise. */
+  command?: string;
   /** How many sandboxes and network namespaces are kept ready. Default none. */
   pool?: { sandboxes?: number; networkNamespaces?: number };
 }
@@ -31,6 +37,8 @@ export interface House {
   /** Throws `unavailable`. */
   identity(): Identity;
   cgroups(): CgroupParents;
+  /** From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing. */
+  doWithoutScopes(reason: string): void;
   /** The name of our folder in each hierarchy; another state folder has another. */
   readonly cgroupName: string;
   ability(): LimitAbility;
@@ -53,7 +61,10 @@ export function createHouse(context: RuntimeContext, options: OciOptions): House
     };
   };
   const identity = once(() => findIdentity({ stateDir: context.stateDir, path: options.path }));
-  const cgroups = once(() => cgroupParents({ layout: readLayout(), root: process.getuid?.() === 0 }));
+  let groups: CgroupParents | undefined;
+  let ability: LimitAbility | undefined;
+  let silent: string | null = null;
+  const cgroups = () => (groups ??= findParents(options, silent));
   const mkfs = once(() => findProgram("mkfs.ext4", options.path));
   let known: OciBinary[] | undefined;
   return {
@@ -65,7 +76,12 @@ export function createHouse(context: RuntimeContext, options: OciOptions): House
     identity,
     cgroups,
     cgroupName: `${CGROUP_NAME}-${createHash("sha256").update(context.stateDir).digest("hex").slice(0, 8)}`,
-    ability: once(() => limitAbility({ cgroups: cgroups(), rootless: process.getuid?.() !== 0, mkfs: mkfs() })),
+    ability: () => (ability ??= limitAbility({ cgroups: cgroups(), rootless: process.getuid?.() !== 0, mkfs: mkfs() })),
+    doWithoutScopes(reason) {
+      silent = reason;
+      groups = undefined;
+      ability = undefined;
+    },
     binaries: () =>
       (known ??=
         options.ociRuntime === undefined ? usable(findOciRuntimes(options.path)) : [chosenOciRuntime(options.ociRuntime, options.path)]),
@@ -76,6 +92,17 @@ export function createHouse(context: RuntimeContext, options: OciOptions): House
     mkfs,
     bases: new Map(),
   };
+}
+
+function findParents(options: OciOptions, silent: string | null): CgroupParents {
+  const { uid, username: userName } = userInfo();
+  const session = options.session ?? {};
+  return cgroupParents({
+    layout: readLayout(),
+    root: uid === 0,
+    manager: { find: (mountPoint) => findUserManager({ mountPoint, uid, userName, session }), silent },
+    ...(options.command === undefined ? {} : { command: options.command }),
+  });
 }
 
 /** runsc gives its sandboxes no descriptors of the host, and the guest's socket is one; it is used only by name. */

@@ -11,8 +11,6 @@ export interface LaunchFailure {
 
 const { ENOENT, ENOTDIR, EPERM, EACCES, ENOSPC, EINVAL, ENOSYS, EDQUOT } = constants.errno;
 
-export const usernsFix = "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000";
-
 /** Translates a launcher's failure, by step and error number only. */
 export function failureOf(failure: LaunchFailure): CaissonError {
   const { step, errno, text } = failure;
@@ -21,7 +19,7 @@ export function failureOf(failure: LaunchFailure): CaissonError {
   switch (step) {
     case "userns":
       return new CaissonError("unavailable", `user namespaces are refused on this machine: ${text}`, {
-        hint: `Run \`${usernsFix}\` as root; on Ubuntu 23.10 and later also \`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\`.`,
+        hint: "`caisson doctor` says which setting of the kernel refuses them, and how to change it.",
         details,
       });
     case "mapper":

@@ -14,6 +14,8 @@ export interface LaunchOptions {
   signal?: AbortSignal | undefined;
   /** Given to the launcher as descriptors 3, 4, … */
   descriptors?: readonly number[];
+  /** Done with the launcher's process before it learns its plan; a failure ends it. */
+  prepare?: ((pid: number) => Promise<void>) | undefined;
   /** Called with each line the launcher writes, as it comes. */
   onLine?: (line: string) => void;
   /** The line after which there is nothing to wait for: the launcher's own end, with all its mounts, takes longer than it did. */
@@ -72,7 +74,17 @@ function runLauncher({ guestPath, path }: { guestPath: string; path: string }, l
   });
   // The launcher may be gone before it has read its plan; its exit tells why.
   child.stdin?.on("error", () => {});
-  child.stdin?.end(input);
+  const { pid } = child;
+  if (launch.prepare === undefined || pid === undefined) child.stdin?.end(input);
+  else {
+    launch.prepare(pid).then(
+      () => child.stdin?.end(input),
+      (error: unknown) => {
+        reject(error);
+        child.kill("SIGKILL");
+      },
+    );
+  }
   child.on("error", (cause) => {
     clearTimeout(timer);
     reject(new CaissonError("unavailable", `${guestPath} cannot be started`, { hint: "Run `make -C guest` or `scripts/setup`.", cause }));

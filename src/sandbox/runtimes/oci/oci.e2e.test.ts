@@ -344,6 +344,20 @@ describe.skipIf(!asRoot)("oci as root", () => {
     expect(remains()).toEqual(nothing);
   });
 
+  it.each(["crun", "runc"])("%s: the work's own groups are all there is to see, with its limits, read-only", async (ociRuntime) => {
+    await runtime[Symbol.asyncDispose]();
+    runtime = createOciRuntime({ stateDir, guestPath }, { ...settings, ociRuntime });
+    await using sandbox = await create({ limits: { memoryBytes: 256 * 1024 * 1024, pids: 77, cpus: 1.5 }, allowRoot: true });
+    const unified = existsSync("/sys/fs/cgroup/cgroup.controllers");
+    const files = unified ? "memory.max pids.max cpu.max" : "memory/memory.limit_in_bytes pids/pids.max cpu/cpu.cfs_quota_us";
+    const { text } = await sh(sandbox, `cd /sys/fs/cgroup; cut -d: -f3 /proc/self/cgroup | sort -u; cat ${files}`);
+    expect(text.split("\n")).toEqual(["/", String(256 * 1024 * 1024), "77", unified ? "150000 100000" : "150000"]);
+    const write = `cd /sys/fs/cgroup; for file in . ${files}; do [ -d $file ] && file=new; echo 1 >> $file && echo "$file is writable"; done`;
+    for (const user of ["user", "root"]) expect((await sh(sandbox, write, user)).text).toBe("");
+    await sandbox.destroy();
+    expect(remains()).toEqual(nothing);
+  });
+
   it("only the work is frozen by a pause, so that somebody else can resume it", async () => {
     const sandbox = await create({ keep: true });
     await sandbox.pause();

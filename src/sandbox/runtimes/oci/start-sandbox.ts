@@ -8,8 +8,9 @@ import { viewState } from "../../state-places.ts";
 import type { SandboxRecord } from "../../store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { bundleConfig } from "./bundle.ts";
-import { cgroupEntrances, cgroupFolders, limitCgroups, makeCgroups } from "./cgroup.ts";
+import { cgroupEntrances, cgroupFolders, cgroupViews, limitCgroups, makeCgroups } from "./cgroup.ts";
 import { quickenMigration } from "./cgroup-migration.ts";
+import { enterScope, SCOPE_STEP } from "./cgroup-scope.ts";
 import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./disk.ts";
@@ -20,6 +21,7 @@ import type { PlanRecord } from "./launcher.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers.ts";
 import type { HeldNamespaces } from "./namespace-pool.ts";
 import { identityOfProcess } from "./process-identity.ts";
+import { LINGER_FIX } from "./systemd/user-manager.ts";
 import { transparentRecords } from "./transparent.ts";
 
 export const SOCKET_NAME = "guest.sock";
@@ -45,10 +47,23 @@ export interface StartOptions {
  * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
  */
 export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
+  try {
+    return await startOnce(house, options);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.details?.step !== SCOPE_STEP) throw error;
+    // Once more without: limits that were asked for are then refused by name, and defaults dropped with a warning.
+    house.doWithoutScopes(error.message);
+    return await startOnce(house, options);
+  }
+}
+
+async function startOnce(house: House, options: StartOptions): Promise<Started> {
   const { store } = house;
   const asked = await withSnapshotWorkspace(house, options.spec);
   const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(house.context.stateDir) }) };
   const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
+  if (spec.keep && house.cgroups().manager?.lingering === false)
+    warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
   const { rootless } = house.identity();
   const [binary] = house.binaries();
   if (binary === undefined) throw noRuntime();
@@ -91,7 +106,10 @@ export async function startSandbox(house: House, options: StartOptions): Promise
 async function bringUp(house: House, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
   const { record, options } = start;
   makeCgroups(start.details.cgroups);
-  limitCgroups(start.details.cgroups, record.limits);
+  limitCgroups(
+    start.details.cgroups.filter(({ scope }) => !scope),
+    record.limits,
+  );
   if (start.details.disk === "image") await makeDisk(house, record);
   const [first, ...others] = house.binaries();
   if (first === undefined) throw noRuntime();
@@ -143,6 +161,7 @@ async function launchOnce(
       ],
       descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
       signal: options.signal,
+      prepare: scopeEntry(house, start),
       lastLine: /^pid \d+$/,
       onLine: (line) => {
         // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
@@ -167,6 +186,17 @@ async function launchOnce(
 /** Those that would make a keyring for each sandbox, as an id that may have 200. */
 const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
 
+/** Where systemd makes the sandbox's group, it is made around the launcher: what that starts is born in it. */
+function scopeEntry(house: House, { record, details }: { record: SandboxRecord; details: OciDetails }) {
+  const folder = details.cgroups.find(({ scope }) => scope);
+  const { manager } = house.cgroups();
+  if (folder === undefined || manager === null) return undefined;
+  return async (pid: number) => {
+    await enterScope({ manager, folder, pid, uid: process.getuid?.() ?? 0 });
+    limitCgroups([folder], record.limits);
+  };
+}
+
 function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
   const { spec, limits } = record;
@@ -174,12 +204,15 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
   const state = viewState(house.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
+  // gVisor's sandboxes have control groups of its own making.
+  const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
   const config = bundleConfig({
     spec,
     arch: house.arch,
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
+    cgroupView: views.length > 0,
     processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
     ownDisk: disk,
     hardLimits: house.hardLimits(),
@@ -192,6 +225,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
+    ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
     ...diskRecords(details, record),
     ...rootRecords(details.basis.root, {
       guestPath: house.context.guestPath,

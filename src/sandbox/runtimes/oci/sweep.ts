@@ -1,8 +1,6 @@
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { SandboxId } from "../../../contract/ids.ts";
 import { isOrphan, type SandboxRecord } from "../../store.ts";
-import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
+import { cgroupFolders, cgroupNames, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import { type OciDetails, OciDetails as OciDetailsSchema } from "./details.ts";
 import { endSandbox, endUnrecorded } from "./end-sandbox.ts";
 import type { House } from "./house.ts";
@@ -54,15 +52,7 @@ function knownDetails(record: SandboxRecord): OciDetails | null {
 }
 
 function groupNames(house: House): SandboxId[] {
-  const names = new Set<string>();
-  for (const { dir } of house.cgroups().parents) {
-    try {
-      for (const name of readdirSync(join(dir, house.cgroupName))) if (SandboxId.safeParse(name).success) names.add(name);
-    } catch {
-      // None was ever made here.
-    }
-  }
-  return [...names];
+  return cgroupNames(house.cgroups().parents, house.cgroupName).filter((name) => SandboxId.safeParse(name).success);
 }
 
 async function sweepSnapshots(house: House): Promise<void> {
