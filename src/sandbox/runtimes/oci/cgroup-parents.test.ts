@@ -59,7 +59,9 @@ describe("cgroupParents of an ordinary user without systemd", () => {
     const access = { ...everything, writable: () => false };
     const { parents, reason } = ordinary(hybrid, access, { command: "caisson exec --memory 64m -- true" });
     expect(parents).toEqual([]);
-    expect(reason).toMatch(/^no control group is delegated to this user, so memory and cpus cannot be limited, and of processes only those of the sandbox's own user are counted; /);
+    expect(reason).toMatch(
+      /^no control group is delegated to this user, so memory and cpus cannot be limited, and of processes only those of the sandbox's own user are counted; /,
+    );
     expect(reason).toContain("`sudo caisson exec --memory 64m -- true`");
   });
   it("on v1: only where their own group is theirs", () => {

@@ -1,8 +1,8 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cgroupLayout, type Hierarchy } from "./cgroup-layout.ts";
-import type { UserManager } from "./systemd/user-manager.ts";
 import { SCOPE_SLICE } from "./systemd/user-scope.ts";
+import type { UserSystemd } from "./systemd/user-systemd.ts";
 
 /** Where sandboxes' groups are made in one hierarchy. */
 export interface CgroupParent {
@@ -24,7 +24,7 @@ export interface CgroupParents {
   /** Why memory, cpu or pids cannot be limited, and the fix; null when all can. */
   reason: string | null;
   /** The user's systemd, where it makes the groups. */
-  manager: UserManager | null;
+  manager: UserSystemd | null;
 }
 
 /** Limits are put on the work of a sandbox, not on its guest, in these. */
@@ -48,7 +48,7 @@ export interface CgroupParentsOptions {
   layout: readonly Hierarchy[];
   root: boolean;
   /** Looks for the systemd of an ordinary user; `silent` is why it is not to be asked though it may be there. */
-  manager?: { find(mountPoint: string): UserManager | null; silent: string | null };
+  manager?: { find(mountPoint: string): UserSystemd | null; silent: string | null };
   /** How this program was called, for a fix that says to call it otherwise. */
   command?: string;
   access?: CgroupAccess;
@@ -103,12 +103,12 @@ function topOf(hierarchy: Hierarchy, access: CgroupAccess): Place | null {
 }
 
 /** Only where one hierarchy has all that limits: systemd gives no user a share of the others. */
-function unifiedManager({ layout, manager }: CgroupParentsOptions): UserManager | null {
+function unifiedManager({ layout, manager }: CgroupParentsOptions): UserSystemd | null {
   const unified = layout.find(({ version, controllers }) => version === 2 && controllers.some(isUseful));
   return unified === undefined ? null : (manager?.find(unified.mountPoint) ?? null);
 }
 
-function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserManager | null; access: CgroupAccess }): Place | null {
+function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSystemd | null; access: CgroupAccess }): Place | null {
   const usable = (dir: string) => access.writable(dir) && access.writable(join(dir, "cgroup.procs"));
   const controllersOf = (dir: string) => words(access.read(join(dir, "cgroup.controllers")));
   const limits = hierarchy.controllers.some(isUseful);

@@ -3,8 +3,8 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../../contract/error.ts";
 import { type CgroupFolder, enableBelow } from "./cgroup.ts";
-import type { UserManager } from "./systemd/user-manager.ts";
 import { startScope } from "./systemd/user-scope.ts";
+import type { UserSystemd } from "./systemd/user-systemd.ts";
 
 /** How long an earlier scope of the same name may take to be gone. */
 const NAME_FREE_TIMEOUT_MS = 5_000;
@@ -17,7 +17,7 @@ export const SCOPE_STEP = "scope";
  * Has the user's systemd put a process of ours into a scope, and divides that into the groups of a sandbox, with the process in the one of its guest.
  * Throws `unavailable` with `details.step`.
  */
-export async function enterScope(options: { manager: UserManager; folder: CgroupFolder; pid: number; uid: number }): Promise<void> {
+export async function enterScope(options: { manager: UserSystemd; folder: CgroupFolder; pid: number; uid: number }): Promise<void> {
   try {
     await startWhenFree(options);
     divide(options.folder, options.pid);

@@ -4,7 +4,7 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { Finding } from "../../runtime.ts";
 import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
 import type { House } from "./house.ts";
-import { LINGER_FIX } from "./systemd/user-manager.ts";
+import { LINGER_FIX } from "./systemd/user-systemd.ts";
 import { userNamespaceFindings } from "./user-namespaces.ts";
 
 /** What can be said about this machine without starting anything. Never throws. */

@@ -11,7 +11,7 @@ import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "
 import { type LimitAbility, limitAbility } from "./enforced-limits.ts";
 import { findIdentity, type Identity } from "./identity.ts";
 import { createLauncher, type Launch } from "./launcher.ts";
-import { findUserManager, type UserSession } from "./systemd/user-manager.ts";
+import { findUserSystemd, type UserSession } from "./systemd/user-systemd.ts";
 
 export interface OciOptions {
   /** The user's home folder and PATH: where toolchains are looked for. */
@@ -100,7 +100,7 @@ function findParents(options: OciOptions, silent: string | null): CgroupParents 
   return cgroupParents({
     layout: readLayout(),
     root: uid === 0,
-    manager: { find: (mountPoint) => findUserManager({ mountPoint, uid, userName, session }), silent },
+    manager: { find: (mountPoint) => findUserSystemd({ mountPoint, uid, userName, session }), silent },
     ...(options.command === undefined ? {} : { command: options.command }),
   });
 }

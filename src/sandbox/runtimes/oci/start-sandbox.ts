@@ -21,7 +21,7 @@ import type { PlanRecord } from "./launcher.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers.ts";
 import type { HeldNamespaces } from "./namespace-pool.ts";
 import { identityOfProcess } from "./process-identity.ts";
-import { LINGER_FIX } from "./systemd/user-manager.ts";
+import { LINGER_FIX } from "./systemd/user-systemd.ts";
 import { transparentRecords } from "./transparent.ts";
 
 export const SOCKET_NAME = "guest.sock";

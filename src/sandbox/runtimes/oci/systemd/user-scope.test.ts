@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type DbusMessage, decodeMessage } from "./dbus-message.ts";
 import { type DbusValue, marshal } from "./dbus-value.ts";
-import { findUserManager, parseBusAddress } from "./user-manager.ts";
 import { startScope } from "./user-scope.ts";
+import { findUserSystemd, parseBusAddress } from "./user-systemd.ts";
 
 const uid = process.getuid?.() ?? 0;
 const JOB = "/org/freedesktop/systemd1/job/7";
@@ -203,10 +203,10 @@ describe("startScope with dbus-daemon", () => {
   });
 });
 
-describe("findUserManager", () => {
+describe("findUserSystemd", () => {
   const dir = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
   const find = (there: string[], session = {}) =>
-    findUserManager({
+    findUserSystemd({
       mountPoint: "/sys/fs/cgroup",
       uid: 1000,
       userName: "me",

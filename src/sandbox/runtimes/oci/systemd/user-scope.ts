@@ -1,7 +1,7 @@
 import { CaissonError } from "../../../../contract/error.ts";
 import { busItself, connectDbus, type DbusConnection, type DbusEndpoint } from "./dbus-connection.ts";
 import type { DbusValue } from "./dbus-value.ts";
-import type { UserManager } from "./user-manager.ts";
+import type { UserSystemd } from "./user-systemd.ts";
 
 export const SCOPE_SLICE = "app.slice";
 const systemd = { path: "/org/freedesktop/systemd1", interface: "org.freedesktop.systemd1.Manager" } as const;
@@ -24,7 +24,7 @@ export interface ScopeRequest {
  * there. Only systemd can do that for a process of a login session: no user may move one from there. The scope goes when its last process does.
  * Throws `unavailable` (`details.errorName` where systemd refused), `timeout`.
  */
-export async function startScope(manager: Pick<UserManager, "endpoints">, request: ScopeRequest): Promise<void> {
+export async function startScope(manager: Pick<UserSystemd, "endpoints">, request: ScopeRequest): Promise<void> {
   let unreachable: unknown;
   for (const endpoint of manager.endpoints) {
     let connection: DbusConnection;

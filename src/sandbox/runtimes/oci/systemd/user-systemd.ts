@@ -11,7 +11,7 @@ export interface UserSession {
 }
 
 /** The systemd that runs for one user, and starts units in control groups which that user owns. */
-export interface UserManager {
+export interface UserSystemd {
   /** Where it can be asked, in order of preference. */
   endpoints: DbusEndpoint[];
   /** Its own control group; everything below belongs to the user. */
@@ -22,7 +22,7 @@ export interface UserManager {
 
 export const LINGER_FIX = "loginctl enable-linger";
 
-export interface UserManagerOptions {
+export interface UserSystemdOptions {
   /** Of the unified hierarchy. */
   mountPoint: string;
   uid: number;
@@ -32,7 +32,7 @@ export interface UserManagerOptions {
 }
 
 /** Null where there is none. Starts and asks nothing. */
-export function findUserManager(options: UserManagerOptions): UserManager | null {
+export function findUserSystemd(options: UserSystemdOptions): UserSystemd | null {
   const { mountPoint, uid, session, look = machine } = options;
   const dir = join(mountPoint, "user.slice", `user-${uid}.slice`, `user@${uid}.service`);
   if (!look.exists(dir)) return null;
