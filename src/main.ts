@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
-import { line } from "./cli/line.ts";
+import { line, messageLines } from "./cli/line.ts";
 import { createOutput } from "./cli/output.ts";
 import { type RuntimeChoices, runCli } from "./cli/run.ts";
 import { watchSignals } from "./cli/signals.ts";
@@ -27,6 +27,14 @@ const colours = variable("NO_COLOR") === undefined;
 const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null, colours });
 const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null, colours });
 const interruption = watchSignals();
+// Node would write these to the terminal as they are, and what they say may come from inside.
+process.removeAllListeners("warning");
+process.on("warning", (warning) => void stderr.print(messageLines(`caisson: ${warning.message}`)));
+process.on("uncaughtException", (error) => {
+  void stderr
+    .print(messageLines(`caisson: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`))
+    .then(() => process.exit(125));
+});
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 async function makeContext(choices: RuntimeChoices): Promise<CliContext> {

@@ -96,10 +96,17 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
     await sessions.record(id, { type: "session.run_started", data: { run } }, { once: true });
     await using network = createRunNetwork({ append: (events) => journal.append(events), state: () => journal.state });
     const sandbox = sandboxFor(journal, { session, runtime, network }, options);
+    const signal = AbortSignal.any([options.signal, lock.lost]);
+    let failed = false;
     try {
-      await driveIn(journal, { sandbox, session, network }, { ...options, signal: AbortSignal.any([options.signal, lock.lost]) });
+      await driveIn(journal, { sandbox, session, network }, { ...options, signal });
+    } catch (error) {
+      failed = true;
+      throw error;
     } finally {
-      if (journal.state.status === "ended") await sandbox.end();
+      // What failed before the first step would fail again, each time with another sandbox left; nothing is in it yet. Who was told to let go leaves it to the next owner.
+      const neverBegan = failed && !signal.aborted && journal.state.step === 0;
+      if (journal.state.status === "ended" || neverBegan) await sandbox.end();
       else await sandbox.release();
     }
   }

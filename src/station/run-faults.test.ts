@@ -355,3 +355,34 @@ describe("a sandbox that dies", () => {
     expect((await station.second({ pid: 3 }).drive(run, { signal: never })).ended?.reason).toBe("done");
   });
 });
+
+describe("a set-up that fails", () => {
+  test("leaves the run to be tried again, and no sandbox", async () => {
+    let failing = true;
+    const { log, real } = broken({
+      async append(stream, events, options) {
+        if (failing && events.some(({ type }) => type === "run.sandboxed")) throw new CaissonError("unavailable", "not now");
+        return await real.append(stream, events, options);
+      },
+    });
+    await using station = await createTestStation({ log, script: { turns: [{ say: "Done." }] } });
+    const run = await station.start();
+    for (let attempt = 0; attempt < 2; attempt++) {
+      await expect(station.runs.drive(run, { signal: never })).rejects.toMatchObject({ message: "not now" });
+      expect(await station.runtime.list()).toEqual([]);
+    }
+    failing = false;
+    expect((await station.runs.drive(run, { signal: never })).ended).toEqual({ reason: "done", text: "Done." });
+  });
+
+  test("when it was told to let go leaves its sandbox to the next owner", async () => {
+    await using station = await createTestStation({ script: { turns: [{ say: "one two three", pauseMs: 5_000 }] } });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
+    await station.until(run, "run.sandboxed");
+    letGo.abort();
+    await driven;
+    expect(await station.runtime.list()).toHaveLength(1);
+  });
+});

@@ -63,6 +63,11 @@ describe("a diff", () => {
     ["text becomes binary and back", { a: file("text\n"), b: file("\0bin") }, { a: file("\0bin"), b: file("text\n") }],
     ["moved with a new mode and a new line", { "a/f": file("1\n2\n3\n4\n") }, { "b/f": file("1\n2\n3\n4\n5\n", 0o755) }],
     ["the last newline goes", { a: file("1\n2\n") }, { a: file("1\n2") }],
+    [
+      "names that a terminal would obey",
+      { "a\u009b2J": file("1\n"), "b\u202egnp": file("x\n") },
+      { "a\u009b2J": file("2\n"), "c\u2028é": file("x\n") },
+    ],
     ["not UTF-8", { a: file("caf\xe9\nx\n") }, { a: file("caf\xe9\ny\xff\n") }],
   ])("%s", (_, before, after) => {
     expect(applied(tree(before), tree(after))).toEqual(describeTree(tree(after)));
@@ -80,6 +85,11 @@ describe("a diff", () => {
       /^diff --git a\/old b\/new name\nsimilarity index 9\d%\nrename from old\nrename to new name\nindex [0-9a-f]{40}\.\.[0-9a-f]{40} 100644\n/,
     );
     expect(text).toContain("--- a/old\n+++ b/new name\t\n@@ -8,7 +8,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n");
+  });
+
+  test("quotes names that a terminal would obey, and leaves letters alone", () => {
+    expect(shown(tree({}), tree({ "é\u202egnp": file("x\n") }))).toContain(String.raw`+++ "b/\303\251\342\200\256gnp"`);
+    expect(shown(tree({}), tree({ größe: file("x\n") }))).toContain(Buffer.from("+++ b/größe").toString("latin1"));
   });
 
   test("counts lines, and says what is binary", () => {

@@ -172,11 +172,14 @@ const escapes: Readonly<Record<string, string>> = {
   "\\": "\\\\",
 };
 
+const deceptive = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u;
+
 /** As git quotes a name with unusual characters, and one whose spaces would make the first line of a section ambiguous; one character for each byte. */
 function quoted(name: string): string {
   const bytes = Buffer.from(name, "utf8").toString("latin1");
+  // What a terminal would obey, or cannot show, is no ordinary letter, and then no byte of the name passes for one.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that need quoting.
-  const unusual = /[\x00-\x1f\x7f"\\]/g;
+  const unusual = deceptive.test(name) ? /[\x00-\x1f\x7f-\xff"\\]/g : /[\x00-\x1f\x7f"\\]/g;
   if (!unusual.test(bytes) && !/ \/| [ab]\/| $/.test(bytes)) return bytes;
   return `"${bytes.replace(unusual, (character) => escapes[character] ?? `\\${character.charCodeAt(0).toString(8).padStart(3, "0")}`)}"`;
 }
