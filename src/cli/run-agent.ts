@@ -4,12 +4,10 @@ import { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
-import type { Session, WorkspaceSource } from "../contract/session.ts";
+import type { Session } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
 import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import { createRunInNewSession } from "../station/new-run.ts";
-import { checkAddress } from "../workspace/git/address.ts";
-import { checkFolder } from "../workspace/sessions.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
@@ -19,6 +17,7 @@ import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "
 import { printOutcome } from "./run-outcome.ts";
 import { imageFrom } from "./spec-options.ts";
 import { type LocalStation, openStation } from "./station.ts";
+import { sourceFrom } from "./workspace-source.ts";
 
 /** Exit codes of `run` by how it ended; 125 is the platform's failure. */
 export const exitCodes: Record<FinishReason, number> = {
@@ -161,35 +160,6 @@ async function knownSession(station: LocalStation, name: string | undefined, giv
   }
   await station.sessions.checkFree(name);
   return known;
-}
-
-const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
-
-async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceSource> {
-  const repo = given.text("repo");
-  if (given.switched("no-workspace")) return { kind: "empty" };
-  if (repo !== undefined && REMOTE.test(repo)) {
-    checkAddress(repo);
-    const depth = given.text("depth");
-    const key = given.text("ssh-key");
-    return {
-      kind: "git",
-      url: repo,
-      ...(given.text("branch") === undefined ? {} : { branch: given.text("branch") as string }),
-      ...(given.text("ref") === undefined ? {} : { ref: given.text("ref") as string }),
-      ...(depth === undefined ? {} : { depth: parseCount("depth", depth) }),
-      submodules: given.switched("submodules"),
-      ...(key === undefined ? {} : { keyPath: resolve(context.cwd, key) }),
-    };
-  }
-  const misplaced = ["branch", "ref", "depth", "ssh-key"].filter((name) => given.text(name) !== undefined);
-  if (misplaced.length > 0)
-    throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder.`, {
-      hint: "Give the address with --repo; a folder is taken as it is.",
-    });
-  const path = resolve(context.cwd, repo ?? ".");
-  await checkFolder(path);
-  return { kind: "folder", path };
 }
 
 /** Drives a run here and shows it; Ctrl-C holds it and asks, a second one stops it. */

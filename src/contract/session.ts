@@ -14,6 +14,8 @@ export const WorkspaceSource = z.discriminatedUnion("kind", [
     ref: z.string().min(1).max(255).optional(),
     depth: z.int().positive().optional(),
     submodules: z.boolean().default(false),
+    /** Places that submodules may come from besides the repository's own, as `--submodules-from` takes them. */
+    submodulesFrom: z.array(z.string().min(1).max(1024)).max(100).optional(),
     /** An SSH key's file, used by the host; it never goes inside. */
     keyPath: z.string().optional(),
   }),

@@ -38,12 +38,6 @@ export function withoutSecret(source: WorkspaceSource): WorkspaceSource {
 export function submoduleAddress(base: string, url: string): string {
   const absolute = url.startsWith("./") || url.startsWith("../") ? relativeTo(base, url) : url;
   checkAddress(absolute);
-  // A remote must not make the host read its own disk into the sandbox.
-  if (/^file:/i.test(absolute) && !/^file:/i.test(base))
-    throw new CaissonError(
-      "unsafe",
-      `The submodule address ${JSON.stringify(url)} of ${cleanAddress(base)} leads to a folder of this machine.`,
-    );
   return absolute;
 }
 

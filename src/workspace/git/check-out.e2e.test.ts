@@ -242,11 +242,25 @@ describe("a git workspace", () => {
       await sh(sandbox, "echo x >> lib/mid/deps/leaf/leaf");
       expect((await changesIn(session, sandbox)).changes.map((change) => change.path)).toEqual(["lib/mid/deps/leaf/leaf"]);
     }
+    // Another port of the same host is another place, unless the user names it.
+    const other = await startGitServer(join(base, "remotes"));
+    git("remotes/top", "config", "-f", ".gitmodules", "submodule.mid.url", `${other.url}/middle/.git`);
+    commit("remotes/top", { top: "elsewhere\n" });
+    await expect(open({ url: `${server.url}/top/.git`, submodules: true })).rejects.toMatchObject({
+      code: "denied",
+      hint: `\`--submodules-from ${other.url}\` allows it.`,
+    });
+    {
+      const { sandbox: named } = await open({ url: `${server.url}/top/.git`, submodules: true, submodulesFrom: [other.url] });
+      await using _ = named;
+      expect(await sh(named, "cat lib/mid/deps/leaf/leaf")).toBe("leaf");
+    }
+    await other[Symbol.asyncDispose]();
     for (const url of [file("leaf"), "ext::sh -c touch% /tmp/x", "-oProxyCommand=x", "../../../../../etc"]) {
       git("remotes/top", "config", "-f", ".gitmodules", "submodule.mid.url", url);
       commit("remotes/top", { top: url });
       await expect(open({ url: `${server.url}/top/.git`, submodules: true }), url).rejects.toMatchObject({
-        code: expect.stringMatching(/unsafe|invalid/),
+        code: expect.stringMatching(/denied|unsafe|invalid/),
       });
     }
     git("remotes/top", "config", "-f", ".gitmodules", "submodule.mid.path", "../out");

@@ -2,6 +2,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { cleanAddress, sameHost, submoduleAddress } from "./address.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 import type { GitSource } from "./mirror.ts";
+import { checkSubmoduleOrigin } from "./submodule-origin.ts";
 
 const SUBMODULES_MAX = 100;
 const SUBMODULE_DEPTH_MAX = 5;
@@ -13,7 +14,7 @@ export interface Submodule {
   source: GitSource & { ref: string };
 }
 
-/** The submodules of a commit; their names, paths and addresses are data of the remote and are checked. Throws `unsafe`, `too_large`. */
+/** The submodules of a commit; their names, paths and addresses are data of the remote and are checked. Throws `unsafe`, `denied`, `too_large`. */
 export async function submodulesOf(
   what: { source: GitSource; mirror: string; commit: string; depth: number },
   git: Pick<GitOptions, "path" | "home">,
@@ -36,9 +37,10 @@ export async function submodulesOf(
     // Named in the file, but not part of this commit.
     if (ref === null) continue;
     const address = submoduleAddress(what.source.url, module.url);
-    const { keyPath } = what.source;
+    const { keyPath, submodulesFrom = [] } = what.source;
+    checkSubmoduleOrigin({ name, address }, { source: what.source.url, allowed: submodulesFrom });
     const key = keyPath !== undefined && sameHost(address, what.source.url) ? { keyPath } : {};
-    found.push({ name, path: module.path, source: { kind: "git", url: address, ref, submodules: true, ...key } });
+    found.push({ name, path: module.path, source: { kind: "git", url: address, ref, submodules: true, submodulesFrom, ...key } });
   }
   return found;
 }

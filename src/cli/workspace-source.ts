@@ -1,0 +1,43 @@
+import { resolve } from "node:path";
+import { CaissonError } from "../contract/error.ts";
+import type { WorkspaceSource } from "../contract/session.ts";
+import { checkAddress } from "../workspace/git/address.ts";
+import { parsePlace } from "../workspace/git/submodule-origin.ts";
+import { checkFolder } from "../workspace/sessions.ts";
+import type { Given } from "./command.ts";
+import type { CliContext } from "./context.ts";
+import { parseCount } from "./option-values.ts";
+
+const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
+
+/** What a run works on, as its options say. Throws `invalid`, `not_found`. */
+export async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceSource> {
+  const repo = given.text("repo");
+  if (given.switched("no-workspace")) return { kind: "empty" };
+  if (repo !== undefined && REMOTE.test(repo)) {
+    checkAddress(repo);
+    const depth = given.text("depth");
+    const key = given.text("ssh-key");
+    const places = given.texts("submodules-from");
+    for (const place of places) parsePlace(place);
+    if (places.length > 0 && !given.switched("submodules")) throw new CaissonError("invalid", "--submodules-from goes with --submodules");
+    return {
+      kind: "git",
+      url: repo,
+      ...(given.text("branch") === undefined ? {} : { branch: given.text("branch") as string }),
+      ...(given.text("ref") === undefined ? {} : { ref: given.text("ref") as string }),
+      ...(depth === undefined ? {} : { depth: parseCount("depth", depth) }),
+      submodules: given.switched("submodules"),
+      ...(places.length === 0 ? {} : { submodulesFrom: [...places] }),
+      ...(key === undefined ? {} : { keyPath: resolve(context.cwd, key) }),
+    };
+  }
+  const misplaced = ["branch", "ref", "depth", "ssh-key", "submodules-from"].filter((name) => given.text(name) !== undefined);
+  if (misplaced.length > 0)
+    throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder.`, {
+      hint: "Give the address with --repo; a folder is taken as it is.",
+    });
+  const path = resolve(context.cwd, repo ?? ".");
+  await checkFolder(path);
+  return { kind: "folder", path };
+}
