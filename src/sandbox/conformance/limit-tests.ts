@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
+import { CaissonError } from "../../contract/error.ts";
 import type { LimitsRequest } from "../../contract/sandbox.ts";
 import type { ConformanceTest, Feature } from "./context.ts";
 import { describeEnd, eventually, rejectsWith, run, runOk, start, within } from "./expectations.ts";
 
 const MIB = 1024 * 1024;
 const examples = { cpus: 1, memoryBytes: 256 * MIB, pids: 100, diskBytes: 64 * MIB } satisfies Partial<Record<Feature, number>>;
+
+/** Null where what was asked for is refused, which is as good as enforcing it. */
+async function unlessUnsupported<T>(made: Promise<T>): Promise<T | null> {
+  return made.catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "unsupported") return null;
+    throw error;
+  });
+}
 
 /** Limits: enforced, or refused. */
 export const limitTests: ConformanceTest[] = [
@@ -54,6 +63,65 @@ export const limitTests: ConformanceTest[] = [
       );
       await sandbox.remove("/workspace/by-command");
       await sandbox.writeFile("/workspace/fits", Buffer.alloc(8 * MIB));
+      return undefined;
+    },
+  },
+  {
+    name: "limit: files without content count towards the disk",
+    needs: "diskBytes",
+    async run(context) {
+      const sandbox = await context.create({ limits: { diskBytes: 8 * MIB } });
+      const patient = { ...context, patienceMs: context.patienceMs * 2 };
+      const { ended } = await run(patient, sandbox, "empty-files", { args: ["20000"] });
+      assert.notEqual(describeEnd(ended), "exited 0", "20,000 files were made on a disk of 8 MiB");
+      await sandbox.remove("/workspace/empty-0");
+      await sandbox.writeFile("/workspace/fits", Buffer.alloc(1));
+      return undefined;
+    },
+  },
+  {
+    name: "limit: disk holds for a workspace whose changes are kept, or is refused",
+    needs: "diskBytes",
+    async run(context) {
+      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime keeps a workspace's changes nowhere on the host" };
+      const layer = await context.hostFolder();
+      const workspace = { kind: "folder" as const, path: await context.hostFolder(), layer };
+      try {
+        const sandbox = await unlessUnsupported(context.create({ workspace, limits: { diskBytes: 24 * MIB } }));
+        if (sandbox === null) return undefined;
+        const { ended } = await run(context, sandbox, "write-file", { args: ["/workspace/big", String(48 * MIB)] });
+        assert.notEqual(describeEnd(ended), "exited 0", "48 MiB were written under a limit of 24 MiB");
+        await sandbox.destroy();
+      } finally {
+        await context.runtime.removeLayer?.(layer);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "limit: disk is refused with a folder given read-write",
+    needs: "rw",
+    async run(context) {
+      const workspace = { kind: "folder" as const, path: await context.hostFolder(), access: "rw" as const };
+      await rejectsWith(context, "unsupported", "a disk limit with :rw", () =>
+        context.create({ workspace, limits: { diskBytes: 24 * MIB } }),
+      );
+      return undefined;
+    },
+  },
+  {
+    name: "limit: processes of root inside count as well, or the limit is refused",
+    needs: "pids",
+    async run(context) {
+      if (!context.capabilities.rootUser) return { skipped: "there is no root inside" };
+      const sandbox = await unlessUnsupported(context.create({ limits: { pids: 40 }, allowRoot: true }));
+      if (sandbox === null) return undefined;
+      const crowd = await start(sandbox, "crowd", { args: ["90"], user: "root" });
+      let printed = "";
+      for await (const chunk of crowd.output) if (chunk.stream === "stdout") printed += Buffer.from(chunk.data).toString();
+      const started = Number(printed.trim().split("\n").at(-1));
+      assert.ok(started >= 4 && started < 40, `${started} processes were started`);
+      await within(context, "killing the crowd", crowd.kill());
       return undefined;
     },
   },

@@ -103,6 +103,8 @@ const scripts = {
   crowd: 'i=0; while [ $i -lt "$1" ]; do sleep 60 >/dev/null 2>&1 </dev/null & i=$((i+1)); echo $i; done',
   /** Spins on two processes until killed. */
   burn: "while :; do :; done & while :; do :; done",
+  /** Makes that many files without content in its folder, until one cannot be made. */
+  "empty-files": 'i=0; while [ $i -lt "$1" ]; do : > "empty-$i" || exit 1; i=$((i+1)); done',
   "write-file": 'head -c "$2" /dev/zero > "$1"',
 } as const;
 

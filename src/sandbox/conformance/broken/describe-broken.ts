@@ -6,11 +6,18 @@ import { conformanceTests } from "../suite.ts";
 import { breakRuntime, type Defect } from "./broken-runtime.ts";
 import { fileDefects } from "./file-defects.ts";
 import { lifeDefects } from "./life-defects.ts";
+import { limitDefects } from "./limit-defects.ts";
 import { processDefects } from "./process-defects.ts";
 import { serveDefects } from "./serve-defects.ts";
 
 /** One for each conformance test. */
-export const defects: Readonly<Record<string, Defect>> = { ...processDefects, ...fileDefects, ...serveDefects, ...lifeDefects };
+export const defects: Readonly<Record<string, Defect>> = {
+  ...processDefects,
+  ...fileDefects,
+  ...serveDefects,
+  ...lifeDefects,
+  ...limitDefects,
+};
 
 /** A test that hangs on a defect has noticed it; there is no point in waiting long. */
 const PATIENCE_MS = 800;

@@ -1,26 +1,12 @@
 import { SandboxSpec } from "../../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
-import { program } from "../programs.ts";
-import { type Defect, forgiving, noop, notWhatItIs, withLimit } from "./broken-runtime.ts";
+import { type Defect, forgiving, noop, notWhatItIs } from "./broken-runtime.ts";
 
 const emptyWorkspace = (asked: SandboxSpec): SandboxSpec => ({ ...asked, workspace: { kind: "empty" } });
 const readWrite = (asked: SandboxSpec): SandboxSpec =>
   asked.workspace.kind === "folder" ? { ...asked, workspace: { ...asked.workspace, access: "rw" } } : asked;
-const noLimits = (asked: SandboxSpec): SandboxSpec => ({ ...asked, limits: {} });
 const noPaths = (asked: SandboxSpec): SandboxSpec => ({ ...asked, readOnlyPaths: [], deniedPaths: [] });
 
-/** Has the limit in its info and nowhere else. */
-function promisedLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Defect {
-  return {
-    what: `${name} is promised and not enforced`,
-    capabilities: withLimit(name, true),
-    spec: noLimits,
-    info: (good, asked) => ({ ...good, limits: { ...good.limits, [name]: asked.limits[name] ?? null } }),
-  };
-}
-function ignoredLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Defect {
-  return { what: `${name} is ignored`, capabilities: withLimit(name, false), spec: noLimits };
-}
 function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
   return {
     what: "the folder is left out",
@@ -47,7 +33,7 @@ function pretendedPause(good: OwnedSandbox): Partial<OwnedSandbox> {
 
 const anyBase = SandboxSpec.parse({});
 
-/** Defects of a sandbox's life: one for each test that begins with input, life, workspace, paths, limit, pause, fork or snapshot. */
+/** Defects of a sandbox's life: one for each test that begins with input, life, workspace, paths, pause, fork or snapshot. */
 export const lifeDefects: Record<string, Defect> = {
   "input: a malformed path is invalid in every method": {
     what: "a malformed path is some error",
@@ -203,35 +189,6 @@ export const lifeDefects: Record<string, Defect> = {
     what: "paths are ignored",
     capabilities: (good) => ({ ...good, paths: false }),
     spec: noPaths,
-  },
-  "limit: memory kills the process, says why, and the sandbox lives on": {
-    ...promisedLimit("memoryBytes"),
-    what: "a kill for memory is an exit like any other",
-    // Nothing that really takes memory is run here: there would be no limit to it.
-    spawn: (asked) => (asked.argv.includes("caisson:hog") ? { ...asked, argv: program("exit", "137") } : asked),
-  },
-  "limit: processes past the limit are not started, and the next command works": promisedLimit("pids"),
-  "limit: disk past the limit is no_space, and freeing makes room again": promisedLimit("diskBytes"),
-  "limit: processor time is no more than the share asked for": {
-    ...promisedLimit("cpus"),
-    sandbox: (good) => ({ stats: async () => ({ ...(await good.stats()), cpuMs: performance.now() }) }),
-  },
-  "limit: cpus is refused as unsupported where it cannot be enforced": ignoredLimit("cpus"),
-  "limit: memoryBytes is refused as unsupported where it cannot be enforced": ignoredLimit("memoryBytes"),
-  "limit: pids is refused as unsupported where it cannot be enforced": ignoredLimit("pids"),
-  "limit: diskBytes is refused as unsupported where it cannot be enforced": ignoredLimit("diskBytes"),
-  "limit: defaults are in force where they can be, and a warning says where not": {
-    what: "nothing is enforced and nobody is warned",
-    sandbox: (good) => ({
-      get info() {
-        return { ...good.info, limits: { ...good.info.limits, cpus: null, memoryBytes: null, pids: null }, warnings: [] };
-      },
-    }),
-  },
-  "limit: /tmp has the size asked for": {
-    what: "the size of /tmp is ignored",
-    capabilities: (good) => ({ ...good, isolation: 1 }),
-    spec: (asked) => ({ ...asked, tmpBytes: anyBase.tmpBytes }),
   },
   "pause: nothing makes progress until resume": {
     what: "pausing does nothing",
