@@ -133,6 +133,14 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { processes: false, files: [], stateDir: false, hostProcess: true },
     ],
   },
+  I26: {
+    right: { user: [], root: "refused", tried: 12 },
+    wrong: [
+      { user: ["mknod (6755)"], root: "refused", tried: 12 },
+      { user: [], root: ["chmod (4755)"], tried: 12 },
+      { user: [], root: [], tried: 0 },
+    ],
+  },
   H01: { right: { leaked: [], answers: {} }, wrong: [{ leaked: ["link-to-file"], answers: {} }] },
   H03: {
     right: { landed: [], uploads: 9, refused: 9 },
@@ -356,6 +364,32 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { lineBytes: 10_000_000, stdinBytes: 200 * MIB, grownBytes: 200 * MIB },
     ],
   },
+  R20: {
+    right: { refused: false, bytes: 31 * MIB, sharedGiven: false },
+    wrong: [
+      { refused: false, bytes: 80 * MIB, sharedGiven: false },
+      { refused: false, bytes: 0, sharedGiven: false },
+      { refused: true, bytes: 0, sharedGiven: true },
+    ],
+  },
+  R21: {
+    right: { made: { "/home/user": 8_000, "/tmp": 8_191, "/dev/shm": 16_383 }, answered: true },
+    wrong: [
+      { made: { "/tmp": 40_000 }, answered: true },
+      { made: { "/tmp": Number.NaN }, answered: true },
+      { made: { "/tmp": 0 }, answered: true },
+      { made: { "/tmp": 8_000 }, answered: false },
+    ],
+  },
+  R22: {
+    right: { refused: false, forks: 60, answered: true },
+    wrong: [
+      { refused: false, forks: 400, answered: true },
+      { refused: false, forks: 0, answered: true },
+      { refused: false, forks: 60, answered: false },
+    ],
+  },
+  R23: { right: { fallocate: "EOPNOTSUPP", end: "ok" }, wrong: [{ fallocate: "ok", end: "ok" }, { fallocate: "EOPNOTSUPP" }] },
   D02: {
     right: { outcome: "lost", closed: "lost", next: "lost", left: false },
     wrong: [

@@ -128,6 +128,11 @@ static int make_one(const char *what, long number)
     return posix_openpt(O_RDWR | O_NOCTTY);
   if (!strcmp(what, "instances"))
     return inotify_init1(IN_CLOEXEC);
+  if (!strcmp(what, "files")) {
+    snprintf(path, sizeof path, "caisson-empty-%ld", number);
+    int made = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    return made < 0 ? -1 : close(made);
+  }
   if (watcher < 0 && (watcher = inotify_init1(IN_CLOEXEC)) < 0)
     return -1;
   snprintf(path, sizeof path, "caisson-watched-%ld", number);

@@ -107,13 +107,17 @@ int main(int argc, char **argv)
     return read_some(argc - 2, argv + 2);
   if (!strcmp(mode, "network"))
     return probe_network(argc - 2, argv + 2);
+  if (!strcmp(mode, "set-id"))
+    return probe_set_id();
+  if (!strcmp(mode, "allocate"))
+    return probe_allocate();
   if (!strcmp(mode, "exhaust") && argc == 5)
     return probe_exhaust(argv[2], atol(argv[3]), atol(argv[4]));
   if (!strcmp(mode, "hold") && argc == 5)
     return probe_hold(argv[2], atol(argv[3]), atol(argv[4]));
   if (!strcmp(mode, "core"))
     return probe_core();
-  fprintf(stderr, "usage: caisson-probe syscalls | ids | core | write PATH… | read PATH… | network (tcp|udp|icmp) ADDRESS PORT… | "
-                  "(exhaust|hold) (forks|memory|memfd|descriptors|sockets|ptys|watches|instances) COUNT MS\n");
+  fprintf(stderr, "usage: caisson-probe syscalls | ids | core | write PATH… | read PATH… | network (tcp|udp|icmp) ADDRESS PORT… | set-id | allocate | "
+                  "(exhaust|hold) (forks|memory|memfd|descriptors|sockets|ptys|watches|instances|files) COUNT MS\n");
   return 2;
 }

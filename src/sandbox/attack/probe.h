@@ -7,6 +7,8 @@ const char *probe_errno_name(int error);
 
 int probe_syscalls(void);
 int probe_network(int argc, char **argv);
+int probe_set_id(void);
+int probe_allocate(void);
 int probe_exhaust(const char *what, long count, long ms);
 /* The same, and keeps what it made until its input ends or the time is over. */
 int probe_hold(const char *what, long count, long ms);
