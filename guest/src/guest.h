@@ -21,6 +21,8 @@ enum {
   OUT_QUEUE_HIGH = 1048576,
   /* How long descendants that keep a leader's pipes open and silent may hold ENDED back. */
   LINGER_MS = 250,
+  /* How long a tree that was killed may hold ENDED back: one of its processes may be in the middle of a write to a disk that hangs. */
+  OVERDUE_MS = 5000,
   REF_BUCKETS = 256,
   STREAM_BUCKETS = 512,
   /* Connections from inside that are carried to the host, or told that nobody serves them, at once. Further ones wait in the backlog. */
@@ -92,6 +94,7 @@ struct supervisor {
   bool ready;        /* said hello */
   bool in_guest;     /* forked by main itself: stays outside the work cgroups, serves one command only */
   bool idle;
+  unsigned stopped_looks, leader_stopped_looks;
   struct process *process;
 };
 
@@ -152,6 +155,8 @@ struct process {
 
   struct timer timeout;
   struct timer linger;
+  struct timer overdue; /* once it was killed: how long ENDED waits for the tree */
+  bool is_overdue;
   uint64_t timeout_ms;
   uint64_t started_at, ended_at;
   uint64_t oom_before, oom_kills;
@@ -194,6 +199,7 @@ struct guest {
   struct process *oldest, *newest;
   size_t process_count, running_count;
   size_t idle_count, coming_count; /* supervisors free, and on their way */
+  struct timer rouse;
   struct timer orphan_timer;
   int orphan_looks;
   struct tombstones *tombstones;
@@ -277,6 +283,9 @@ bool output_ack(struct process *process, const uint8_t *payload, size_t length);
 bool output_pump(struct process *process);
 void output_want_send(struct process *process);
 void output_leader_ended(struct process *process);
+void output_tree_empty(struct process *process);
+/* The tree has had its time to go. */
+void output_overdue(struct process *process);
 void output_close(struct process *process);
 void output_trim_idle(struct guest *guest);
 
@@ -298,6 +307,8 @@ void spawner_cancel(struct process *process);
 void spawner_worker(struct guest *guest, struct file_worker *worker, const struct identity *identity, int fd, bool here);
 /* Lets go of spare supervisors beyond one. */
 void spawner_trim_idle(struct guest *guest);
+/* False when nothing is under way at the spawner or a supervisor. */
+bool spawner_rouse(struct guest *guest);
 bool supervisor_send(struct supervisor *supervisor, const struct order *order);
 /* One of the guest's own processes: the spawner, a supervisor, a file worker. */
 bool spawner_owns(const struct guest *guest, pid_t pid);
@@ -314,6 +325,15 @@ bool relay_owns(const struct guest *guest, pid_t pid);
 /* The connection can take bytes again. */
 void relay_resume(struct connection *connection);
 void relay_trim_idle(struct guest *guest);
+
+/* False when no file request waits for its worker. */
+bool relay_rouse(struct guest *guest);
+
+/* rouse.c */
+/* Something was asked of one of our processes: it is looked at until it answered. */
+void rouse_soon(struct guest *guest);
+/* Makes a process go on if it was stopped; false when that has been in vain for too long. */
+bool rouse(pid_t pid, unsigned *stopped_looks);
 
 /* port.c */
 bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload);

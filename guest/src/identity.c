@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "guest.h"
+#include "privilege.h"
 
 bool identity_of(const struct guest *guest, const char *user, struct identity *out, const char **why) {
   bool default_user = user == NULL || user[0] == 0 || strcmp(user, "user") == 0;
@@ -19,6 +20,10 @@ bool identity_of(const struct guest *guest, const char *user, struct identity *o
   }
   if (uid == 0 && !guest->allow_root && !default_user) {
     *why = "the sandbox does not allow root";
+    return false;
+  }
+  if (is_worker_uid(uid) && uid != guest->uid) {
+    *why = "that uid is the guest's own";
     return false;
   }
   if (guest->not_init) {

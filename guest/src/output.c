@@ -165,10 +165,16 @@ static bool output_done(const struct output *output) {
   return !output->open || (output->process->lingered && output->ring.end >= output->drain_to);
 }
 
+/* Whoever wanted it ended takes ENDED for the end of everything it did: not before the last of the tree is gone. */
+static bool waits_for_tree(const struct process *process) {
+  return process->why != KIND_NONE && !process->tree_empty && !process->is_overdue;
+}
+
 static void check_finished(struct process *process) {
   if (!process->leader_ended || process->state == PROCESS_ENDED) return;
-  if (!output_done(&process->outputs[0]) || !output_done(&process->outputs[1])) return;
+  if (!output_done(&process->outputs[0]) || !output_done(&process->outputs[1]) || waits_for_tree(process)) return;
   struct loop *loop = &process->guest->loop;
+  timer_clear(loop, &process->overdue);
   process->state = PROCESS_ENDED;
   process->discarding = true;
   process->linger.fire = on_linger;
@@ -179,6 +185,13 @@ static void check_finished(struct process *process) {
     if (process->outputs[i].open) source_watch(loop, &process->outputs[i].source, EPOLLIN);
   }
   output_want_send(process);
+}
+
+void output_overdue(struct process *process) { check_finished(process); }
+
+void output_tree_empty(struct process *process) {
+  check_finished(process);
+  if (process->state == PROCESS_ENDED) output_close(process);
 }
 
 bool output_ack(struct process *process, const uint8_t *payload, size_t length) {

@@ -64,18 +64,44 @@ static bool setgroups_is_denied(void) {
   return got >= 4 && memcmp(text, "deny", 4) == 0;
 }
 
-bool become(const struct identity *identity) {
-  if (!identity->change) return true;
-  uint64_t keep = identity->keep_caps;
-  drop_bounding_set(keep);
+/* Raw calls: the C library's wrappers know about threads and memory that a vforked child shares with its parent. */
+static bool become_group(const struct identity *identity) {
+  drop_bounding_set(identity->keep_caps);
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  /* Raw calls: the C library's wrappers know about threads and memory that a vforked child shares with its parent. */
   gid_t gid = identity->gid;
   if (syscall(SYS_setgroups, 1, &gid) < 0 && !(errno == EPERM && setgroups_is_denied())) return false;
-  if (syscall(SYS_setresgid, gid, gid, gid) < 0) return false;
+  return syscall(SYS_setresgid, gid, gid, gid) == 0;
+}
+
+bool become(const struct identity *identity) {
+  if (!identity->change) return true;
+  if (!become_group(identity)) return false;
   uid_t uid = identity->uid;
   if (syscall(SYS_setresuid, uid, uid, uid) < 0) return false;
-  if (set_capabilities(keep) < 0) return false;
+  if (set_capabilities(identity->keep_caps) < 0) return false;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+bool is_worker_uid(uint64_t uid) { return uid == WORKER_UID || uid == WORKER_UID_SPARE; }
+
+uid_t file_uid(void) { return (uid_t)syscall(SYS_setfsuid, (uid_t)-1); }
+
+bool become_for_files(const struct identity *identity) {
+  if (!identity->change) return true;
+  if (!become_group(identity)) return false;
+  uid_t own = identity->uid == WORKER_UID ? WORKER_UID_SPARE : WORKER_UID;
+  /* What we may do stays permitted for the one step that needs it: to set a foreign fsuid after our own uids have changed. */
+  if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) return false;
+  /* A user namespace that does not map it has no uid of ours but root's; without capabilities that is one like any other. */
+  if (syscall(SYS_setresuid, own, own, own) < 0 && (errno != EINVAL || syscall(SYS_setresuid, 0, 0, 0) < 0)) return false;
+  if (set_capabilities(identity->keep_caps | BIT(CAP_SETUID)) < 0) return false;
+  syscall(SYS_setfsuid, identity->uid);
+  if (file_uid() != identity->uid) {
+    errno = EPERM;
+    return false;
+  }
+  if (set_capabilities(identity->keep_caps) < 0) return false;
+  prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 

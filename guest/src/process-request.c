@@ -203,6 +203,7 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
     process_failed(process, STAGE_SETUP, process->request ? errno : ENOMEM);
     return true;
   }
+  process_set_timeout(process);
   spawner_run(process);
   return true;
 }

@@ -133,6 +133,7 @@ void process_delete(struct process *process, bool remember) {
   ring_free(&process->input_ring);
   timer_clear(&guest->loop, &process->timeout);
   timer_clear(&guest->loop, &process->linger);
+  timer_clear(&guest->loop, &process->overdue);
   if (process->supervisor) process->supervisor->process = NULL;
   if (!process->hidden) {
     unlink_from_table(process);

@@ -47,6 +47,12 @@ static void on_timeout(struct timer *timer) {
   process_kill(process, KIND_TIMED_OUT);
 }
 
+void process_set_timeout(struct process *process) {
+  if (process->timeout_ms == 0) return;
+  process->timeout.fire = on_timeout;
+  timer_set(&process->guest->loop, &process->timeout, now_ms() + process->timeout_ms);
+}
+
 void process_started(struct process *process, pid_t pid) {
   struct guest *guest = process->guest;
   process->pid = pid;
@@ -60,10 +66,7 @@ void process_started(struct process *process, pid_t pid) {
     process_send_started(process, process->stream && process->stream->existing);
     output_want_send(process);
   }
-  if (process->timeout_ms > 0) {
-    process->timeout.fire = on_timeout;
-    timer_set(&guest->loop, &process->timeout, process->started_at + process->timeout_ms);
-  }
+  process_set_timeout(process);
   /* Whoever wanted it killed before it ran has waited for this. */
   if (process->why != KIND_NONE) process_kill(process, process->why);
 }
@@ -132,6 +135,7 @@ void process_failed(struct process *process, int stage, int error) {
 
 void process_leader_ended(struct process *process, int status) {
   struct guest *guest = process->guest;
+  if (process->leader_ended) return;
   process->leader_ended = true;
   process->ended_at = now_ms();
   timer_clear(&guest->loop, &process->timeout);
@@ -174,16 +178,31 @@ void process_tree_empty(struct process *process) {
   process_answer_kills(process);
   if (process->hidden || process->forgotten)
     process_delete(process, true);
-  else if (process->state == PROCESS_ENDED)
-    output_close(process);
+  else
+    output_tree_empty(process);
+}
+
+static void on_overdue(struct timer *timer) {
+  struct process *process = container_of(timer, struct process, overdue);
+  process->is_overdue = true;
+  if (process->leader_ended)
+    output_overdue(process);
+  else
+    process_leader_ended(process, SIGKILL); /* it got that, and dies of it once the kernel lets go of it */
 }
 
 void process_kill(struct process *process, enum ended_kind why) {
   if (!process->leader_ended && process->why == KIND_NONE) process->why = why;
   process->we_killed = true;
   struct supervisor *supervisor = process->supervisor;
+  if (process->state == PROCESS_STARTING) rouse_soon(process->guest);
   if (process->state == PROCESS_STARTING || supervisor == NULL) return;
   struct order order = {.kind = ORDER_KILL};
+  if (process->overdue.place == 0 && !process->is_overdue) {
+    process->overdue.fire = on_overdue;
+    timer_set(&process->guest->loop, &process->overdue, process->guest->loop.now + OVERDUE_MS);
+  }
+  rouse_soon(process->guest);
   /* A root command may have stopped it. */
   kill(supervisor->pid, SIGCONT);
   /* One that takes no orders is ended itself; what it owned falls to main and is killed there. */

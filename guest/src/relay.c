@@ -43,6 +43,7 @@ struct file_worker {
   struct source exit; /* a descriptor of the process itself, where the kernel has them */
   bool here, dismissed;
   uint64_t idle_since;
+  unsigned stopped_looks;
   struct timer kill_timer;
   uint8_t *in;
   size_t in_length, in_capacity;
@@ -121,6 +122,7 @@ static bool worker_fork(struct file_worker *worker) {
   setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   source_open(&worker->source, pair[0], worker_ready);
   worker->pid = 0;
+  rouse_soon(worker->guest);
   spawner_worker(worker->guest, worker, &worker->identity, pair[1], worker->here);
   return true;
 }
@@ -188,6 +190,7 @@ static void worker_pump(struct file_worker *worker) {
 static void relay_give(struct relay *relay, struct file_worker *worker) {
   relay->worker = worker;
   worker->relay = relay;
+  rouse_soon(worker->guest);
   worker_pump(worker);
 }
 
@@ -276,6 +279,21 @@ bool relay_owns(const struct guest *guest, pid_t pid) {
     if (w->pid == pid) return true;
   }
   return false;
+}
+
+bool relay_rouse(struct guest *guest) {
+  bool waiting = false;
+  for (struct file_worker *w = guest->relays ? guest->relays->workers : NULL, *next; w; w = next) {
+    next = w->next;
+    if (w->relay == NULL || w->dismissed) continue;
+    /* A watch is under way for as long as anybody wants it; the heartbeat looks after those. */
+    waiting = waiting || w->relay->type != FRAME_WATCH;
+    if (rouse(w->pid, &w->stopped_looks)) continue;
+    relay_fail(w->relay, EAGAIN, "something inside keeps stopping the file worker");
+    worker_signal(w, SIGKILL);
+    worker_dismiss(w);
+  }
+  return waiting;
 }
 
 /* ---- frames from the worker ---- */
@@ -506,6 +524,7 @@ void relay_resume(struct connection *connection) {
 
 void relay_trim_idle(struct guest *guest) {
   if (guest->relays == NULL) return;
+  rouse_soon(guest);
   for (struct file_worker *w = guest->relays->workers, *next; w; w = next) {
     next = w->next;
     if (w->relay == NULL && !w->dismissed && w->pid > 0 && guest->loop.now - w->idle_since > IDLE_KEEP_MS) worker_dismiss(w);

@@ -25,6 +25,7 @@ struct spawner {
   struct guest *guest;
   struct source source;
   pid_t pid;
+  unsigned stopped_looks;
   struct pending *first, **last;
   uint64_t started_at;
 };
@@ -124,6 +125,7 @@ static bool ask_spawner(struct guest *guest, const struct order *order, int fd, 
     free(pending);
     return false;
   }
+  rouse_soon(guest);
   *pending = (struct pending){.supervisor = supervisor, .worker = worker};
   *spawner->last = pending;
   spawner->last = &pending->next;
@@ -265,6 +267,7 @@ static bool supervisor_give(struct supervisor *supervisor, struct process *proce
     return false;
   supervisor->process = process;
   process->supervisor = supervisor;
+  rouse_soon(guest);
   return true;
 }
 
@@ -345,6 +348,40 @@ void spawner_run(struct process *process) {
 
 bool supervisor_send(struct supervisor *supervisor, const struct order *order) {
   return message_send(supervisor->source.fd, order, sizeof *order, NULL, 0, NULL, 0, MSG_DONTWAIT);
+}
+
+/* A supervisor has something to do for us while its command starts, and once the command is to end. */
+static bool is_asked(const struct supervisor *supervisor) {
+  const struct process *process = supervisor->process;
+  return !supervisor->ready || (process && (process->state == PROCESS_STARTING || process->we_killed));
+}
+
+/*
+ * From when it has its user's uid until it executes its program a leader can be stopped by others of that uid, and its supervisor, whose memory it borrows, waits
+ * for it and hears nothing. One that is to end, or cannot be helped, is killed: its supervisor then goes on as with any other that ended.
+ */
+static void rouse_leader(struct supervisor *supervisor) {
+  struct pids children = {0};
+  proc_children(supervisor->pid, &children);
+  for (size_t i = 0; i < children.count; i++) {
+    bool helped = rouse(children.list[i], &supervisor->leader_stopped_looks);
+    if (!helped || supervisor->process->why != KIND_NONE) kill(children.list[i], SIGKILL);
+  }
+  pids_free(&children);
+}
+
+bool spawner_rouse(struct guest *guest) {
+  struct spawner *spawner = guest->spawner;
+  bool waiting = spawner->first != NULL;
+  /* In vain for too long: what they have under way is lost with them, and is told so. */
+  if (waiting && !rouse(spawner->pid, &spawner->stopped_looks)) kill(spawner->pid, SIGKILL);
+  for (struct supervisor *s = guest->supervisors; s; s = s->next) {
+    if (!is_asked(s)) continue;
+    waiting = true;
+    if (!rouse(s->pid, &s->stopped_looks)) kill(s->pid, SIGKILL);
+    if (s->process && s->process->state == PROCESS_STARTING) rouse_leader(s);
+  }
+  return waiting;
 }
 
 /* `unread`: it died before it took its order, so nothing of it was done. */

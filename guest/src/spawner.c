@@ -55,7 +55,7 @@ void worker_process(int socket, const struct identity *identity, const int *work
   umask(022);
   if (dup2(socket, STDIN_FILENO) < 0 || dup2(socket, STDOUT_FILENO) < 0) _exit(125);
   close_all_but(NULL, 0);
-  if (!become(identity)) die_errno("the file worker cannot become uid %u", identity->uid);
+  if (!become_for_files(identity)) die_errno("the file worker cannot act for uid %u", identity->uid);
   hide_self();
   if (chdir("/") < 0) _exit(125);
   _exit(worker_main(STDIN_FILENO, STDOUT_FILENO));

@@ -2,6 +2,7 @@
  * TAR_IN. Nothing an archive says is believed: every name is taken apart, every folder on the way is opened without following links and
  * beneath the target, and nothing is opened for writing that this request did not make itself.
  */
+#include "privilege.h"
 #include "tar-place.h"
 
 #include <errno.h>
@@ -221,7 +222,7 @@ void do_tar_in(struct worker *worker, const struct request *request) {
   if (unpacking.bytes_max == 0) unpacking.bytes_max = INT64_MAX;
   if (unpacking.entries_max == 0 || unpacking.entries_max > TAR_ENTRIES_DEFAULT) unpacking.entries_max = TAR_ENTRIES_DEFAULT;
   if (strip > TAR_STRIP_MAX) strip = TAR_STRIP_MAX;
-  if (keep_owner && geteuid() != 0) {
+  if (keep_owner && file_uid() != 0) {
     answer_error(worker, ERR_DENIED, EPERM, "unpack into", folder, "only root can keep owners");
     return;
   }

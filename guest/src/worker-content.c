@@ -1,4 +1,5 @@
 /* READ and WRITE. */
+#include "privilege.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -223,7 +224,7 @@ static void answer_written(struct worker *worker, uint64_t bytes) {
 
 /* The draft takes over mode and owner of what it replaces, as far as the user may. */
 static int keep_attributes(const struct draft *draft, const struct target *target, mode_t mode) {
-  if (target->exists && (target->status.st_uid != geteuid() || target->status.st_gid != getegid())) {
+  if (target->exists && (target->status.st_uid != file_uid() || target->status.st_gid != getegid())) {
     if (fchown(draft->fd, target->status.st_uid, target->status.st_gid) != 0) errno = 0;
   }
   /* A default ACL of the folder, or the change of owner, may have altered what the creation asked for. */

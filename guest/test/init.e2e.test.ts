@@ -1,6 +1,7 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeWorkCgroup, type WorkCgroup } from "./cgroup-for-test.ts";
 import { guestBinary, isSanitised } from "./files-client.ts";
@@ -9,6 +10,7 @@ import {
   errorCode,
   finish,
   type Link,
+  pidsWith,
   run,
   shell,
   spawnIn,
@@ -41,6 +43,7 @@ const argsFor = (work: WorkCgroup, more: string[] = []) => {
 };
 
 const MEMORY = 4;
+const TIMED_OUT = 3;
 const CANCELLED = 6;
 
 describe.skipIf(!isRoot)("process 1, root not allowed", () => {
@@ -80,6 +83,65 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     expect((await finish(link, bystander.stream)).ended).toMatchObject({ kind: 2, signal: 9 });
     expect((await shell(link, "echo on")).stdout).toBe("on\n");
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+  });
+
+  test("a command that stops all it can reach, again and again, holds up no file request and can be ended", async () => {
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+    const stopper = spawnIn(link, { argv: ["bash", "-c", "echo; while :; do kill -STOP -1; done"] });
+    await stopper.stream.nextOther("STARTED");
+    for (let round = 0; round < 20; round++) expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+    // The command is the stopper's equal and is stopped; its time limit is the guest's matter.
+    expect((await run(link, { argv: ["sleep", "0"], timeoutMs: 300 })).ended.kind).toBe(TIMED_OUT);
+    expect(await link.ask("KILL", { ref: stopper.ref })).toBe("OK");
+    expect((await shell(link, "echo on")).stdout).toBe("on\n");
+  });
+
+  test("a file worker has the user's permissions and nothing else of the user's", async () => {
+    const watch = link.open("WATCH", { path: "/" });
+    expect((await watch.next()).type).toBe("OK");
+    const { stdout } = await shell(
+      link,
+      `for p in /proc/[0-9]*; do grep -q caisson-files $p/comm || continue
+         grep -E '^(Uid|CapEff)' $p/status; p=\${p#/proc/}
+         kill -STOP $p 2>&1; renice 19 $p 2>&1; prlimit --pid $p --nofile=1:1 2>&1; done`,
+    );
+    expect(stdout).toContain("Uid:\t65520\t65520\t65520\t1000\nCapEff:\t0000000000000000");
+    expect(stdout.match(/not permitted/g)?.length).toBe(3 * (stdout.match(/Uid/g)?.length ?? 0));
+    expect(await link.ask("STAT", { path: "/", user: "65520" })).toBe("denied");
+    expect(await link.ask("MKDIR", { path: "/root/theirs" })).toBe("denied");
+    link.frame("CANCEL", watch.id);
+  });
+
+  test.skipIf(!existsSync("/sys/fs/cgroup/freezer"))("ENDED waits for the last of a tree that was killed, but not for ever", async () => {
+    const folder = `/sys/fs/cgroup/freezer/caisson-test-${process.pid}`;
+    mkdirSync(folder);
+    const freeze = (state: "FROZEN" | "THAWED") => writeFileSync(`${folder}/freezer.state`, state);
+    try {
+      for (const [held, thaws] of [
+        ["sleep\0006789", true],
+        ["sleep 6789", false],
+      ] as const) {
+        const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "sleep 6789 & wait"] });
+        await started(stream);
+        await until("it sleeps", () => pidsWith("sleep\0006789").length > 0);
+        // What is frozen cannot die, like a process in the middle of a write to a disk that hangs.
+        for (const pid of pidsWith(held)) writeFileSync(`${folder}/cgroup.procs`, String(pid));
+        freeze("FROZEN");
+        await until("it is frozen", () => readFileSync(`${folder}/freezer.state`, "utf8") === "FROZEN\n");
+        const killed = link.ask("KILL", { ref });
+        const ended = finish(link, stream);
+        const first = await Promise.race([ended.then(() => "ended"), delay(thaws ? 500 : 8_000, "waits")]);
+        expect(first).toBe(thaws ? "waits" : "ended");
+        freeze("THAWED");
+        expect((await ended).ended.kind).toBe(CANCELLED);
+        expect(await killed).toBe("OK");
+        expect(pidsWith("6789")).toEqual([]);
+      }
+    } finally {
+      freeze("THAWED");
+      await until("the group is empty", () => readFileSync(`${folder}/cgroup.procs`, "utf8") === "");
+      rmdirSync(folder);
+    }
   });
 
   test("root is refused, by name, by number, for files and by sudo", async () => {
@@ -240,6 +302,12 @@ describe.skipIf(!isRoot)("process 1, root allowed", () => {
       expect(await link.ask("KILL", { ref })).toBe("OK");
       await until("it is gone", async () => (await sleeping()) === "0");
     });
+  });
+
+  test("a root command that stops everything it can reach, the guest's own processes too, is undone", async () => {
+    await shell(link, "echo; kill -STOP -1", { user: "root" });
+    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
+    expect((await shell(link, "echo on")).stdout).toBe("on\n");
   });
 
   test("a root command that kills everything it can reach does not end the guest", async () => {
