@@ -118,12 +118,12 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     const freeze = (state: "FROZEN" | "THAWED") => writeFileSync(`${folder}/freezer.state`, state);
     try {
       for (const [held, thaws] of [
-        ["sleep\0006789", true],
+        ["sleep\x006789", true],
         ["sleep 6789", false],
       ] as const) {
         const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "sleep 6789 & wait"] });
         await started(stream);
-        await until("it sleeps", () => pidsWith("sleep\0006789").length > 0);
+        await until("it sleeps", () => pidsWith("sleep\x006789").length > 0);
         // What is frozen cannot die, like a process in the middle of a write to a disk that hangs.
         for (const pid of pidsWith(held)) writeFileSync(`${folder}/cgroup.procs`, String(pid));
         freeze("FROZEN");

@@ -48,6 +48,7 @@ async function make(
   const note = (name: string) => async () => void calls.push(name);
   const wall: Wall = {
     stats: async () => ({ cpuMs: null, memoryBytes: null, memoryKills: null, processes: 0, diskBytes: null, source: "host" }),
+    condition: async () => "running",
     pause: note("pause"),
     resume: note("resume"),
     snapshot: async () => "sn_aaaaaaaaaaaa",
@@ -150,7 +151,7 @@ test("a paused sandbox answers with conflict until it is resumed", async () => {
   await sandbox.resume();
   await sandbox.resume();
   await sandbox.ping();
-  expect(calls).toEqual(["pause", "resume"]);
+  expect(calls).toEqual(["pause", "resume", "resume"]);
   expect(typesOf(events)).toEqual(["sandbox.paused", "sandbox.resumed"]);
 });
 

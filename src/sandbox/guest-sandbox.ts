@@ -1,17 +1,14 @@
-import { isUtf8 } from "node:buffer";
 import { CaissonError } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
-import type { ProcessRef } from "../contract/ids.ts";
 import type { SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
 import { checkListing, checkMode, checkPort, checkWhole } from "./call-checks.ts";
 import type { GuestConnection } from "./guest/connection.ts";
-import type { ProcessObserver } from "./guest/process.ts";
+import { PING_TIMEOUT_MS } from "./guest/waits.ts";
 import { resolveSandboxPath } from "./path.ts";
-import type { OutputChunk, OwnedSandbox } from "./sandbox.ts";
+import type { OwnedSandbox } from "./sandbox.ts";
+import { emitTo, now, observe } from "./sandbox-events.ts";
 import { checkRef, checkUser, createSpawnRequests } from "./spawn-request.ts";
 import type { Wall } from "./wall.ts";
-
-const PING_TIMEOUT_MS = 5_000;
 
 export interface GuestSandboxOptions {
   info: SandboxInfo;
@@ -61,6 +58,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     checkUser(asked?.user, spec.allowRoot);
   };
 
+  connection.onSilence(() => wall.condition());
   void connection.closed.then(() => {
     if (destroying !== null || released) return;
     state = "failed";
@@ -118,37 +116,42 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
 
     async stat(path, asked = {}) {
       check(asked);
-      const file = await files.stat(inside(path), { follow: asked.follow ?? true, user: asked.user });
+      const file = await files.stat(inside(path), { follow: asked.follow ?? true, user: asked.user, signal: asked.signal });
       return { ...file, name: path };
     },
     async list(path, asked = {}) {
       check(asked);
       const { depth, entriesMax } = checkListing(asked);
-      return files.list(inside(path), { depth, entriesMax, user: asked.user });
+      return files.list(inside(path), { depth, entriesMax, user: asked.user, signal: asked.signal });
     },
     async mkdir(path, asked = {}) {
       check(asked);
-      await files.mkdir(inside(path), { parents: asked.parents ?? false, mode: checkMode(asked.mode), user: asked.user });
+      await files.mkdir(inside(path), {
+        parents: asked.parents ?? false,
+        mode: checkMode(asked.mode),
+        user: asked.user,
+        signal: asked.signal,
+      });
     },
     async move(from, to, asked = {}) {
       check(asked);
-      await files.move(inside(from), inside(to), { replace: asked.replace ?? false, user: asked.user });
+      await files.move(inside(from), inside(to), { replace: asked.replace ?? false, user: asked.user, signal: asked.signal });
     },
     async remove(path, asked = {}) {
       check(asked);
-      await files.remove(inside(path), { recursive: asked.recursive ?? false, user: asked.user });
+      await files.remove(inside(path), { recursive: asked.recursive ?? false, user: asked.user, signal: asked.signal });
     },
     async readFile(path, asked = {}) {
       check(asked);
-      const { offset, length, user } = asked;
+      const { offset, length, user, signal } = asked;
       if (offset !== undefined) checkWhole("offset", offset);
       if (length !== undefined) checkWhole("length", length);
-      return files.readFile(inside(path), { offset, length, user });
+      return files.readFile(inside(path), { offset, length, user, signal });
     },
     async writeFile(path, data, asked = {}) {
       check(asked);
-      const { how = "replace", parents = false, mode, user } = asked;
-      return files.writeFile(inside(path), data, { how, parents, mode: checkMode(mode), user });
+      const { how = "replace", parents = false, mode, user, signal } = asked;
+      return files.writeFile(inside(path), data, { how, parents, mode: checkMode(mode), user, signal });
     },
     async watch(path, asked = {}) {
       check(asked);
@@ -156,20 +159,21 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       return files.watch(inside(path), {
         recursive: asked.recursive ?? false,
         user: asked.user,
+        signal: asked.signal,
         ...(toPath === undefined ? {} : { toPath }),
       });
     },
     async tarIn(folder, archive, asked = {}) {
       check(asked);
-      const { bytesMax, entriesMax, stripComponents, user } = asked;
+      const { bytesMax, entriesMax, stripComponents, user, signal } = asked;
       for (const value of [bytesMax, entriesMax, stripComponents]) if (value !== undefined) checkWhole("a bound", value);
-      return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, user });
+      return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, user, signal });
     },
     async tarOut(path, asked = {}) {
       check(asked);
-      const { exclude = [], bytesMax, user } = asked;
+      const { exclude = [], bytesMax, user, signal } = asked;
       if (bytesMax !== undefined) checkWhole("bytesMax", bytesMax);
-      return files.tarOut(inside(path), { exclude, bytesMax, user });
+      return files.tarOut(inside(path), { exclude, bytesMax, user, signal });
     },
 
     async ping() {
@@ -214,11 +218,10 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       emit({ type: "sandbox.paused", version: 1, at: now(), data: { sandbox: id } });
     },
     async resume() {
-      if (state !== "paused") {
-        ready();
-        return;
-      }
+      if (state !== "paused") ready();
+      // Whatever this handle last saw: somebody else may have frozen it since, and died.
       await wall.resume();
+      if (state !== "paused") return;
       state = "running";
       emit({ type: "sandbox.resumed", version: 1, at: now(), data: { sandbox: id } });
     },
@@ -252,45 +255,4 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     },
   };
   return sandbox;
-}
-
-/** For a runtime to announce what it made; a sandbox that was found again is not announced. */
-export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined, info: SandboxInfo): void {
-  emitTo(onEvent, {
-    type: "sandbox.created",
-    version: 1,
-    at: now(),
-    data: { sandbox: info.id, runtime: info.runtime, warnings: info.warnings },
-  });
-}
-
-/** `argv` is given for a process that may be started now; one that was there before is not announced again. */
-function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxEvent) => void, argv?: readonly string[]): ProcessObserver {
-  return {
-    onStarted({ pid, existing }) {
-      if (argv === undefined || existing) return;
-      emit({ type: "command.started", version: 1, at: now(), data: { sandbox, ref, pid, argv: [...argv] } });
-    },
-    onOutput: (chunk) => emit({ type: "command.output", version: 1, at: now(), data: { sandbox, ref, ...asText(chunk) } }),
-    onEnded: (ended) => emit({ type: "command.ended", version: 1, at: now(), data: { sandbox, ref, ended } }),
-  };
-}
-
-function asText({ stream, offset, data }: OutputChunk) {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  const encoding = isUtf8(bytes) ? ("utf8" as const) : ("base64" as const);
-  return { stream, offset, encoding, text: bytes.toString(encoding) };
-}
-
-/** An observer that fails cannot be allowed to break the sandbox it observes. */
-function emitTo(onEvent: ((event: SandboxEvent) => void) | undefined, event: SandboxEvent): void {
-  try {
-    onEvent?.(event);
-  } catch (error) {
-    process.emitWarning(`an observer of sandbox events failed: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-function now(): string {
-  return new Date().toISOString();
 }

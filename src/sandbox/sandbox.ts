@@ -96,13 +96,16 @@ export interface Watch extends AsyncIterable<WatchEvent> {
   close(): void;
 }
 
-interface AsUser {
+/** On whose behalf a file call is made, and how it is given up: the call, or the iteration it gave, throws `cancelled`. */
+interface FileCall {
   user?: string;
+  signal?: AbortSignal;
 }
 
 /**
  * What a tool may hold: processes and files of one sandbox. Every path is a path inside; all work is done inside by the guest, as the
- * sandbox's user. All methods throw `invalid` for a malformed path or option, `lost` when the sandbox is gone, `conflict` while it is paused.
+ * sandbox's user. All methods throw `invalid` for a malformed path or option, `lost` when the sandbox is gone, `conflict` while it is paused, and `timeout` when the guest
+ * does not answer: `details.guest` is then `stopped`, `frozen`, `silent` or `slow`.
  */
 export interface Sandbox {
   readonly id: SandboxId;
@@ -114,31 +117,31 @@ export interface Sandbox {
   forget(ref: ProcessRef): Promise<void>;
   processes(): Promise<ProcessInfo[]>;
   /** Throws `not_found`, `denied`. */
-  stat(path: string, options?: AsUser & { follow?: boolean }): Promise<FileInfo>;
+  stat(path: string, options?: FileCall & { follow?: boolean }): Promise<FileInfo>;
   /** At most `entriesMax` (default 10,000) entries; `truncated` says whether there were more. Throws `not_found`, `invalid` for a file. */
-  list(path: string, options?: AsUser & { depth?: number; entriesMax?: number }): Promise<{ entries: FileInfo[]; truncated: boolean }>;
-  mkdir(path: string, options?: AsUser & { parents?: boolean; mode?: number }): Promise<void>;
+  list(path: string, options?: FileCall & { depth?: number; entriesMax?: number }): Promise<{ entries: FileInfo[]; truncated: boolean }>;
+  mkdir(path: string, options?: FileCall & { parents?: boolean; mode?: number }): Promise<void>;
   /** Throws `exists` unless `replace`. */
-  move(from: string, to: string, options?: AsUser & { replace?: boolean }): Promise<void>;
+  move(from: string, to: string, options?: FileCall & { replace?: boolean }): Promise<void>;
   /** Never follows a link. Throws `conflict` for a folder that is not empty unless `recursive`. */
-  remove(path: string, options?: AsUser & { recursive?: boolean }): Promise<void>;
+  remove(path: string, options?: FileCall & { recursive?: boolean }): Promise<void>;
   /** Streams a regular file with back-pressure. Throws before the first byte: `not_found`, `denied`, `invalid` for a folder, `unsupported` for anything that is not a regular file. */
-  readFile(path: string, options?: AsUser & { offset?: number; length?: number }): Promise<AsyncIterable<Uint8Array>>;
+  readFile(path: string, options?: FileCall & { offset?: number; length?: number }): Promise<AsyncIterable<Uint8Array>>;
   /** Atomic: readers see the old content or the new; a failure leaves the old and nothing else. Throws `no_space`, `denied`, `not_found` (no parent). */
   writeFile(
     path: string,
     data: Bytes,
-    options?: AsUser & { mode?: number; parents?: boolean; how?: "replace" | "append" | "create" },
+    options?: FileCall & { mode?: number; parents?: boolean; how?: "replace" | "append" | "create" },
   ): Promise<{ bytes: number }>;
-  watch(path: string, options?: AsUser & { recursive?: boolean }): Promise<Watch>;
+  watch(path: string, options?: FileCall & { recursive?: boolean }): Promise<Watch>;
   /** Unpacks inside. Throws `unsafe` for any archive trick, `too_large` past a bound; what was unpacked until then stays. */
   tarIn(
     folder: string,
     archive: Bytes,
-    options?: AsUser & { bytesMax?: number; entriesMax?: number; stripComponents?: number },
+    options?: FileCall & { bytesMax?: number; entriesMax?: number; stripComponents?: number },
   ): Promise<{ entries: number; bytes: number }>;
   /** A pax archive of a file or folder. The iteration throws when something fails in the middle. */
-  tarOut(path: string, options?: AsUser & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;
+  tarOut(path: string, options?: FileCall & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;
 }
 
 /** A connection that something inside made to a port the host serves. */

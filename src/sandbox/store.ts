@@ -7,6 +7,7 @@ import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName, SandboxId } from "../contract/ids.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import { processStat } from "./process-stat.ts";
 
 /** Who made a sandbox, so that anyone can tell whether that process still lives: a pid alone is reused. */
 export const Owner = z.object({ pid: z.int().positive(), startTicks: z.int().nonnegative(), bootId: z.string().min(1).max(64) });
@@ -169,29 +170,18 @@ export function isOrphan(record: SandboxRecord): boolean {
 
 /** This process. */
 export function currentOwner(): Owner {
-  return { pid: process.pid, startTicks: statOf(process.pid)?.startTicks ?? 0, bootId: bootId() };
+  return { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
 }
 
 export function ownerAlive(owner: Owner | null): boolean {
   if (owner === null || owner.bootId !== bootId()) return false;
-  const stat = statOf(owner.pid);
+  const stat = processStat(owner.pid);
   return stat !== null && stat.startTicks === owner.startTicks && stat.state !== "Z" && stat.state !== "X";
 }
 
 function makerAlive(name: string, currentBoot: string): boolean {
   const [pid, ticks] = name.slice(NEW_PREFIX.length).split("-");
   return ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: currentBoot });
-}
-
-/** State and start time from /proc; the command's name may contain anything, so it is read from the last parenthesis on. */
-function statOf(pid: number): { state: string; startTicks: number } | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const rest = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: rest[0] ?? "X", startTicks: Number(rest[19]) };
-  } catch {
-    return null;
-  }
 }
 
 let bootIdRead: string | undefined;

@@ -1,5 +1,6 @@
 import type { SnapshotId } from "../contract/ids.ts";
 import type { SandboxStats } from "../contract/sandbox.ts";
+import type { GuestCondition } from "./guest/waits.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /**
@@ -9,8 +10,11 @@ import type { OwnedSandbox } from "./sandbox.ts";
 export interface Wall {
   /** The host's own accounting; the guest's word is not asked. `processes` counts what the host sees. Null where the host cannot know. */
   stats(): Promise<SandboxStats>;
+  /** What the host sees of the guest by its own means, without asking it; `unknown` where it cannot. */
+  condition(): Promise<GuestCondition>;
   /** Throws `unsupported`. Idempotent. */
   pause(): Promise<void>;
+  /** Also of a sandbox that nobody paused but something holds still. */
   resume(): Promise<void>;
   snapshot(options: { name?: string }): Promise<SnapshotId>;
   fork(): Promise<OwnedSandbox>;

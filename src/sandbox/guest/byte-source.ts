@@ -10,6 +10,7 @@ const CREDIT_BATCH_BYTES = 262_144;
 export class ByteSource implements AsyncIterable<Uint8Array> {
   readonly #grant: (bytes: number) => void;
   readonly #cancel: () => void;
+  readonly #onStarved: (is: boolean) => void;
   #chunks: Buffer[] = [];
   #head = 0;
   #gathering: GrowingChunk | null = null;
@@ -20,10 +21,11 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
   #waiting: { resolve: (result: IteratorResult<Uint8Array, undefined>) => void; reject: (error: CaissonError) => void } | null = null;
   #iterating = false;
 
-  /** `grant` sends credit; `cancel` gives the stream up when the consumer leaves early. */
-  constructor(options: { grant: (bytes: number) => void; cancel: () => void }) {
+  /** `grant` sends credit; `cancel` gives the stream up when the consumer leaves early; `onStarved` is told whether the consumer waits for bytes. */
+  constructor(options: { grant: (bytes: number) => void; cancel: () => void; onStarved?: (is: boolean) => void }) {
     this.#grant = options.grant;
     this.#cancel = options.cancel;
+    this.#onStarved = options.onStarved ?? (() => {});
   }
 
   /** Throws `protocol` for more than the window. */
@@ -34,6 +36,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     if (this.#waiting !== null) {
       const { resolve } = this.#waiting;
       this.#waiting = null;
+      this.#onStarved(false);
       this.#consume(data.length);
       resolve({ done: false, value: data });
     } else if (this.#chunks.length - this.#head < CHUNKS_MAX) this.#chunks.push(data);
@@ -90,6 +93,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     if (this.#state !== "open") return Promise.resolve({ done: true, value: undefined });
     if (this.#waiting !== null) return Promise.reject(new CaissonError("invalid", "a stream of bytes has one reader at a time"));
+    this.#onStarved(true);
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });

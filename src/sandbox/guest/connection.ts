@@ -8,14 +8,16 @@ import type { ProcessRef } from "../../contract/ids.ts";
 import type { InboundConnection, ProcessInfo, TransparentService } from "../sandbox.ts";
 import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
 import { type GuestFiles, guestFiles } from "./files.ts";
-import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest, printable } from "./guest-error.ts";
 import { createLink, type Link } from "./link.ts";
+import { ping } from "./ping.ts";
 import { connectPort } from "./port.ts";
 import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
 import { askForEntries, tell } from "./request.ts";
 import { createServing } from "./serve.ts";
 import { SlabReader } from "./slab-reader.ts";
+import type { GuestCondition } from "./waits.ts";
 
 const PROTOCOL_VERSION = 1;
 const ENTRIES_MAX = 8_192;
@@ -31,7 +33,10 @@ export interface Welcome {
   rootAllowed: boolean;
 }
 
-/** One connection to one guest. Every method throws `lost` once it is gone, and what the guest answered as its errors. */
+/**
+ * One connection to one guest. Every method throws `lost` once it is gone, what the guest answered as its errors, and `timeout` for a guest that does not answer
+ * (see `Waits`).
+ */
 export interface GuestConnection {
   readonly welcome: Welcome;
   readonly files: GuestFiles;
@@ -40,6 +45,8 @@ export interface GuestConnection {
   readonly isClosed: boolean;
   /** When the guest was last heard of, in milliseconds since the epoch. */
   lastHeardMs(): number;
+  /** Tells it how the host looks at the guest by its own means when it does not answer. */
+  onSilence(condition: () => Promise<GuestCondition>): void;
   /** Leaves the guest and its processes alone. */
   close(): void;
   /** Throws `timeout`. */
@@ -174,6 +181,9 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
       return link.isClosed;
     },
     lastHeardMs: link.lastHeardMs,
+    onSilence: (condition) => {
+      link.waits.condition = condition;
+    },
     close: link.close,
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
     shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
@@ -191,29 +201,6 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
       return (await askForEntries(link, { ...request, what: "listing ports", read: listenerInfo })).items;
     },
   };
-}
-
-function ping(link: Link, timeoutMs: number): Promise<{ roundTripMs: number }> {
-  return new Promise((resolve, reject) => {
-    const startedMs = performance.now();
-    const stream = link.open({
-      onFrame(type) {
-        if (type !== frameCode.PONG) throw protocolError(`${frameName(type)} as an answer to PING`);
-        clearTimeout(timer);
-        resolve({ roundTripMs: performance.now() - startedMs });
-        return true;
-      },
-      onLost(error) {
-        clearTimeout(timer);
-        reject(error);
-      },
-    });
-    const timer = setTimeout(() => {
-      link.retire(stream);
-      reject(new CaissonError("timeout", `the guest did not answer a ping within ${timeoutMs} ms`));
-    }, timeoutMs);
-    link.send(encodeFrame("PING", stream));
-  });
 }
 
 function processInfo(fields: Decoded<typeof entries.process>): ProcessInfo {

@@ -9,26 +9,26 @@ import { startWatch } from "./watch.ts";
 const kinds: readonly (FileKind | undefined)[] = [undefined, "file", "directory", "link", "fifo", "socket", "device"];
 const howToWrite = { replace: 0, append: 1, create: 2 } as const;
 
-/** The file requests of the protocol. Paths are absolute and were checked; `user` is absent for the sandbox's own. */
+/** On whose behalf a request is made, and how it is given up. `user` is absent for the sandbox's own. */
+interface Asker {
+  user?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** The file requests of the protocol. Paths are absolute and were checked. */
 export interface GuestFiles {
-  stat(path: string, options: { follow: boolean; user?: string | undefined }): Promise<FileInfo>;
-  list(
-    path: string,
-    options: { depth: number; entriesMax: number; user?: string | undefined },
-  ): Promise<{ entries: FileInfo[]; truncated: boolean }>;
-  mkdir(path: string, options: { parents: boolean; mode?: number | undefined; user?: string | undefined }): Promise<void>;
-  move(from: string, to: string, options: { replace: boolean; user?: string | undefined }): Promise<void>;
-  remove(path: string, options: { recursive: boolean; user?: string | undefined }): Promise<void>;
-  readFile(
-    path: string,
-    options: { offset?: number | undefined; length?: number | undefined; user?: string | undefined },
-  ): Promise<AsyncIterable<Uint8Array>>;
+  stat(path: string, options: { follow: boolean } & Asker): Promise<FileInfo>;
+  list(path: string, options: { depth: number; entriesMax: number } & Asker): Promise<{ entries: FileInfo[]; truncated: boolean }>;
+  mkdir(path: string, options: { parents: boolean; mode?: number | undefined } & Asker): Promise<void>;
+  move(from: string, to: string, options: { replace: boolean } & Asker): Promise<void>;
+  remove(path: string, options: { recursive: boolean } & Asker): Promise<void>;
+  readFile(path: string, options: { offset?: number | undefined; length?: number | undefined } & Asker): Promise<AsyncIterable<Uint8Array>>;
   writeFile(
     path: string,
     data: Bytes,
-    options: { how: keyof typeof howToWrite; parents: boolean; mode?: number | undefined; user?: string | undefined },
+    options: { how: keyof typeof howToWrite; parents: boolean; mode?: number | undefined } & Asker,
   ): Promise<{ bytes: number }>;
-  watch(path: string, options: { recursive: boolean; user?: string | undefined; toPath?: (path: string) => string }): Promise<Watch>;
+  watch(path: string, options: { recursive: boolean; toPath?: (path: string) => string } & Asker): Promise<Watch>;
   tarIn(
     folder: string,
     archive: Bytes,
@@ -36,20 +36,16 @@ export interface GuestFiles {
       bytesMax?: number | undefined;
       entriesMax?: number | undefined;
       stripComponents?: number | undefined;
-      user?: string | undefined;
-    },
+    } & Asker,
   ): Promise<{ entries: number; bytes: number }>;
-  tarOut(
-    path: string,
-    options: { exclude: readonly string[]; bytesMax?: number | undefined; user?: string | undefined },
-  ): Promise<AsyncIterable<Uint8Array>>;
+  tarOut(path: string, options: { exclude: readonly string[]; bytesMax?: number | undefined } & Asker): Promise<AsyncIterable<Uint8Array>>;
 }
 
 export function guestFiles(link: Link): GuestFiles {
   return {
-    stat: (path, { follow, user }) =>
-      ask(link, { type: "STAT", values: { path, follow, user }, answer: answers.file, what: path, read: fileInfo }),
-    async list(path, { depth, entriesMax, user }) {
+    stat: (path, { follow, user, signal }) =>
+      ask(link, { type: "STAT", values: { path, follow, user }, answer: answers.file, what: path, signal, read: fileInfo }),
+    async list(path, { depth, entriesMax, user, signal }) {
       const { items, answer } = await askForEntries(link, {
         type: "LISTDIR",
         values: { path, depth, entriesMax, user },
@@ -57,34 +53,42 @@ export function guestFiles(link: Link): GuestFiles {
         answer: answers.listed,
         entriesMax,
         what: `listing ${path}`,
+        signal,
         read: fileInfo,
       });
       return { entries: items, truncated: answer.truncated };
     },
-    mkdir: (path, { parents, mode, user }) => tell(link, { type: "MKDIR", values: { path, parents, mode, user }, what: `making ${path}` }),
-    move: (from, to, { replace, user }) =>
-      tell(link, { type: "MOVE", values: { from, to, replace, user }, what: `moving ${from} to ${to}` }),
-    remove: (path, { recursive, user }) => tell(link, { type: "REMOVE", values: { path, recursive, user }, what: `removing ${path}` }),
-    async readFile(path, { offset, length, user }) {
+    mkdir: (path, { parents, mode, user, signal }) =>
+      tell(link, { type: "MKDIR", values: { path, parents, mode, user }, what: `making ${path}`, signal }),
+    move: (from, to, { replace, user, signal }) =>
+      tell(link, { type: "MOVE", values: { from, to, replace, user }, what: `moving ${from} to ${to}`, signal }),
+    remove: (path, { recursive, user, signal }) =>
+      tell(link, { type: "REMOVE", values: { path, recursive, user }, what: `removing ${path}`, signal }),
+    async readFile(path, { offset, length, user, signal }) {
       // On the wire 0 means everything, so nothing is asked for as one byte and left there.
       const values = { path, offset, length: length === 0 ? 1 : length, user };
-      const bytes = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}`, check: fileInfo });
+      const bytes = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}`, signal, check: fileInfo });
       if (length === 0) bytes.cancel();
       return bytes;
     },
-    async writeFile(path, data, { how, parents, mode, user }) {
+    async writeFile(path, data, { how, parents, mode, user, signal }) {
       const values = { path, mode, parents, how: howToWrite[how], user };
-      return upload(link, { type: "WRITE", values, answer: answers.written, what: `writing ${path}`, data });
+      return upload(link, { type: "WRITE", values, answer: answers.written, what: `writing ${path}`, signal, data });
     },
-    watch: (path, { recursive, user, toPath }) =>
-      startWatch(link, { values: { path, recursive, user }, what: `watching ${path}`, ...(toPath === undefined ? {} : { toPath }) }),
-    async tarIn(folder, archive, { bytesMax, entriesMax, stripComponents, user }) {
+    watch: (path, { recursive, user, signal, toPath }) =>
+      startWatch(link, {
+        values: { path, recursive, user },
+        what: `watching ${path}`,
+        signal,
+        ...(toPath === undefined ? {} : { toPath }),
+      }),
+    async tarIn(folder, archive, { bytesMax, entriesMax, stripComponents, user, signal }) {
       const values = { folder, bytesMax, entriesMax, stripComponents, user };
-      return upload(link, { type: "TAR_IN", values, answer: answers.unpacked, what: `unpacking into ${folder}`, data: archive });
+      return upload(link, { type: "TAR_IN", values, answer: answers.unpacked, what: `unpacking into ${folder}`, signal, data: archive });
     },
-    async tarOut(path, { exclude, bytesMax, user }) {
+    async tarOut(path, { exclude, bytesMax, user, signal }) {
       const values = { path, exclude, bytesMax, user };
-      return download(link, { type: "TAR_OUT", values, answer: answers.nothing, what: `packing ${path}` });
+      return download(link, { type: "TAR_OUT", values, answer: answers.nothing, what: `packing ${path}`, signal });
     },
   };
 }

@@ -3,7 +3,9 @@ import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { Outbox } from "./outbox.ts";
+import { ping } from "./ping.ts";
 import type { SlabReader } from "./slab-reader.ts";
+import { PING_TIMEOUT_MS, Waits } from "./waits.ts";
 
 /** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
 export interface StreamHandler {
@@ -42,6 +44,8 @@ export interface Link {
   /** Sends `frame` before the next other frame, or soon. For acknowledgements, which nobody waits for. */
   sendLazily(source: LazySource): void;
   dropLazy(source: LazySource): void;
+  /** Whoever waits for the guest waits here, with an end. */
+  readonly waits: Waits;
   fail(error: CaissonError): void;
   close(): void;
   readonly isClosed: boolean;
@@ -85,6 +89,7 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
     if (closed) return;
     closed = true;
     failure = error;
+    link.waits.stop();
     clearTimeout(lazyTimer);
     lazy.clear();
     socket.destroy();
@@ -176,6 +181,11 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
 
   const link: Link = {
     onAccepted: null,
+    waits: new Waits({
+      ping: () => (closed ? Promise.reject(failure) : ping(link, PING_TIMEOUT_MS)),
+      cancel: (stream) => link.cancel(stream, encodeFrame("CANCEL", stream)),
+      fail: shutDown,
+    }),
     adopt(stream, handler) {
       checkInbound(stream);
       inbound++;

@@ -8,8 +8,9 @@ import type { InboundBudget } from "./inbound-budget.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { COPIED_BYTES_MAX } from "./outbox.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
-import { openWith } from "./request.ts";
+import { openAndWait } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
+import { ANSWER_BOUND } from "./waits.ts";
 
 /** What either side of a connection from inside may send before it gets credit; the first credit may widen it to `STREAM_WINDOW`. */
 export const ACCEPTED_WINDOW = 65_536;
@@ -27,8 +28,18 @@ interface Opening {
 /** A connection to a port on the sandbox's loopback. */
 export function connectPort(link: Link, port: number): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    const connecting = new PortStream(link, { port, opening: { resolve, reject } });
-    connecting.begin(openWith(link, connecting, "CONNECT", { port }));
+    const opening: Opening = { resolve: settle(resolve), reject: settle(reject) };
+    const connecting = new PortStream(link, { port, opening });
+    const what = `connecting to port ${port}`;
+    const onGivenUp = (error: CaissonError) => connecting.onLost(error);
+    const { stream, wait } = openAndWait(link, connecting, { type: "CONNECT", values: { port }, what, bound: ANSWER_BOUND, onGivenUp });
+    connecting.begin(stream);
+    function settle<T>(tell: (value: T) => void): (value: T) => void {
+      return (value) => {
+        wait.end();
+        tell(value);
+      };
+    }
   });
 }
 

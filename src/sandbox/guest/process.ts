@@ -3,15 +3,23 @@ import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import type { OutputChunk, Process } from "../sandbox.ts";
-import { type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
+import { decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { LazySource, Link, StreamHandler } from "./link.ts";
+import { outcomeOf } from "./outcome.ts";
 import { OutputQueue } from "./output-queue.ts";
 import { decodeOutputHead, decodeStdinAck } from "./raw.ts";
-import { openWith, tell } from "./request.ts";
+import { openAndWait, tell } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
+import { ANSWER_BOUND, silenceError, silenceOf, type Wait } from "./waits.ts";
+
+/** What a guest has beyond a process's timeout to end its tree and say so; then it is looked at, again and again. */
+const END_GRACE_MS = 10_000;
+/** So often a guest that lives may be found not to have ended what it should have. */
+const LATE_LOOKS_MAX = 6;
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
 export interface ProcessObserver {
@@ -49,6 +57,10 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   readonly #observer: ProcessObserver;
   readonly #stream: number;
   readonly #startedMs = performance.now();
+  readonly #startWait: Wait;
+  /** Fires when the process should have ended long ago. */
+  #late: NodeJS.Timeout | undefined;
+  #lateLooks = 0;
   #starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void } | null;
   #resolveEnded!: (ended: Ended) => void;
   #stdin: StdinPipe | null = null;
@@ -77,11 +89,13 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
       onConsumed: (urgent) => this.#acknowledge(urgent),
       onDrained: () => this.#settleIfDone(),
     });
-    this.#stream =
-      request.type === "SPAWN" ? openWith(link, this, "SPAWN", request.values) : openWith(link, this, "ATTACH", request.values);
+    const { stream, wait } = openAndWait(link, this, { ...request, bound: ANSWER_BOUND, onGivenUp: (error) => this.onLost(error) });
+    this.#stream = stream;
+    this.#startWait = wait;
   }
 
   onFrame(type: number, payload: Buffer): boolean {
+    this.#startWait.end();
     if (this.#starting !== null) return this.#onFirstFrame(this.#starting, type, payload);
     switch (type) {
       case frameCode.ENDED:
@@ -152,7 +166,14 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   }
 
   async kill(): Promise<void> {
-    await this.#unlessEnded(tell(this.#link, { type: "KILL", values: { ref: this.ref }, what: `killing ${this.ref}` }));
+    try {
+      await this.#unlessEnded(tell(this.#link, { type: "KILL", values: { ref: this.ref }, what: `killing ${this.ref}` }));
+    } catch (error) {
+      // Whoever wanted it dead waits for its end, which this guest will not tell.
+      const silence = silenceOf(error);
+      if (silence !== null && silence !== "frozen" && !this.#settled && this.#outcome === null) this.#giveUp(error as CaissonError);
+      throw error;
+    }
   }
 
   detach(): void {
@@ -195,12 +216,35 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (hasStdin)
       this.#stdin = new StdinPipe({ link: this.#link, stream: this.#stream, received: started.stdinBytes, written: started.stdinWritten });
     this.#starting = null;
+    if ("timeoutMs" in values && values.timeoutMs !== undefined) this.#lookAfter(values.timeoutMs + END_GRACE_MS);
     this.#observer.onStarted?.(this);
     starting.resolve(this);
     return false;
   }
 
+  #lookAfter(delayMs: number): void {
+    this.#late = setTimeout(() => void this.#lookWhyLate(), Math.min(delayMs, TIMER_MS_MAX)).unref();
+  }
+
+  /** A guest that should have ended the process and does not even answer has lost it. One that is frozen goes on later, as does one whose output nobody takes. */
+  async #lookWhyLate(): Promise<void> {
+    const found = await this.#link.waits.look();
+    if (this.#outcome !== null || this.#settled) return;
+    const excused = found === "frozen" || !this.output.isDrained;
+    if (excused || (found === null && ++this.#lateLooks < LATE_LOOKS_MAX)) {
+      this.#lookAfter(END_GRACE_MS);
+      return;
+    }
+    this.#giveUp(silenceError(`the end of process ${this.ref}`, found === null ? "slow" : found === "stopped" ? "stopped" : "silent"));
+  }
+
+  #giveUp(error: CaissonError): void {
+    this.#link.cancel(this.#stream, encodeFrame("CANCEL", this.#stream));
+    this.onLost(error);
+  }
+
   #onEnded(payload: Buffer): void {
+    clearTimeout(this.#late);
     const fields = decodeFields("ENDED", shapes.ENDED, payload);
     this.output.checkTotals(fields.stdoutBytes, fields.stderrBytes);
     this.#outcome = outcomeOf(fields);
@@ -225,6 +269,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   #letGo(why: CaissonError, outcome = this.#lostOutcome()): void {
     if (this.#settled) return;
     this.#settled = true;
+    clearTimeout(this.#late);
     this.#link.dropLazy(this);
     this.#stdin?.end(why);
     this.output.finish();
@@ -251,31 +296,4 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
 
 function isWindowSize(value: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= 65_535;
-}
-
-const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
-
-function outcomeOf(fields: Decoded<typeof shapes.ENDED>): Ended {
-  const { exitCode, signal, stdoutBytes, stderrBytes, durationMs, memoryKills } = fields;
-  const common = { durationMs, stdoutBytes, stderrBytes, memoryKills };
-  switch (fields.kind) {
-    case 1:
-      if (exitCode > 255) throw protocolError(`exit code ${exitCode}`);
-      return { kind: "exited", exitCode, ...common };
-    case 2:
-      if (signal < 1 || signal > 64) throw protocolError(`signal ${signal}`);
-      return { kind: "signaled", signal: signalNames.get(signal) ?? `SIG${signal}`, ...common };
-    case 3:
-      return { kind: "timedOut", ...common };
-    case 4:
-      return { kind: "killed", why: "memory", ...common };
-    case 5:
-      return { kind: "killed", why: "output", ...common };
-    case 6:
-      return { kind: "killed", why: "cancelled", ...common };
-    case 7:
-      return { kind: "killed", why: "disk", ...common };
-    default:
-      throw protocolError(`an end of kind ${fields.kind}`);
-  }
 }

@@ -2,28 +2,32 @@ import { answers, type Decoded, decodeFields, type Encodable, encodeFields, type
 import { frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
+import { ANSWER_BOUND, type Bound, cancelledError, TRANSFER_BOUND, type Wait } from "./waits.ts";
 
 /** The bytes of one `ENTRY`: a name and a link target of 4,095 bytes each and some numbers. */
 const ENTRY_BYTES_MAX = 16_384;
 
+interface Request<Name extends keyof typeof shapes> {
+  type: Name;
+  values: Encodable<(typeof shapes)[Name]>;
+  /** What is tried, for the error's message. */
+  what: string;
+  /** Gives the request up; it rejects with `cancelled`. */
+  signal?: AbortSignal | undefined;
+}
+
 /**
- * Requests whose answer is one `OK` or `ERROR`. `what` says what is tried, for the error's message; `read` makes
- * something of the answer, and throws `protocol` errors for values that cannot be.
+ * Requests whose answer is one `OK` or `ERROR`. `read` makes something of the answer, and throws `protocol` errors for values that cannot be.
  */
 export function ask<Name extends keyof typeof shapes, Answer extends Shape, Result>(
   link: Link,
-  request: {
-    type: Name;
-    values: Encodable<(typeof shapes)[Name]>;
-    answer: Answer;
-    what: string;
-    read: (answer: Decoded<Answer>) => Result;
-  },
+  request: Request<Name> & { answer: Answer; read: (answer: Decoded<Answer>) => Result },
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const { type, values, answer, what, read } = request;
+    const { type, answer, what, read } = request;
     const handler: StreamHandler = {
       onFrame(code, payload) {
+        wait.end();
         if (code === frameCode.OK) resolve(read(decodeFields(`the answer to ${type}`, answer, payload)));
         else if (code === frameCode.ERROR) reject(errorFromGuest(what, payload));
         else throw protocolError(`${frameName(code)} as an answer to ${type}`);
@@ -31,34 +35,28 @@ export function ask<Name extends keyof typeof shapes, Answer extends Shape, Resu
       },
       onLost: reject,
     };
-    openWith(link, handler, type, values);
+    const { wait } = openAndWait(link, handler, { ...request, bound: ANSWER_BOUND, onGivenUp: reject });
   });
 }
 
 /** Requests that are answered by nothing but success. */
-export function tell<Name extends keyof typeof shapes>(
-  link: Link,
-  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; what: string },
-): Promise<void> {
+export function tell<Name extends keyof typeof shapes>(link: Link, request: Request<Name>): Promise<void> {
   return ask(link, { ...request, answer: answers.nothing, read: () => undefined });
 }
 
 /** Requests answered by `ENTRY`s and an `OK`. More than `entriesMax` of them is a `protocol` error. */
 export function askForEntries<Name extends keyof typeof shapes, Entry extends Shape, Answer extends Shape, Item>(
   link: Link,
-  request: {
-    type: Name;
-    values: Encodable<(typeof shapes)[Name]>;
+  request: Request<Name> & {
     entry: Entry;
     answer: Answer;
     entriesMax: number;
-    what: string;
     /** Makes an item of an entry; throws `protocol` errors for values that cannot be. */
     read: (entry: Decoded<Entry>) => Item;
   },
 ): Promise<{ items: Item[]; answer: Decoded<Answer> }> {
   return new Promise((resolve, reject) => {
-    const { type, values, entry, answer, entriesMax, what, read } = request;
+    const { type, entry, answer, entriesMax, what, read } = request;
     const items: Item[] = [];
     const handler: StreamHandler = {
       onFrame(code, payload) {
@@ -66,8 +64,10 @@ export function askForEntries<Name extends keyof typeof shapes, Entry extends Sh
           if (items.length >= entriesMax) throw protocolError(`more than ${entriesMax} entries for ${type}`);
           if (payload.length > ENTRY_BYTES_MAX) throw protocolError(`an entry of ${payload.length} bytes`);
           items.push(read(decodeFields("ENTRY", entry, payload)));
+          wait.moved(payload.length);
           return false;
         }
+        wait.end();
         if (code === frameCode.OK) resolve({ items, answer: decodeFields(`the answer to ${type}`, answer, payload) });
         else if (code === frameCode.ERROR) reject(errorFromGuest(what, payload));
         else throw protocolError(`${frameName(code)} as an answer to ${type}`);
@@ -75,12 +75,24 @@ export function askForEntries<Name extends keyof typeof shapes, Entry extends Sh
       },
       onLost: reject,
     };
-    openWith(link, handler, type, values);
+    const { wait } = openAndWait(link, handler, { ...request, bound: TRANSFER_BOUND, onGivenUp: reject });
   });
 }
 
+/** Opens a stream, sends its first frame, and sees to it that the wait for what comes back has an end. Throws `cancelled` before anything is sent. */
+export function openAndWait<Name extends keyof typeof shapes>(
+  link: Link,
+  handler: StreamHandler,
+  request: Request<Name> & { bound: Bound; onGivenUp: (error: ReturnType<typeof cancelledError>) => void },
+): { stream: number; wait: Wait } {
+  const { type, values, what, bound, signal, onGivenUp } = request;
+  if (signal?.aborted) throw cancelledError(what);
+  const stream = openWith(link, handler, type, values);
+  return { stream, wait: link.waits.begin({ what, stream, bound, signal, onGivenUp }) };
+}
+
 /** Opens a stream and sends its first frame. An encoding that fails (too large) leaves no stream behind. */
-export function openWith<Name extends keyof typeof shapes>(
+function openWith<Name extends keyof typeof shapes>(
   link: Link,
   handler: StreamHandler,
   type: Name,

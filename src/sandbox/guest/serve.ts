@@ -8,7 +8,8 @@ import { InboundBudget } from "./inbound-budget.ts";
 import { INBOUND_MAX, type Link } from "./link.ts";
 import { acceptPort } from "./port.ts";
 import { decodeDatagram, encodeDatagram } from "./raw.ts";
-import { openWith } from "./request.ts";
+import { openAndWait } from "./request.ts";
+import { ANSWER_BOUND } from "./waits.ts";
 
 type OnConnection = TransparentService["onConnection"];
 type OnDatagram = TransparentService["onDatagram"];
@@ -130,6 +131,7 @@ function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: Cla
           onQuestion(stream, payload);
           return false;
         }
+        wait.end();
         if (code === frameCode.ERROR) {
           reject(refusalOf(port, errorFromGuest(`serving port ${port}`, payload)));
           return true;
@@ -145,7 +147,9 @@ function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: Cla
         reject(error);
       },
     };
-    const stream = openWith(link, handler, "LISTEN", scope === "loopback" ? { port } : { port, scope: scopes[scope] });
+    const values = scope === "loopback" ? { port } : { port, scope: scopes[scope] };
+    const what = `serving port ${port}`;
+    const { stream, wait } = openAndWait(link, handler, { type: "LISTEN", values, what, bound: ANSWER_BOUND, onGivenUp: reject });
   });
 }
 

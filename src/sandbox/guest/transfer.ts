@@ -7,8 +7,9 @@ import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { decodeCredit, encodeCredit } from "./raw.ts";
-import { openWith } from "./request.ts";
+import { openAndWait } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
+import { ANSWER_BOUND, TRANSFER_BOUND } from "./waits.ts";
 
 /** `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte. */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
@@ -18,56 +19,68 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
     values: Encodable<(typeof shapes)[Name]>;
     answer: Answer;
     what: string;
+    signal?: AbortSignal | undefined;
     /** Throws `protocol` errors for an answer that cannot be. */
     check?: (answer: Decoded<Answer>) => void;
   },
 ): Promise<ByteSource> {
   return new Promise((resolve, reject) => {
-    const { type, values, answer, what, check } = request;
-    let stream = 0;
+    const { type, answer, what, check } = request;
     let accepted = false;
     const bytes = new ByteSource({
       grant: (size) => link.send(encodeCredit(stream, size)),
-      cancel: () => link.cancel(stream, encodeFrame("CANCEL", stream)),
+      cancel: () => {
+        wait.end();
+        link.cancel(stream, encodeFrame("CANCEL", stream));
+      },
+      // While the consumer is busy with what it has, the guest owes nothing.
+      onStarved: (is) => wait.guestsTurn(is),
     });
+    const fail = (error: CaissonError) => {
+      if (accepted) bytes.fail(error);
+      else reject(error);
+    };
     const handler: StreamHandler = {
       onFrame(code, payload) {
-        if (code === frameCode.ERROR) {
-          const error = errorFromGuest(what, payload);
-          if (accepted) bytes.fail(error);
-          else reject(error);
-          return true;
-        }
         if (code === frameCode.OK && !accepted) {
           const decoded = decodeFields(`the answer to ${type}`, answer, payload);
           check?.(decoded);
           accepted = true;
+          wait.bound(TRANSFER_BOUND);
+          wait.guestsTurn(false);
           resolve(bytes);
           return false;
         }
-        if (!accepted || code !== frameCode.END) throw protocolError(`${frameName(code)} as an answer to ${type}`);
-        bytes.end();
+        wait.end();
+        if (code === frameCode.ERROR) fail(errorFromGuest(what, payload));
+        else if (accepted && code === frameCode.END) bytes.end();
+        else throw protocolError(`${frameName(code)} as an answer to ${type}`);
         return true;
       },
       onBulk(code, _head, data) {
         if (!accepted || code !== frameCode.DATA) throw protocolError(`${frameName(code)} as an answer to ${type}`);
+        wait.moved(data.length);
         bytes.push(ownIfSmall(data));
       },
-      onLost(error) {
-        if (accepted) bytes.fail(error);
-        else reject(error);
-      },
+      onLost: fail,
     };
-    stream = openWith(link, handler, type, values);
+    const { stream, wait } = openAndWait(link, handler, { ...request, bound: ANSWER_BOUND, onGivenUp: fail });
   });
 }
 
 /** `WRITE` and `TAR_IN`: the bytes follow the request at once, and the answer comes when the guest has dealt with them all. */
 export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typeof answers.written | typeof answers.unpacked>(
   link: Link,
-  request: { type: Name; values: Encodable<(typeof shapes)[Name]>; answer: Answer; what: string; data: Bytes },
+  request: {
+    type: Name;
+    values: Encodable<(typeof shapes)[Name]>;
+    answer: Answer;
+    what: string;
+    signal?: AbortSignal | undefined;
+    data: Bytes;
+  },
 ): Promise<Decoded<Answer>> {
-  const { type, values, answer, what, data } = request;
+  const { type, answer, what, data } = request;
   const sink = new ByteSink(link);
   const { promise, resolve, reject } = Promise.withResolvers<Decoded<Answer>>();
   let sent = false;
@@ -77,18 +90,22 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
     reject(error);
     interrupt?.(error);
   };
-  /** A slow source must not hold back the guest's error. */
+  /** A slow source must not hold back the guest's error; nor is its time the guest's. */
   const unlessRefused = <T>(work: Promise<T>): Promise<T> =>
-    new Promise((resolveWork, rejectWork) => {
+    new Promise<T>((resolveWork, rejectWork) => {
       interrupt = rejectWork;
+      wait.guestsTurn(false);
       work.then(resolveWork, rejectWork);
-    });
+    }).finally(() => wait.guestsTurn(true));
   const handler: StreamHandler = {
     onFrame(code, payload) {
       if (code === frameCode.CREDIT) {
-        sink.addCredit(decodeCredit(payload));
+        const credit = decodeCredit(payload);
+        wait.moved(credit);
+        sink.addCredit(credit);
         return false;
       }
+      wait.end();
       if (code === frameCode.OK && sent) resolve(decodeFields(`the answer to ${type}`, answer as Shape, payload) as Decoded<Answer>);
       else if (code === frameCode.ERROR) fail(errorFromGuest(what, payload));
       else throw protocolError(`${frameName(code)} as an answer to ${type}`);
@@ -98,24 +115,23 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
   };
   // The answer may come while the bytes are still being sent; nobody waits for it yet then.
   promise.catch(() => {});
-  const begin = () => {
-    sink.stream = openWith(link, handler, type, values);
-  };
+  const { stream, wait } = openAndWait(link, handler, { ...request, bound: TRANSFER_BOUND, onGivenUp: fail });
+  sink.stream = stream;
   const finish = () => {
     sent = true;
+    wait.bound(ANSWER_BOUND);
     sink.end();
   };
   if (data instanceof Uint8Array) {
-    begin();
     const rest = sink.send(data);
     if (rest === undefined) finish();
     else await rest.then(finish, () => {});
     return promise;
   }
-  begin();
   try {
     await sendAll(sink, data, unlessRefused);
   } catch (error) {
+    wait.end();
     link.cancel(sink.stream, encodeFrame("CANCEL", sink.stream));
     throw error;
   }

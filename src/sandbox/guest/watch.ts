@@ -4,7 +4,8 @@ import { decodeFields, type Encodable, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
-import { openWith } from "./request.ts";
+import { openAndWait } from "./request.ts";
+import { ANSWER_BOUND } from "./waits.ts";
 
 const kinds: readonly (WatchKind | undefined)[] = [undefined, "created", "modified", "removed", "movedHere", "attributes", "overflow"];
 
@@ -14,14 +15,15 @@ const WATCH_QUEUE_MAX = 4_096;
 /** `toPath` turns the guest's path into the caller's. */
 export function startWatch(
   link: Link,
-  request: { values: Encodable<typeof shapes.WATCH>; what: string; toPath?: (path: string) => string },
+  request: { values: Encodable<typeof shapes.WATCH>; what: string; signal?: AbortSignal | undefined; toPath?: (path: string) => string },
 ): Promise<Watch> {
   return new Promise((resolve, reject) => {
-    let stream = 0;
     let accepted = false;
     const events = new EventQueue(() => link.cancel(stream, encodeFrame("CANCEL", stream)));
     const handler: StreamHandler = {
       onFrame(code, payload) {
+        // Events may be far between; only the answer is owed.
+        wait.end();
         if (code === frameCode.ERROR) {
           const error = errorFromGuest(request.what, payload);
           if (accepted) events.end(error);
@@ -44,7 +46,7 @@ export function startWatch(
         else reject(error);
       },
     };
-    stream = openWith(link, handler, "WATCH", request.values);
+    const { stream, wait } = openAndWait(link, handler, { ...request, type: "WATCH", bound: ANSWER_BOUND, onGivenUp: reject });
   });
 }
 

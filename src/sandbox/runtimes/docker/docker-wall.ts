@@ -1,5 +1,7 @@
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxState } from "../../../contract/sandbox.ts";
+import type { GuestCondition } from "../../guest/waits.ts";
+import { conditionOfProcess } from "../../process-stat.ts";
 import type { SandboxRecord } from "../../store.ts";
 import type { Wall } from "../../wall.ts";
 import { containerName } from "./container-config.ts";
@@ -37,6 +39,19 @@ export function createDockerWall(scope: Scope, options: { record: SandboxRecord;
     await setState(paused ? "paused" : "running");
   }
 
+  async function condition(): Promise<GuestCondition> {
+    try {
+      const { State } = await container.inspect();
+      if (State.Paused) return "frozen";
+      if (!State.Running) return "dead";
+      // An engine on another machine numbers processes of its own.
+      const seen = conditionOfProcess({ pid: State.Pid });
+      return seen === "dead" ? "unknown" : seen;
+    } catch (error) {
+      return statusOf(error) === 404 ? "dead" : "unknown";
+    }
+  }
+
   function requireOwnFiles(): void {
     if (details.workspace !== "rw") return;
     throw new CaissonError("unsupported", `the workspace of sandbox ${id} is a folder of the host's, which a snapshot would not hold`, {
@@ -46,6 +61,7 @@ export function createDockerWall(scope: Scope, options: { record: SandboxRecord;
 
   return {
     stats: () => sandboxStats({ engine, id }),
+    condition,
     pause: () => setPaused(true),
     resume: () => setPaused(false),
     async snapshot({ name }) {

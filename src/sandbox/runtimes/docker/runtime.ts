@@ -1,9 +1,9 @@
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxInfo } from "../../../contract/sandbox.ts";
-import { emitCreated } from "../../guest-sandbox.ts";
 import type { Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { emitCreated } from "../../sandbox-events.ts";
 import { createStore, infoOf, type SandboxRecord } from "../../store.ts";
 import { attachSandbox } from "./attach-sandbox.ts";
 import { containerName, labels } from "./container-config.ts";

@@ -6,10 +6,11 @@ import type { SandboxEvent } from "../../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../../contract/sandbox.ts";
 import { type GuestConnection, greet } from "../../guest/connection.ts";
-import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
+import { createGuestSandbox } from "../../guest-sandbox.ts";
 import { WORKSPACE } from "../../path.ts";
 import type { Runtime, SnapshotInfo } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { emitCreated } from "../../sandbox-events.ts";
 import { parseSpec, refuseNetwork } from "../../spec.ts";
 import { packFolder } from "../../tar/pack-folder.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -115,8 +116,9 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
           diskBytes: null,
           source: "host",
         }),
+        condition: async () => "running",
         pause: async () => unsupported("pause"),
-        resume: async () => unsupported("pause"),
+        resume: async () => {},
         snapshot: async ({ name }) => keep(id, room.machine.files, name ?? null),
         fork: async () => enter(build(room.spec, room.machine.files.clone())),
         async release() {},

@@ -2,15 +2,18 @@ import { realpathSync, statSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join, resolve } from "node:path";
+import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxId } from "../../../contract/ids.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
-import { createGuestSandbox, emitCreated } from "../../guest-sandbox.ts";
+import { createGuestSandbox } from "../../guest-sandbox.ts";
 import { makeGuestToken, readGuestToken } from "../../guest-token.ts";
 import { WORKSPACE } from "../../path.ts";
+import { conditionOfProcess } from "../../process-stat.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../runtime.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import { emitCreated } from "../../sandbox-events.ts";
 import { parseSpec } from "../../spec.ts";
 import { viewState } from "../../state-places.ts";
 import { createStore, infoOf, isOrphan, type SandboxRecord } from "../../store.ts";
@@ -46,14 +49,15 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       info: infoOf(record),
       spec,
       connection,
-      wall: wallOf(id, connection),
+      wall: wallOf(record, connection),
       onEvent: context.onEvent,
       defaultEnv: { USER: username, HOME: homedir, [SANDBOX_MARK]: id },
       sharedNetwork: "the host runtime uses the machine's own network.",
       paths: workspacePaths(workspaceFolder(record, store.dir(id))),
     });
   };
-  const wallOf = (id: SandboxId, connection: GuestConnection): Wall => {
+  const wallOf = ({ id, details }: SandboxRecord, connection: GuestConnection): Wall => {
+    const guest = z.object({ guestPid: z.int().positive() }).safeParse(details);
     const unsupported = (what: "pause" | "snapshot") => {
       throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${hostCapabilities.reasons[what]}`, {
         hint: "Use the oci runtime.",
@@ -65,8 +69,10 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
         const processes = (await connection.processes()).filter(({ state }) => state === "running").length;
         return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
       },
+      condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
       pause: async () => unsupported("pause"),
-      resume: async () => unsupported("pause"),
+      // Nothing can hold it still.
+      resume: async () => {},
       snapshot: async () => unsupported("snapshot"),
       fork: async () => unsupported("snapshot"),
       async release() {

@@ -231,6 +231,16 @@ export async function freezeWork(folders: readonly CgroupFolder[], state: "froze
   );
 }
 
+/** Whether anything holds the work, or the guest itself, still. */
+export function isFrozen(folders: readonly CgroupFolder[]): boolean {
+  return folders.some(({ version, controllers, dir }) =>
+    ["work", "guest"].some((leaf) => {
+      if (version === 2) return field(read(join(dir, leaf, "cgroup.events")), "frozen") === 1;
+      return controllers.includes("freezer") && /^FR/.test(read(join(dir, leaf, "freezer.state")) ?? "");
+    }),
+  );
+}
+
 /** Kills every process in the groups and waits until none is left. */
 export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<void> {
   if (folders.length === 0) return;

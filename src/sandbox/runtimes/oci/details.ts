@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { SnapshotId } from "../../../contract/ids.ts";
-import type { SandboxRecord } from "../../store.ts";
+import { Owner, type SandboxRecord } from "../../store.ts";
 import { CgroupFolder } from "./cgroup.ts";
 
 const RootPlan = z.object({
@@ -38,6 +38,8 @@ export const OciDetails = z.object({
   disk: z.enum(["none", "image", "memory"]),
   /** A snapshot that goes with this sandbox, made for a fork. */
   ownSnapshot: SnapshotId.nullable(),
+  /** Who froze it to copy its files, written down before it does: should that process die, whoever comes next thaws the sandbox. */
+  frozenBy: Owner.nullable().default(null),
   /** Started before anybody asked for it, and not yet given to anybody. */
   waiting: z.boolean(),
 });

@@ -4,6 +4,7 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxId } from "../../../contract/ids.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../guest/connection.ts";
+import { explainSilence } from "../../guest/waits.ts";
 import { createGuestSandbox } from "../../guest-sandbox.ts";
 import { readGuestToken } from "../../guest-token.ts";
 import type { Runtime, RuntimeContext } from "../../runtime.ts";
@@ -14,6 +15,7 @@ import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { removeLayerDisk } from "./disk.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
+import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { createHouse, type OciOptions } from "./house.ts";
 import { workspaceFolders } from "./layers.ts";
 import { createPool } from "./pool.ts";
@@ -69,13 +71,18 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     probe: async () => (await import("./probe.ts")).probeHouse(house, { create }),
     create: (spec, asked = {}) => create(spec, asked),
     async open(id) {
-      const record = await ownRecord(house.store.read(id), id);
+      const found = await ownRecord(house.store.read(id), id);
+      const record = await thawAfterDeath(house, found);
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
       const folder = house.store.dir(id);
       const token = readGuestToken(folder);
-      const connection = await connectGuest({ socketPath: join(folder, SOCKET_NAME), token, timeoutMs: OPEN_TIMEOUT_MS });
+      const connecting = connectGuest({ socketPath: join(folder, SOCKET_NAME), token, timeoutMs: OPEN_TIMEOUT_MS });
+      const connection = await explainSilence(connecting, {
+        what: `opening sandbox ${id}`,
+        condition: () => conditionOf(house, id, details),
+      });
       return wrap(record, details, connection);
     },
     async list() {

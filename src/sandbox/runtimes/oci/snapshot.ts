@@ -3,8 +3,8 @@ import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { canFreeze, freezeWork } from "./cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
+import { whileFrozen } from "./freeze.ts";
 import type { House } from "./house.ts";
 import { workspaceFolders } from "./layers.ts";
 import { removeFiles } from "./remove-files.ts";
@@ -22,25 +22,19 @@ export interface SnapshotRequest {
   name?: string | undefined;
   /** For a fork. */
   hidden: boolean;
-  /** Whether it is frozen already and is to stay so. */
-  paused: boolean;
 }
 
-/** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`. */
+/** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`, `busy`. */
 export async function takeSnapshot(house: House, request: SnapshotRequest): Promise<SnapshotId> {
-  const { record, details, paused } = request;
+  const { record, details } = request;
   refuse(record, details);
   const id = newSnapshotId();
   const draft = await makeSnapshotDraft(house, id);
-  const freezes = canFreeze(details.cgroups) && !paused;
   try {
-    if (freezes) await freezeWork(details.cgroups, "frozen");
     const copies = layerCopies(record, details);
-    try {
+    await whileFrozen(house, record.id, async () => {
       for (const { from, to } of copies) await copyTree(house, resolve(house.store.dir(record.id), from), join(draft, to));
-    } finally {
-      if (freezes) await freezeWork(details.cgroups, "thawed");
-    }
+    });
     const bytes = await measure(
       house,
       copies.map(({ to }) => join(draft, to)),

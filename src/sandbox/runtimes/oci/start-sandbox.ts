@@ -77,6 +77,7 @@ async function startOnce(house: House, options: StartOptions): Promise<Started> 
     guest: null,
     disk: diskKind(limits, { rootless }),
     ownSnapshot: options.ownSnapshot ?? null,
+    frozenBy: null,
     waiting: options.waiting ?? false,
   };
   const record: SandboxRecord = {

@@ -4,8 +4,9 @@ import type { OwnedSandbox } from "../../sandbox.ts";
 import type { SandboxRecord } from "../../store.ts";
 import type { Wall } from "../../wall.ts";
 import { canFreeze, cgroupFigures, freezeWork } from "./cgroup.ts";
-import type { OciDetails } from "./details.ts";
+import { detailsOf, type OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
+import { conditionOf, refuseWhileHeld } from "./freeze.ts";
 import type { House } from "./house.ts";
 import { processesOf } from "./process-identity.ts";
 import { takeSnapshot } from "./snapshot.ts";
@@ -25,8 +26,10 @@ export function createWall(options: WallOptions): Wall {
   const freezes = canFreeze(details.cgroups);
   const setState = async (state: "running" | "paused") => {
     // Always done: another process may have changed it since this handle last looked.
+    const current = await house.store.read(record.id);
+    refuseWhileHeld(house, current);
     await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
-    record = { ...record, state };
+    record = { ...current, state, details: { ...detailsOf(current), frozenBy: null } };
     await house.store.write(record);
   };
   const refuseWithoutFreezer = () => {
@@ -35,24 +38,23 @@ export function createWall(options: WallOptions): Wall {
         hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
       });
   };
-  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) =>
-    takeSnapshot(house, { record, details, paused: record.state === "paused", ...asked });
+  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(house, { record, details, ...asked });
   return {
     stats: async () => stats(details),
+    condition: () => conditionOf(house, record.id, details),
     async pause() {
       refuseWithoutFreezer();
       await setState("paused");
     },
     async resume() {
-      refuseWithoutFreezer();
-      await setState("running");
+      if (freezes) await setState("running");
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
     async fork() {
       return options.forkFrom(await snapshot({ hidden: true }), withoutLayer(record.spec));
     },
     async release() {
-      record = { ...record, owner: null };
+      record = { ...(await house.store.read(record.id)), owner: null };
       await house.store.write(record);
     },
     destroy: () => endSandbox(house, record, details),

@@ -1,0 +1,298 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { refOf, type ScriptedPeer, type SeenFrame, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { GuestConnection } from "./connection.ts";
+import { answers, shapes } from "./fields.ts";
+import type { GuestCondition } from "./waits.ts";
+
+/** A guest that is stopped, drips or lies: every wait for it ends, and says why. The clock is the test's; the sockets are real. */
+
+type Answering = (peer: ScriptedPeer, frame: SeenFrame) => void;
+const silent: Answering = () => {};
+const pongs: Answering = (peer, { type, stream }) => {
+  if (type === "PING") peer.send("PONG", stream);
+};
+const file = { name: "f", kind: 1, sizeBytes: 1_000_000, mode: 0o644, uid: 0, gid: 0, modifiedMs: 0, linkTarget: "" };
+
+let cleanUp: (() => Promise<void>)[] = [];
+beforeEach(() => {
+  cleanUp = [];
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const each of cleanUp) await each();
+});
+
+async function connect(
+  onFrame: Answering,
+  condition: GuestCondition = "running",
+): Promise<{ connection: GuestConnection; peer: ScriptedPeer }> {
+  const guest = await startScriptedGuest({ onFrame });
+  const connected = await guest.connect();
+  connected.connection.onSilence(async () => condition);
+  cleanUp.push(async () => {
+    connected.connection.close();
+    await guest[Symbol.asyncDispose]();
+  });
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
+  return connected;
+}
+
+/** Time as the client sees it, with the sockets given their turns. */
+async function pass(seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+  for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** How a call ended, or `waits`. */
+function fateOf(call: Promise<unknown>): { now: () => string } {
+  let fate = "waits";
+  call.then(
+    () => {
+      fate = "resolved";
+    },
+    (error: unknown) => {
+      fate = error instanceof CaissonError ? [error.code, error.details?.guest].filter(Boolean).join(" ") : String(error);
+    },
+  );
+  return { now: () => fate };
+}
+
+async function* never(): AsyncGenerator<Uint8Array> {
+  await new Promise(() => {});
+  yield Buffer.alloc(0);
+}
+
+const requests: Record<string, (connection: GuestConnection) => Promise<unknown>> = {
+  stat: ({ files }) => files.stat("/f", { follow: true }),
+  list: ({ files }) => files.list("/", { depth: 1, entriesMax: 10 }),
+  mkdir: ({ files }) => files.mkdir("/d", { parents: true }),
+  move: ({ files }) => files.move("/a", "/b", { replace: false }),
+  remove: ({ files }) => files.remove("/a", { recursive: true }),
+  "read a file": ({ files }) => files.readFile("/f", {}),
+  "write a file": ({ files }) => files.writeFile("/f", Buffer.alloc(10), { how: "replace", parents: false }),
+  "write a file larger than the window": ({ files }) => files.writeFile("/f", Buffer.alloc(3_000_000), { how: "replace", parents: false }),
+  watch: ({ files }) => files.watch("/", { recursive: true }),
+  "unpack an archive": ({ files }) => files.tarIn("/", Buffer.alloc(1_024), {}),
+  "pack an archive": ({ files }) => files.tarOut("/", { exclude: [] }),
+  "list processes": (connection) => connection.processes(),
+  forget: (connection) => connection.forget("r"),
+  spawn: (connection) => connection.spawn({ ref: "r", argv: ["true"], cwd: "/" }),
+  attach: (connection) => connection.attach({ ref: "r" }),
+  "connect to a port": (connection) => connection.connect(80),
+  "list ports": (connection) => connection.listeners(),
+  "serve a port": (connection) => connection.serve(80, () => {}),
+};
+
+describe.each(Object.entries(requests))("%s", (_name, request) => {
+  test("ends when the guest does not answer at all", async () => {
+    const { connection } = await connect(silent, "stopped");
+    const fate = fateOf(request(connection));
+    await pass(9);
+    expect(fate.now()).toBe("waits");
+    await pass(8);
+    expect(fate.now()).toBe("timeout stopped");
+  });
+
+  test("ends, much later, when the guest lives and does not get on", async () => {
+    const { connection, peer } = await connect(pongs);
+    const fate = fateOf(request(connection));
+    await pass(50);
+    expect(fate.now()).toBe("waits");
+    await pass(251);
+    expect(fate.now()).toBe("timeout slow");
+    expect(peer.seen.map(({ type }) => type)).toContain("CANCEL");
+  });
+});
+
+test.each<[GuestCondition, string]>([
+  ["stopped", "timeout stopped"],
+  ["frozen", "timeout frozen"],
+  ["running", "timeout silent"],
+  ["unknown", "timeout silent"],
+  ["dead", "lost"],
+])("a guest that the host sees %s and that does not answer is told as %s", async (condition, told) => {
+  const { connection } = await connect(silent, condition);
+  const fate = fateOf(connection.files.stat("/f", { follow: true }));
+  await pass(17);
+  expect(fate.now()).toBe(told);
+  expect(connection.isClosed).toBe(condition === "dead");
+});
+
+test("a frozen sandbox whose guest answers is told at once, not after the long wait", async () => {
+  const { connection } = await connect(pongs, "frozen");
+  const fate = fateOf(connection.spawn({ ref: "r", argv: ["true"], cwd: "/" }));
+  await pass(12);
+  expect(fate.now()).toBe("timeout frozen");
+});
+
+describe("a transfer", () => {
+  const accepting: Answering = (peer, frame) => {
+    pongs(peer, frame);
+    if (frame.type === "READ") peer.sendFields("OK", frame.stream, answers.file, file);
+    if (frame.type === "TAR_OUT") peer.send("OK", frame.stream);
+  };
+  const readAll = async (bytes: AsyncIterable<Uint8Array>) => {
+    for await (const _ of bytes);
+  };
+
+  test("of bytes that are announced and never come ends", async () => {
+    const { connection } = await connect(accepting);
+    const fate = fateOf(connection.files.readFile("/f", {}).then(readAll));
+    await pass(61);
+    expect(fate.now()).toBe("timeout slow");
+  });
+
+  test("that drips a byte at a time ends", async () => {
+    const { connection, peer } = await connect(accepting);
+    const fate = fateOf(connection.files.tarOut("/", { exclude: [] }).then(readAll));
+    const { stream } = await peer.next("TAR_OUT");
+    for (let drop = 0; drop < 13 && fate.now() === "waits"; drop++) {
+      await pass(5);
+      peer.send("DATA", stream, Buffer.from("x"));
+    }
+    expect(fate.now()).toBe("timeout slow");
+  });
+
+  test("that is steady goes on for as long as it takes", async () => {
+    const { connection, peer } = await connect(accepting);
+    const fate = fateOf(connection.files.tarOut("/", { exclude: [] }).then(readAll));
+    const { stream } = await peer.next("TAR_OUT");
+    for (let piece = 0; piece < 60; piece++) {
+      await pass(5);
+      peer.send("DATA", stream, Buffer.alloc(4_096));
+    }
+    expect(fate.now()).toBe("waits");
+    peer.send("END", stream);
+    await pass(1);
+    expect(fate.now()).toBe("resolved");
+  });
+
+  test("whose reader takes its time is not the guest's fault", async () => {
+    const { connection, peer } = await connect(accepting);
+    const bytes = await connection.files.readFile("/f", {});
+    const { stream } = await peer.next("READ");
+    peer.send("DATA", stream, Buffer.from("one"));
+    const reader = bytes[Symbol.asyncIterator]();
+    expect((await reader.next()).value).toEqual(Buffer.from("one"));
+    await pass(600);
+    peer.send("DATA", stream, Buffer.from("two"));
+    expect((await reader.next()).value).toEqual(Buffer.from("two"));
+  });
+
+  test("in whose source takes its time is not the guest's fault, and one that is taken by drips ends", async () => {
+    const { connection, peer } = await connect(pongs);
+    const slow = fateOf(connection.files.tarIn("/", never(), {}));
+    const dripped = fateOf(connection.files.writeFile("/f", Buffer.alloc(3_000_000), { how: "replace", parents: false }));
+    const { stream } = await peer.next("WRITE");
+    const credit = Buffer.alloc(4);
+    credit.writeUInt32LE(1);
+    for (let drop = 0; drop < 13 && dripped.now() === "waits"; drop++) {
+      await pass(5);
+      peer.send("CREDIT", stream, credit);
+    }
+    expect([slow.now(), dripped.now()]).toEqual(["waits", "timeout slow"]);
+  });
+
+  test("of entries that come one by one ends", async () => {
+    const { connection, peer } = await connect(pongs);
+    const fate = fateOf(connection.files.list("/", { depth: 1, entriesMax: 10_000 }));
+    const { stream } = await peer.next("LISTDIR");
+    for (let entry = 0; entry < 13 && fate.now() === "waits"; entry++) {
+      await pass(5);
+      peer.sendFields("ENTRY", stream, answers.file, file);
+    }
+    expect(fate.now()).toBe("timeout slow");
+  });
+});
+
+describe("an abort signal", () => {
+  const calls: Record<string, (connection: GuestConnection, signal: AbortSignal) => Promise<unknown>> = {
+    stat: ({ files }, signal) => files.stat("/f", { follow: true, signal }),
+    list: ({ files }, signal) => files.list("/", { depth: 1, entriesMax: 10, signal }),
+    mkdir: ({ files }, signal) => files.mkdir("/d", { parents: true, signal }),
+    move: ({ files }, signal) => files.move("/a", "/b", { replace: false, signal }),
+    remove: ({ files }, signal) => files.remove("/a", { recursive: true, signal }),
+    readFile: ({ files }, signal) => files.readFile("/f", { signal }),
+    writeFile: ({ files }, signal) => files.writeFile("/f", Buffer.alloc(3_000_000), { how: "replace", parents: false, signal }),
+    "writeFile from a source": ({ files }, signal) => files.writeFile("/f", never(), { how: "replace", parents: false, signal }),
+    watch: ({ files }, signal) => files.watch("/", { recursive: true, signal }),
+    tarIn: ({ files }, signal) => files.tarIn("/", Buffer.alloc(1_024), { signal }),
+    tarOut: ({ files }, signal) => files.tarOut("/", { exclude: [], signal }),
+  };
+  test.each(Object.entries(calls))("gives up %s at once, and the guest is told", async (_name, call) => {
+    const { connection, peer } = await connect(silent);
+    const abort = new AbortController();
+    const fate = fateOf(call(connection, abort.signal));
+    await pass(1);
+    abort.abort();
+    await pass(1);
+    expect(fate.now()).toBe("cancelled");
+    expect(peer.seen.at(-1)?.type).toBe("CANCEL");
+    expect(fateOf(call(connection, abort.signal)).now()).toBe("waits");
+    await pass(0);
+    expect(peer.seen.at(-1)?.type).toBe("CANCEL");
+  });
+});
+
+describe("a process", () => {
+  async function start(onFrame: Answering, condition: GuestCondition) {
+    const connected = await connect((peer, frame) => {
+      onFrame(peer, frame);
+      if (frame.type === "SPAWN") peer.started(frame.stream, refOf(frame));
+    }, condition);
+    const process = await connected.connection.spawn({ ref: "r", argv: ["sleep"], cwd: "/", timeoutMs: 8_000 });
+    process.discardOutput();
+    let outcome = "waits";
+    void process.ended.then(({ kind }) => {
+      outcome = kind;
+    });
+    return { ...connected, process, outcome: () => outcome };
+  }
+
+  test("whose guest was stopped is lost soon after its timeout", async () => {
+    const { outcome } = await start(silent, "stopped");
+    await pass(17);
+    expect(outcome()).toBe("waits");
+    await pass(8);
+    expect(outcome()).toBe("lost");
+  });
+
+  test("whose guest lives and never tells its end is lost in the end", async () => {
+    const { outcome } = await start(pongs, "running");
+    await pass(60);
+    expect(outcome()).toBe("waits");
+    await pass(15);
+    expect(outcome()).toBe("lost");
+  });
+
+  test("of a frozen sandbox waits for it", async () => {
+    const { outcome, peer } = await start(silent, "frozen");
+    await pass(300);
+    expect(outcome()).toBe("waits");
+    peer.ended((await peer.next("SPAWN")).stream);
+    await pass(1);
+    expect(outcome()).toBe("exited");
+  });
+
+  test("that is killed while its guest does not answer is lost", async () => {
+    const { process, outcome } = await start(silent, "stopped");
+    const fate = fateOf(process.kill());
+    await pass(17);
+    expect([fate.now(), outcome()]).toEqual(["timeout stopped", "lost"]);
+  });
+});
+
+test("requests that are answered leave nothing that ticks", async () => {
+  const { connection } = await connect((peer, { type, stream }) => {
+    if (type === "STAT") peer.sendFields("OK", stream, answers.file, file);
+    if (type === "FORGET") peer.sendFields("ERROR", stream, shapes.ERROR, { code: 2, message: "no" });
+  });
+  await connection.files.stat("/f", { follow: true });
+  await connection.forget("r").catch(() => {});
+  await pass(2);
+  expect(vi.getTimerCount()).toBe(0);
+});

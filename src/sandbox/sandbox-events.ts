@@ -1,0 +1,47 @@
+import { isUtf8 } from "node:buffer";
+import type { SandboxEvent } from "../contract/event.ts";
+import type { ProcessRef } from "../contract/ids.ts";
+import type { SandboxInfo } from "../contract/sandbox.ts";
+import type { ProcessObserver } from "./guest/process.ts";
+import type { OutputChunk } from "./sandbox.ts";
+
+/** For a runtime to announce what it made; a sandbox that was found again is not announced. */
+export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined, info: SandboxInfo): void {
+  emitTo(onEvent, {
+    type: "sandbox.created",
+    version: 1,
+    at: now(),
+    data: { sandbox: info.id, runtime: info.runtime, warnings: info.warnings },
+  });
+}
+
+/** `argv` is given for a process that may be started now; one that was there before is not announced again. */
+export function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxEvent) => void, argv?: readonly string[]): ProcessObserver {
+  return {
+    onStarted({ pid, existing }) {
+      if (argv === undefined || existing) return;
+      emit({ type: "command.started", version: 1, at: now(), data: { sandbox, ref, pid, argv: [...argv] } });
+    },
+    onOutput: (chunk) => emit({ type: "command.output", version: 1, at: now(), data: { sandbox, ref, ...asText(chunk) } }),
+    onEnded: (ended) => emit({ type: "command.ended", version: 1, at: now(), data: { sandbox, ref, ended } }),
+  };
+}
+
+function asText({ stream, offset, data }: OutputChunk) {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const encoding = isUtf8(bytes) ? ("utf8" as const) : ("base64" as const);
+  return { stream, offset, encoding, text: bytes.toString(encoding) };
+}
+
+/** An observer that fails cannot be allowed to break the sandbox it observes. */
+export function emitTo(onEvent: ((event: SandboxEvent) => void) | undefined, event: SandboxEvent): void {
+  try {
+    onEvent?.(event);
+  } catch (error) {
+    process.emitWarning(`an observer of sandbox events failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+export function now(): string {
+  return new Date().toISOString();
+}
