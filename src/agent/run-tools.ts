@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { newId } from "../lib/new-id.ts";
+import { silenceOf } from "../sandbox/guest/waits.ts";
+import { interruptible } from "../sandbox/interruptible.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 import { isLogFailure, type Journal, type NewRunEvent } from "./journal.ts";
@@ -198,17 +200,23 @@ async function tryTool(
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
     if (isLogFailure(error)) throw error;
-    if (error.code === "lost" || error.code === "protocol") return lostWithSandbox(await options.onLost(error));
+    if (error.code === "lost" || error.code === "protocol" || isUnresponsive(error)) return lostWithSandbox(await options.onLost(error));
     if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
     return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };
   }
+}
+
+/** A guest that does not answer cannot be worked with; one that is slow, or that somebody froze, can be later. */
+function isUnresponsive(error: CaissonError): boolean {
+  const silence = silenceOf(error);
+  return silence === "stopped" || silence === "silent";
 }
 
 function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: ToolCallState; resumed: boolean }): ToolContext {
   const { journal } = options;
   const { call } = about.call;
   return {
-    sandbox,
+    sandbox: interruptible(sandbox, options.signal),
     call,
     ref: (suffix) => `${journal.state.run}:${call}${suffix ? `:${suffix}` : ""}`,
     signal: options.signal,

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
 import { bashKillTool, bashOutputTool, bashTool } from "./bash.ts";
+import { startCommand } from "./command.ts";
 import { gitTool } from "./git.ts";
-import { BASH_CHARACTERS_MAX } from "./limits.ts";
+import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX } from "./limits.ts";
 import { readTool } from "./read.ts";
 import { createWorkbench, type Workbench } from "./testing.ts";
 
@@ -69,11 +71,28 @@ describe("commands", () => {
     expect(await running("49.11")).toBe(false);
   });
 
+  test("one in the background that writes without end is ended by itself, its file at the bound", async () => {
+    const started = await bash("head -c 70000000 /dev/zero | tr '\\0' 'z'; echo after; sleep 47.21", { background: true });
+    const { background: id, file } = started.details as { background: string; file: string };
+    const { text } = await bench.use(bashOutputTool, { id, wait_ms: 30_000 });
+    expect(text).toMatch(/It ended.*It wrote more than 67108864 bytes/);
+    expect((await bench.sandbox.stat(file)).sizeBytes).toBe(BASH_OUTPUT_BYTES_MAX);
+    expect(await running("47.21")).toBe(false);
+  });
+
+  test("one in the background that ends is told with its last words, and leaves nothing beside its file", async () => {
+    const { details } = await bash("seq 1 3; exit 4", { background: true });
+    const { background: id, file } = details as { background: string; file: string };
+    expect((await bench.use(bashOutputTool, { id, wait_ms: 10_000 })).text).toMatch(/^1\n2\n3\n\nIt ended with exit code 4\./);
+    const { entries } = await bench.sandbox.list(file.replace(/\/[^/]*$/, ""));
+    expect(entries.map(({ name }) => name).filter((name) => !/^t[0-9.]+\.txt$/.test(name))).toEqual([]);
+  });
+
   test("a resumed call finds the command of the first, with all its output", async () => {
     const call = { call: "t500.1" };
     const count = "echo once >> counter; cat counter; sleep 0.3; echo end";
     // As a call whose owner died: started, and nobody listens.
-    await bash(count, { background: true }, call);
+    (await startCommand({ argv: { shell: count }, cwd: "/workspace" }, bench.context(call))).detach();
     expect((await bash(count, {}, { ...call, resumed: true })).text).toBe("once\nend");
     expect((await bash(count, {}, { ...call, resumed: true })).text).toBe("once\nend");
   });
@@ -91,6 +110,14 @@ describe("commands", () => {
     const waited = await bench.use(bashOutputTool, { id: (short.details as { background: string }).background, wait_ms: 10_000 });
     expect(waited.text).toMatch(/^\(no output\)\n\nIt ended with exit code 4\./);
     await expect(bench.use(bashOutputTool, { id: "t999.9" })).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("a full file system is told, not taken for silence", async () => {
+    const full = () => Promise.reject(new CaissonError("no_space", "writing: no space left on device"));
+    await using crowded = await createWorkbench({ real: true, change: (sandbox) => ({ ...sandbox, writeFile: full }) as typeof sandbox });
+    for (const command of ["exit 1", "true"])
+      expect((await crowded.use(bashTool, { command })).text).toMatch(/^\(no output\)\n\n\[\/tmp in the sandbox is full/);
+    expect((await crowded.use(bashTool, { command: "echo fine" })).text).toBe("fine");
   });
 
   test("git runs inside, each argument as it is", async () => {

@@ -1,9 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Tool, ToolContext } from "../tool.ts";
-import { outputFile, outputText, runCommand, startCommand } from "./command.ts";
-import { BASH_CHARACTERS_MAX, BASH_TIMEOUT_MS_DEFAULT, BASH_TIMEOUT_MS_MAX } from "./limits.ts";
+import { outputFile, outputShortage, outputText, runCommand, startCommand } from "./command.ts";
+import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX, BASH_TIMEOUT_MS_DEFAULT, BASH_TIMEOUT_MS_MAX } from "./limits.ts";
 import { absolutePath } from "./workspace-path.ts";
+
+const SETTLE_MS = 30;
+const SETTLE_LOOKS_MAX = 20;
 
 const Arguments = z.strictObject({
   command: z.string().min(1).max(100_000).describe("The shell command."),
@@ -28,7 +31,7 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
   async run(args, context) {
     const command = { argv: { shell: args.command }, cwd: absolutePath(args.cwd ?? "/workspace") };
     if (!args.background) return await runCommand({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
-    (await startCommand(command, context)).detach();
+    (await startCommand({ ...command, unwatched: true }, context)).detach();
     const file = outputFile(context, context.call);
     return {
       outcome: "ok",
@@ -54,18 +57,38 @@ export const bashOutputTool: Tool<z.infer<typeof OutputArguments>> = {
   repeatable: true,
   subject: (args) => `bash_output:${args.id}`,
   async run(args, context) {
-    const running = await stillRunning(context, args.id, args.wait_ms ?? 0);
+    const { isOver, state } = await lookAt(context, args.id, args.wait_ms ?? 0);
     const file = outputFile(context, args.id);
-    const { text } = await outputText(context.sandbox, file);
+    if (isOver) await settled(context, file);
+    const { text, sizeBytes } = await outputText(context.sandbox, file);
+    const shortage = await outputShortage(context, file);
+    const bound =
+      sizeBytes < BASH_OUTPUT_BYTES_MAX ? "" : ` It wrote more than ${BASH_OUTPUT_BYTES_MAX} bytes, and is ended by its next write.`;
     return {
       outcome: "ok",
-      text: `${text === "" ? "(no output)" : text}\n\n${running} Its whole output is in ${file}.`,
-      details: { state: running },
+      text: `${text === "" ? "(no output)" : text}${shortage}\n\n${state}${bound} Its whole output is in ${file}.`,
+      details: { state },
     };
   },
 };
 
-async function stillRunning(context: ToolContext, id: string, waitMs: number): Promise<string> {
+/** What a command wrote last may still be on its way into the file when its end is known. */
+async function settled(context: ToolContext, file: string): Promise<void> {
+  const { signal } = context;
+  const size = async () => (await context.sandbox.stat(file, { signal })).sizeBytes;
+  try {
+    for (let looks = 0, before = -1; looks < SETTLE_LOOKS_MAX; looks++) {
+      const now = await size();
+      if (now === before) return;
+      before = now;
+      await delay(SETTLE_MS, undefined, { signal });
+    }
+  } catch {
+    // Nothing was written, or nobody waits any more: then what is there is what is shown.
+  }
+}
+
+async function lookAt(context: ToolContext, id: string, waitMs: number): Promise<{ isOver: boolean; state: string }> {
   const process = await context.sandbox.attach(refOf(context, id));
   process.discardOutput();
   const over = new AbortController();
@@ -73,8 +96,8 @@ async function stillRunning(context: ToolContext, id: string, waitMs: number): P
   const ended = await Promise.race([process.ended, delay(waitMs, null, { signal }).catch(() => null)]);
   over.abort();
   process.detach();
-  if (ended === null) return "It is still running.";
-  return ended.kind === "exited" ? `It ended with exit code ${ended.exitCode}.` : `It ended: ${ended.kind}.`;
+  if (ended === null) return { isOver: false, state: "It is still running." };
+  return { isOver: true, state: ended.kind === "exited" ? `It ended with exit code ${ended.exitCode}.` : `It ended: ${ended.kind}.` };
 }
 
 const KillArguments = z.strictObject({
