@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "guest.h"
+#include "relay.h"
 
 enum {
   WORKERS_MAX = 64,
@@ -20,40 +21,6 @@ enum {
   TO_WORKER_MAX = STREAM_WINDOW + 2 * FRAME_PAYLOAD_MAX,
   READ_STEP = 65536,
   READ_BUDGET = 1048576,
-};
-
-/* One request, from its frame to the answer that closes it. */
-struct relay {
-  struct stream *stream;
-  struct file_worker *worker; /* NULL while it waits for one */
-  struct relay *next;         /* in the queue */
-  struct identity identity;
-  uint8_t type;
-  struct frame_writer to; /* what the worker has not taken yet; kept whole until its pid is known, for a second try */
-  size_t sent;
-};
-
-struct file_worker {
-  struct guest *guest;
-  struct file_worker *next;
-  struct source source;
-  struct relay *relay;
-  struct identity identity;
-  pid_t pid;
-  struct source exit; /* a descriptor of the process itself, where the kernel has them */
-  bool here, dismissed;
-  uint64_t idle_since;
-  unsigned stopped_looks;
-  struct timer kill_timer;
-  uint8_t *in;
-  size_t in_length, in_capacity;
-};
-
-struct relays {
-  struct file_worker *workers;
-  size_t worker_count;
-  struct relay *first, *last;
-  size_t queued;
 };
 
 static void worker_ready(struct source *source, uint32_t events);
@@ -79,7 +46,7 @@ static void worker_free(struct file_worker *worker) {
   loop_free_later(&guest->loop, worker);
 }
 
-static void worker_signal(struct file_worker *worker, int number) {
+void worker_signal(struct file_worker *worker, int number) {
   /* By descriptor where the kernel can: the number may long be another process's. */
   if (worker->exit.fd >= 0)
     syscall(SYS_pidfd_send_signal, worker->exit.fd, number, NULL, 0);
@@ -102,7 +69,7 @@ static void on_exit_seen(struct source *source, uint32_t events) {
 }
 
 /* Lets it clean up what is half done, for a moment; then it is killed. */
-static void worker_dismiss(struct file_worker *worker) {
+void worker_dismiss(struct file_worker *worker) {
   if (worker->dismissed) return;
   worker->dismissed = true;
   worker->relay = NULL;
@@ -144,7 +111,7 @@ static void relay_end(struct relay *relay) {
   loop_free_later(&relay->stream->connection->guest->loop, relay);
 }
 
-static void relay_fail(struct relay *relay, int error, const char *message) {
+void relay_fail(struct relay *relay, int error, const char *message) {
   struct stream *stream = relay->stream;
   reply_error(stream->connection, stream->id, error == EAGAIN || error == ENOMEM ? ERR_BUSY : ERR_IO, error, "%s", message);
   relay_end(relay);
@@ -279,21 +246,6 @@ bool relay_owns(const struct guest *guest, pid_t pid) {
     if (w->pid == pid) return true;
   }
   return false;
-}
-
-bool relay_rouse(struct guest *guest) {
-  bool waiting = false;
-  for (struct file_worker *w = guest->relays ? guest->relays->workers : NULL, *next; w; w = next) {
-    next = w->next;
-    if (w->relay == NULL || w->dismissed) continue;
-    /* A watch is under way for as long as anybody wants it; the heartbeat looks after those. */
-    waiting = waiting || w->relay->type != FRAME_WATCH;
-    if (rouse(w->pid, &w->stopped_looks)) continue;
-    relay_fail(w->relay, EAGAIN, "something inside keeps stopping the file worker");
-    worker_signal(w, SIGKILL);
-    worker_dismiss(w);
-  }
-  return waiting;
 }
 
 /* ---- frames from the worker ---- */

@@ -2,10 +2,12 @@
  * Our own processes that were asked for something are looked at until they answer. The work cannot stop them, but root inside can, and so can anything of the
  * same user where the guest has no uids of its own: what is stopped is made to go on, and what is stopped again and again is ended.
  */
+#include <errno.h>
 #include <signal.h>
 
 #include "guest.h"
 #include "proc.h"
+#include "relay.h"
 
 enum {
   ROUSE_MS = 250,
@@ -33,4 +35,19 @@ bool rouse(pid_t pid, unsigned *stopped_looks) {
   }
   kill(pid, SIGCONT);
   return ++*stopped_looks < STOPPED_LOOKS_MAX;
+}
+
+bool relay_rouse(struct guest *guest) {
+  bool waiting = false;
+  for (struct file_worker *w = guest->relays ? guest->relays->workers : NULL, *next; w; w = next) {
+    next = w->next;
+    if (w->relay == NULL || w->dismissed) continue;
+    /* A watch is under way for as long as anybody wants it; the heartbeat looks after those. */
+    waiting = waiting || w->relay->type != FRAME_WATCH;
+    if (rouse(w->pid, &w->stopped_looks)) continue;
+    relay_fail(w->relay, EAGAIN, "something inside keeps stopping the file worker");
+    worker_signal(w, SIGKILL);
+    worker_dismiss(w);
+  }
+  return waiting;
 }

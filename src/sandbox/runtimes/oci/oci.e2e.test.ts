@@ -8,7 +8,6 @@ import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts
 import { run } from "../../run.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
 import type { SandboxRecord } from "../../store.ts";
-import { isFrozen } from "./cgroup.ts";
 import { detailsOf } from "./details.ts";
 import { createHouse } from "./house.ts";
 import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
@@ -370,53 +369,4 @@ describe.skipIf(!asRoot)("oci as root", () => {
     await opened.destroy();
     expect(remains()).toEqual(nothing);
   });
-
-  it("kill -9 in the middle of a snapshot leaves nothing frozen for whoever comes next", async () => {
-    const sandbox = await create({ keep: true });
-    await sh(sandbox, "head -c 300m /dev/zero >/home/user/large", "user");
-    const { cgroups } = detailsOf(recordOf(sandbox.id));
-    const killWhileCopying = async () => {
-      const { child, line } = creator(`
-        const opened = await make().open(${JSON.stringify(sandbox.id)});
-        console.log("opened");
-        await opened.snapshot();`);
-      await line;
-      while (!isFrozen(cgroups)) await new Promise((resolve) => setTimeout(resolve, 1));
-      await expect(sandbox.resume()).rejects.toMatchObject({ code: "busy" });
-      child.kill("SIGKILL");
-      await new Promise((resolve) => child.once("exit", resolve));
-      expect(isFrozen(cgroups)).toBe(true);
-    };
-    await killWhileCopying();
-    const opened = await createOciRuntime({ stateDir, guestPath }, settings).open(sandbox.id);
-    expect((await sh(opened, "echo awake")).text).toBe("awake");
-    // Who had it open before need not open it again.
-    await killWhileCopying();
-    await sandbox.resume();
-    expect((await sh(sandbox, "echo awake")).text).toBe("awake");
-    expect(detailsOf(recordOf(sandbox.id)).frozenBy).toBe(null);
-    await sandbox.destroy();
-    await runtime.sweep();
-    expect(remains()).toEqual(nothing);
-  });
-
-  it("a guest that was stopped is told as that by every call, and goes on when it is let", async () => {
-    const sandbox = await create({ keep: true });
-    const running = await sandbox.spawn({ argv: ["sleep", "300"], timeoutMs: 1_000 });
-    running.discardOutput();
-    process.kill(guestPid(sandbox.id), "SIGSTOP");
-    const stopped = { code: "timeout", details: { guest: "stopped" } };
-    await Promise.all([
-      expect(sandbox.stat("/")).rejects.toMatchObject(stopped),
-      expect(sandbox.writeFile("f", Buffer.from("x"))).rejects.toMatchObject(stopped),
-      expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject(stopped),
-      expect(createOciRuntime({ stateDir, guestPath }, settings).open(sandbox.id)).rejects.toMatchObject(stopped),
-      expect(running.ended).resolves.toMatchObject({ kind: "lost" }),
-    ]);
-    process.kill(guestPid(sandbox.id), "SIGCONT");
-    expect((await sh(sandbox, "echo awake")).text).toBe("awake");
-    process.kill(guestPid(sandbox.id), "SIGSTOP");
-    await sandbox.destroy();
-    expect(remains()).toEqual(nothing);
-  }, 60_000);
 });
