@@ -68,6 +68,7 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
   const { changes, leftOut } = await viewChanges(context, station, session);
   const result = await applyChanges(changes, {
     folder,
+    stateDir: context.stateDir,
     ...(paths.length === 0 ? {} : { paths }),
     includeConfiguration: given.switched("include-config"),
     // In another folder it is the content that must be right.

@@ -58,7 +58,7 @@ export async function demoAgent(
       await print();
       const claims: [Piece, boolean][] = [["the agent says it is done", state.ended?.reason === "done"]];
       claims.push(["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before]);
-      const { applied } = await applyChanges(changes, { folder: project });
+      const { applied } = await applyChanges(changes, { folder: project, stateDir: context.stateDir });
       claims.push([
         line`applied: ${joined(applied.map(quotedName), ", ")}`,
         applied.includes(CHANGED) && (await readFile(join(project, CHANGED), "utf8")) !== before,

@@ -1,11 +1,19 @@
-import { chmod, lchown, link, lstat, mkdir, open, readFile, rename, rm, rmdir, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
-import { Owner as Applier } from "../sandbox/store.ts";
-import { forbidden, STAGING_NAME } from "./protected-path.ts";
-
-const JOURNAL_BYTES_MAX = 64 * 1024 * 1024;
+import {
+  type ApplierOptions,
+  type ApplyRecord,
+  abandonRecord,
+  openRecord,
+  readJson,
+  removeRecord,
+  StagingName,
+  syncFolder,
+  writeDurably,
+} from "./apply-record.ts";
+import { type FolderTree, isErrno } from "./folder-tree.ts";
+import { forbidden } from "./protected-path.ts";
 
 const Path = z.string().refine((path) => forbidden(path) === null);
 const Kept = z.string().regex(/^(old|new)-\d+$/);
@@ -20,146 +28,162 @@ const Operation = z.discriminatedUnion("kind", [
 ]);
 export type Operation = z.infer<typeof Operation>;
 
+/** With the staging folder's number: a folder that was removed leaves its own number, by which records are found, to another one. */
+const Journal = z.strictObject({ staging: StagingName, inode: z.int(), operations: z.array(Operation) });
+
 export interface Staging {
-  folder: string;
+  tree: FolderTree;
+  /** The record in the state folder. */
   dir: string;
+  /** The folder in the user's own. */
+  name: string;
   /** New files and folders of root's are given to whoever has the folder. */
   owner: { uid: number; gid: number } | null;
 }
 
 /** Takes the folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict` while another is at work. */
-export async function openStaging(folder: string, options: { self: Applier; alive: (applier: Applier) => boolean }): Promise<Staging> {
-  const dir = join(folder, STAGING_NAME);
-  const { uid, gid } = await lstat(folder);
-  const staging = { folder, dir, owner: process.getuid?.() === 0 ? { uid, gid } : null };
-  for (;;) {
-    try {
-      await mkdir(dir, { mode: 0o700 });
-      await writeDurably(join(dir, "applier.json"), JSON.stringify(options.self));
-      return staging;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
-    if (!(await lstat(dir)).isDirectory()) throw new CaissonError("conflict", `${dir} is in the way.`, { hint: "Remove it." });
-    const other = Applier.safeParse(await readJson(join(dir, "applier.json")));
-    if (other.success && options.alive(other.data))
-      throw new CaissonError("conflict", `Process ${other.data.pid} is applying changes to ${folder} just now.`, { hint: "Wait for it." });
-    await takeBack(staging);
+export async function openStaging(tree: FolderTree, options: Omit<ApplierOptions, "takeBack">): Promise<Staging> {
+  const { uid, gid } = tree.identity;
+  const { dir, staging: name } = await openRecord(tree, { ...options, takeBack: (dead) => takeBackRecord(tree, dead) });
+  try {
+    tree.mkdir(name, 0o700);
+  } catch (error) {
+    await removeRecord(dir);
+    throw error;
   }
+  return { tree, dir, name, owner: process.getuid?.() === 0 ? { uid, gid } : null };
 }
 
+export const staged = (staging: Staging, name: string) => `${staging.name}/${name}`;
+
 export async function perform(staging: Staging, operations: readonly Operation[], crashpoint: (name: string) => void): Promise<void> {
-  await writeDurably(join(staging.dir, "journal.json"), JSON.stringify(operations));
-  await syncFolder(staging.dir);
+  const { tree, dir, name } = staging;
+  tree.syncFolder(name);
+  tree.syncFolder("");
+  const journal = { staging: name, inode: tree.stat(name)?.ino ?? 0, operations };
+  await writeDurably(join(dir, "journal.json"), JSON.stringify(journal));
+  await syncFolder(dir);
+  await syncFolder(dirname(dir));
   for (const [index, operation] of operations.entries()) {
     crashpoint(`apply:${index}`);
-    await performOne(staging, operation);
+    performOne(staging, operation);
   }
+  // The state folder may be on another disk: what it calls done must be on this one by then.
+  const touched = new Set(operations.map(({ path }) => (dirname(path) === "." ? "" : dirname(path))));
+  for (const path of touched) if (path === "" || tree.stat(path)?.isDirectory()) tree.syncFolder(path);
   crashpoint("apply:done:before");
-  await writeDurably(join(staging.dir, "done"), "");
-  await syncFolder(staging.dir);
+  await writeDurably(join(dir, "done"), "");
+  await syncFolder(dir);
   crashpoint("apply:done:after");
 }
 
-async function performOne({ folder, dir, owner }: Staging, operation: Operation): Promise<void> {
-  const target = join(folder, operation.path);
+function performOne(staging: Staging, operation: Operation): void {
+  const { tree, owner } = staging;
+  const { path } = operation;
   switch (operation.kind) {
     case "keep": {
-      const kept = join(dir, operation.kept);
+      const kept = staged(staging, operation.kept);
       // A second name keeps the old file where it is until the new one takes its place: nobody ever sees it missing.
-      if (
-        operation.replaced &&
-        (await link(target, kept).then(
-          () => true,
-          () => false,
-        ))
-      )
-        return;
-      await rename(target, kept);
+      if (operation.replaced && tryLink(tree, path, kept)) return;
+      tree.rename(path, kept);
       return;
     }
     case "rmdir":
       // Something of the user's own is still in it: then it stays.
-      await rmdir(target).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
-      });
+      unless(["ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
-    case "mkdir": {
-      await mkdir(target);
-      if (owner) await lchown(target, owner.uid, owner.gid);
+    case "mkdir":
+      tree.mkdir(path);
+      if (owner) tree.chown(path, owner);
       return;
-    }
     case "put":
-      await rename(join(dir, operation.fresh), target);
+      tree.rename(staged(staging, operation.fresh), path);
   }
 }
 
-/** Puts everything back as it was before an apply that did not finish; of one that did, only its remains are removed. Idempotent, also when it is killed itself. */
-export async function takeBack(staging: Staging): Promise<void> {
-  const { folder, dir } = staging;
-  const done = await lstat(join(dir, "done")).catch(() => null);
-  const journal = z.array(Operation).safeParse(await readJson(join(dir, "journal.json")));
-  if (done === null && journal.success) for (const operation of journal.data.toReversed()) await takeBackOne(folder, dir, operation);
-  await rm(dir, { recursive: true, force: true });
+/** Not every file system has them, and not every file may be given one. */
+function tryLink(tree: FolderTree, path: string, kept: string): boolean {
+  try {
+    tree.link(path, kept);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
-async function takeBackOne(folder: string, dir: string, operation: Operation): Promise<void> {
-  const target = join(folder, operation.path);
+export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
+  await takeBackRecord(tree, { dir, staging: name });
+}
+
+/**
+ * Puts everything back as it was before an apply that did not finish; of one that did, only its remains are removed. Idempotent, also when it is killed itself. What something in
+ * the way keeps from being put back (a link where a folder was) waits for the next apply.
+ */
+async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
+  const done = await lstat(join(dir, "done")).catch(() => null);
+  const journal = Journal.safeParse(await readJson(join(dir, "journal.json")));
+  const name = journal.success ? journal.data.staging : staging;
+  try {
+    const found = name === null ? null : tree.stat(name);
+    if (name !== null && found?.isDirectory()) {
+      if (done === null && journal.success && found.ino === journal.data.inode)
+        for (const operation of journal.data.operations.toReversed()) takeBackOne(tree, name, operation);
+      removeStaging(tree, name);
+    }
+  } catch (error) {
+    await abandonRecord(dir);
+    throw error;
+  }
+  await removeRecord(dir);
+}
+
+/** Only what applying itself puts there; anything else is somebody's, and stays. */
+function removeStaging(tree: FolderTree, staging: string): void {
+  for (const { name } of tree.entries(staging))
+    if (Kept.safeParse(name).success) unless(["ENOENT", "EISDIR"], () => tree.unlink(`${staging}/${name}`));
+  unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(staging));
+}
+
+function takeBackOne(tree: FolderTree, staging: string, operation: Operation): void {
+  const { path } = operation;
   switch (operation.kind) {
     case "keep":
-      await rename(join(dir, operation.kept), target).catch(ifThere);
+      if (tree.stat(`${staging}/${operation.kept}`) === null) return;
+      makeParents(tree, path);
+      tree.rename(`${staging}/${operation.kept}`, path);
       return;
     case "rmdir":
-      await mkdir(target).then(
-        async () => {
-          await chmod(target, operation.mode);
-          if (process.getuid?.() === 0) await lchown(target, operation.uid, operation.gid);
-        },
-        (error: NodeJS.ErrnoException) => {
-          if (error.code !== "EEXIST") throw error;
-        },
-      );
+      takeBackFolder(tree, operation);
       return;
     case "mkdir":
-      await rmdir(target).catch(() => undefined);
+      unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "put":
       // The kept one takes its place by itself. Otherwise only what was put there goes: what waits in the staging folder was not, and a folder is not ours.
-      if (operation.replaces || (await lstat(join(dir, operation.fresh)).catch(() => null)) !== null) return;
-      if ((await lstat(target).catch(() => null))?.isDirectory() === false) await unlink(target);
+      if (operation.replaces || tree.stat(`${staging}/${operation.fresh}`) !== null) return;
+      if (tree.stat(path)?.isDirectory() === false) tree.unlink(path);
   }
 }
 
-function ifThere(error: NodeJS.ErrnoException): void {
-  if (error.code !== "ENOENT") throw error;
+/** Also one that was made again, but not finished, by a taking back that was killed. */
+function takeBackFolder(tree: FolderTree, { path, mode, uid, gid }: Extract<Operation, { kind: "rmdir" }>): void {
+  unless(["EEXIST"], () => tree.mkdir(path));
+  const found = tree.stat(path);
+  if (!found?.isDirectory()) return;
+  if ((found.mode & 0o7777) !== mode) tree.chmodFolder(path, mode);
+  if (process.getuid?.() === 0) tree.chown(path, { uid, gid });
 }
 
-async function readJson(path: string): Promise<unknown> {
-  const found = await lstat(path).catch(() => null);
-  if (!found?.isFile() || found.size > JOURNAL_BYTES_MAX) return null;
-  try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch {
-    return null;
-  }
+/** The user may have removed a folder since; the file that was kept of it goes back all the same. */
+function makeParents(tree: FolderTree, path: string): void {
+  const parts = path.split("/");
+  for (let depth = 1; depth < parts.length; depth++) unless(["EEXIST"], () => tree.mkdir(parts.slice(0, depth).join("/")));
 }
 
-export async function writeDurably(path: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
-  const file = await open(path, "wx", mode);
+function unless(codes: readonly string[], effect: () => void): void {
   try {
-    await file.writeFile(content);
-    await file.chmod(mode);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+    effect();
+  } catch (error) {
+    if (!isErrno(error, ...codes)) throw error;
   }
 }

@@ -1,5 +1,5 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-const apply = (changes: readonly Change[]) => applyChanges(changes, { folder });
+const apply = (changes: readonly Change[]) => applyChanges(changes, { folder, stateDir: join(base, "state") });
 const put = (path: string, content: string) => {
   mkdirSync(join(folder, path, ".."), { recursive: true });
   writeFileSync(join(folder, path), content);
@@ -25,7 +25,7 @@ const put = (path: string, content: string) => {
 describe("an apply that was killed", () => {
   const program = `
     import { applyChanges } from ${JSON.stringify(join(import.meta.dirname, "apply.ts"))};
-    const [folder, at] = process.argv.slice(2);
+    const [folder, at, stateDir] = process.argv.slice(2);
     const file = (text) => ({ kind: "file", mode: 0o644, content: Buffer.from(text) });
     const changes = [
       { path: "d", from: null, before: null, after: file("now a file"), changedOutside: false },
@@ -37,7 +37,7 @@ describe("an apply that was killed", () => {
     ];
     let step = 0;
     const crashpoint = () => { if (step++ === Number(at)) process.kill(process.pid, "SIGKILL"); };
-    await applyChanges(changes, { folder, crashpoint });
+    await applyChanges(changes, { folder, stateDir, crashpoint });
     console.log(step);
   `;
   const old = { "d/x": "1", f: "was a file", m: "old", "o/from": "moved" };
@@ -52,7 +52,7 @@ describe("an apply that was killed", () => {
       mkdirSync(join(folder, "o", "empty"));
       chmodSync(join(folder, "d"), 0o711);
     };
-    const run = (at: number) => spawnSync(process.execPath, [script, folder, String(at)], { encoding: "utf8" });
+    const run = (at: number) => spawnSync(process.execPath, [script, folder, String(at), join(base, "state")], { encoding: "utf8" });
     start();
     const steps = Number(run(1000).stdout.trim());
     expect(readTree(folder)).toEqual(fresh);
@@ -66,8 +66,71 @@ describe("an apply that was killed", () => {
         done ? fresh : Object.fromEntries(Object.entries(old).map(([path, text]) => [path, `file 644 ${text}`])),
       );
       if (!done) expect([statSync(join(folder, "d")).mode & 0o777, readdirSync(join(folder, "o"))]).toEqual([0o711, ["empty", "from"]]);
-      expect(existsSync(join(folder, ".caisson-apply"))).toBe(false);
+      expect(readdirSync(folder).filter((name) => name.startsWith(".caisson"))).toEqual([]);
+      expect(readdirSync(join(base, "state/applies"))).toEqual([]);
     }
+  });
+});
+
+describe("a folder that keeps being exchanged for a link", () => {
+  const program = `
+    import { readdirSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
+    const [folder] = process.argv.slice(2);
+    process.chdir(folder);
+    const tried = (effect) => { try { effect(); } catch {} };
+    const shared = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) {
+      // Long enough for an apply to begin in peace, and too short for it to always end so.
+      Atomics.wait(shared, 0, 0, Math.random() * 25);
+      for (const each of readdirSync(".").filter((name) => name.startsWith("round"))) {
+        tried(() => renameSync(each + "/d", each + "/aside"));
+        tried(() => symlinkSync("../../victim", each + "/d"));
+        tried(() => unlinkSync(each + "/d"));
+        tried(() => renameSync(each + "/aside", each + "/d"));
+      }
+    }
+  `;
+  const side = (text: string) => ({ kind: "file" as const, mode: 0o644, content: Buffer.from(text) });
+  const fill = (place: string) => {
+    mkdirSync(join(place, "sub"), { recursive: true });
+    for (const name of ["same", "gone", "sub/gone"]) writeFileSync(join(place, name), "1");
+  };
+
+  test("never leads a write or a removal outside", { timeout: 60_000 }, async () => {
+    const victim = join(base, "victim");
+    fill(victim);
+    const before = readTree(victim);
+    const script = join(base, "swap.mjs");
+    writeFileSync(script, program);
+    const swapper = spawn(process.execPath, [script, folder], { stdio: "ignore" });
+    const ended = new Promise((resolve) => swapper.once("exit", resolve));
+    const outcomes = new Map<string, number>();
+    try {
+      const end = Date.now() + 4_000;
+      for (let round = 0; Date.now() < end; round++) {
+        fill(join(base, "fresh/d"));
+        renameSync(join(base, "fresh"), join(folder, `round${round}`));
+        const changes = [
+          { path: "d/same", before: side("1"), after: side("2") },
+          { path: "d/made/new", before: null, after: side("2") },
+          { path: "d/gone", before: side("1"), after: null },
+          { path: "d/sub/gone", before: side("1"), after: null },
+        ].map((each) => ({ ...each, path: `round${round}/${each.path}`, from: null, changedOutside: false }));
+        const outcome = await apply(changes).then(
+          () => "applied",
+          (error: { code: string }) => error.code,
+        );
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        expect(readTree(victim)).toEqual(before);
+        expect(readdirSync(join(victim, "sub"))).toEqual(["gone"]);
+        renameSync(join(folder, `round${round}`), join(base, `done${round}`));
+      }
+    } finally {
+      swapper.kill("SIGKILL");
+      await ended;
+    }
+    expect(swapper.signalCode).toBe("SIGKILL");
+    expect([...outcomes.keys()]).toEqual(expect.arrayContaining(["applied"]));
   });
 });
 

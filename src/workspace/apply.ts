@@ -1,15 +1,20 @@
-import { lchown, lstat, symlink } from "node:fs/promises";
-import { dirname, join, posix } from "node:path";
+import { realpathSync } from "node:fs";
+import { posix, relative } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { currentOwner, type Owner, ownerAlive } from "../sandbox/store.ts";
-import { type Operation, openStaging, perform, type Staging, takeBack, writeDurably } from "./apply-journal.ts";
-import { type Change, type FileSide, isWithin, type LeftOut, sameSide } from "./change.ts";
-import { lookAt } from "./look-at.ts";
-import { forbidden, needsNaming, plantedRepositories } from "./protected-path.ts";
+import { openStaging, perform, type Staging, takeBack } from "./apply-journal.ts";
+import { stage } from "./apply-stage.ts";
+import { type Change, isWithin, type LeftOut, sameSide } from "./change.ts";
+import { FolderTree } from "./folder-tree.ts";
+import { whyHeldBack, whyTold } from "./protected-files.ts";
+import { forbidden } from "./protected-path.ts";
 import { readLower } from "./read-side.ts";
+import { dangerousLinks, parentsOf, repositoriesWith } from "./resulting-tree.ts";
 
 export interface ApplyOptions {
   folder: string;
+  /** Where what is being applied is written down, outside the folder. */
+  stateDir: string;
   /** Files or folders; absent: everything. */
   paths?: readonly string[];
   /** Also what tools outside act on, without its being named. */
@@ -26,6 +31,8 @@ export interface ApplyResult {
   applied: string[];
   /** Each with its reason. */
   skipped: LeftOut[];
+  /** Applied, and worth a second look: text that agents outside take for the user's own. */
+  told: LeftOut[];
 }
 
 /**
@@ -34,56 +41,79 @@ export interface ApplyResult {
  * link or leads out), `conflict` (the user changed the file meanwhile), `invalid` (a path nothing changed at), `denied`, `no_space`.
  */
 export async function applyChanges(changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
-  const { chosen, skipped } = choose(changes, options);
-  let staging: Staging;
   try {
-    staging = await openStaging(options.folder, { self: currentOwner(), alive: options.alive ?? ownerAlive });
+    using tree = new FolderTree(options.folder);
+    const staging = await openStaging(tree, { stateDir: options.stateDir, self: currentOwner(), alive: options.alive ?? ownerAlive });
+    return await applyTo(staging, changes, options);
   } catch (error) {
     throw translate(error, options.folder);
   }
+}
+
+async function applyTo(staging: Staging, changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
+    const { chosen, skipped } = choose(changes, staging.tree, options);
     refuseChangedOutside(chosen, options);
     const going = new Set(chosen.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : [])));
-    for (const change of chosen) await check(change, { folder: options.folder, going });
-    const operations = await stage(chosen, staging);
-    await perform(staging, operations, options.crashpoint ?? (() => undefined));
-  } catch (error) {
+    for (const change of chosen) await check(change, { tree: staging.tree, going });
+    refuseDangerousLinks(staging.tree, chosen);
+    await perform(staging, await stage(chosen, staging), options.crashpoint ?? (() => undefined));
+    const applied = chosen.map((change) => change.path);
+    const told = applied.flatMap((path) => ({ path, reason: whyTold(path) ?? "" })).filter(({ reason }) => reason !== "");
+    return { applied, skipped, told };
+  } finally {
+    // Of an apply that came to its end this removes what is left over; of any other it puts everything back.
     await takeBack(staging);
-    throw translate(error, options.folder);
   }
-  await takeBack(staging);
-  return { applied: chosen.map((change) => change.path), skipped };
 }
 
-function choose(changes: readonly Change[], options: ApplyOptions): { chosen: Change[]; skipped: LeftOut[] } {
+function choose(changes: readonly Change[], tree: FolderTree, options: ApplyOptions): { chosen: Change[]; skipped: LeftOut[] } {
   const wanted = options.paths?.map((path) => posix.normalize(path).replace(/\/$/, "")) ?? null;
   const candidates = wanted === null ? changes : onlyWithin(changes, wanted);
-  const exists = (path: string) => lookAt(join(options.folder, path)) !== null;
-  const planted = plantedRepositories(
-    candidates.filter((change) => change.after !== null).map((change) => change.path),
-    exists,
-  );
+  const isNamed = (change: Change) => wanted?.includes(change.path) === true;
+  const ownFiles = stateWithin(options);
   const chosen: Change[] = [];
   const skipped: LeftOut[] = [];
+  const leaveOut = (change: Change, reason: string) => {
+    if (isNamed(change)) throw new CaissonError("unsafe", `${change.path} is not applied: ${reason}`);
+    skipped.push({ path: change.path, reason });
+  };
   for (const change of candidates) {
-    const named = wanted?.includes(change.path) === true;
     const ends = change.from === null ? [change.path] : [change.path, change.from];
-    const never = ends.map(forbidden).find((reason) => reason !== null) ?? inRepository(change, planted);
-    const configuration = ends.map(needsNaming).find((reason) => reason !== null) ?? null;
-    if (never !== null) {
-      if (named) throw new CaissonError("unsafe", `${change.path} is not applied: ${never}.`);
-      skipped.push({ path: change.path, reason: never });
-    } else if (configuration !== null && !named && !options.includeConfiguration) {
-      skipped.push({ path: change.path, reason: `${configuration}; name it, or give --include-config` });
-    } else chosen.push(change);
+    const never = first(
+      ends,
+      (path) => forbidden(path) ?? (ownFiles !== null && isWithin(path, [ownFiles]) ? "it is Caisson's own state" : null),
+    );
+    const held = first(ends, whyHeldBack);
+    if (never !== null) leaveOut(change, never);
+    else if (held !== null && !isNamed(change) && !options.includeConfiguration)
+      skipped.push({ path: change.path, reason: `${held}; name it, or give --include-config` });
+    else chosen.push(change);
   }
-  return { chosen, skipped };
+  return { chosen: withoutRepositories(chosen, tree, leaveOut), skipped };
 }
 
-const inRepository = (change: Change, planted: readonly string[]) =>
-  change.after !== null && planted.some((folder) => folder === "" || change.path.startsWith(`${folder}/`))
-    ? "it makes a git repository by itself: whoever uses git there would run what its settings name"
-    : null;
+const first = (paths: readonly string[], why: (path: string) => string | null) => paths.map(why).find((reason) => reason !== null) ?? null;
+
+/** Where the state folder is, when it lies in the folder; null otherwise. */
+function stateWithin({ folder, stateDir }: ApplyOptions): string | null {
+  const path = relative(realpathSync(folder), realpathSync(stateDir));
+  return path === "" || path.startsWith("..") ? null : path;
+}
+
+/** What is left out changes what results, so it is judged again until nothing more is left out. */
+function withoutRepositories(changes: Change[], tree: FolderTree, leaveOut: (change: Change, reason: string) => void): Change[] {
+  for (let chosen = changes; ; ) {
+    const repositories = repositoriesWith(tree, chosen);
+    const inside = (path: string | null) => path !== null && repositories.some((folder) => folder === "" || isWithin(path, [folder]));
+    const left = chosen.filter(({ path, from }) => !inside(path) && !inside(from));
+    if (left.length === chosen.length) return chosen;
+    for (const change of chosen)
+      if (!left.includes(change))
+        leaveOut(change, "it belongs to a git repository that is not called .git: whoever uses git there would run what its settings name");
+    chosen = left;
+  }
+}
 
 /** A move of which only one end was named is a file that came, or one that went. */
 function onlyWithin(changes: readonly Change[], wanted: readonly string[]): Change[] {
@@ -91,7 +121,7 @@ function onlyWithin(changes: readonly Change[], wanted: readonly string[]): Chan
     (each) => each !== "." && !changes.some(({ path, from }) => isWithin(path, [each]) || (from !== null && isWithin(from, [each]))),
   );
   if (nothing.length > 0)
-    throw new CaissonError("invalid", `Nothing changed at ${nothing.join(", ")}.`, { hint: "`caisson diff --stat` lists what did." });
+    throw new CaissonError("invalid", `nothing changed at ${nothing.join(", ")}`, { hint: "`caisson diff --stat` lists what did." });
   return changes.flatMap((change) => {
     const here = isWithin(change.path, wanted);
     const there = change.from !== null && isWithin(change.from, wanted);
@@ -105,7 +135,7 @@ function refuseChangedOutside(chosen: readonly Change[], options: ApplyOptions):
   if (outside.length === 0) return;
   throw new CaissonError(
     "conflict",
-    `You changed ${outside.join(", ")} in ${options.folder} since the agent began from it; nothing was applied.`,
+    `you changed ${outside.join(", ")} in ${options.folder} since the agent began from it; nothing was applied`,
     {
       hint: "Look at the diff: it undoes your change. Apply the other paths by name, or give --force.",
       details: { paths: outside },
@@ -113,107 +143,53 @@ function refuseChangedOutside(chosen: readonly Change[], options: ApplyOptions):
   );
 }
 
-async function check(change: Change, { folder, going }: { folder: string; going: ReadonlySet<string> }): Promise<void> {
-  const { path, from, before, after } = change;
-  for (const each of from === null ? [path] : [path, from]) await refuseLinkOnTheWay(folder, each, going);
-  if (after?.kind === "link") refuseLinkOut(path, after.content.toString("utf8"));
-  const now = await readLower(join(folder, from ?? path));
+async function check(change: Change, { tree, going }: { tree: FolderTree; going: ReadonlySet<string> }): Promise<void> {
+  const { path, from, before } = change;
+  for (const each of from === null ? [path] : [path, from]) refuseLinkOnTheWay(tree, each, going);
+  const now = await readLower(tree, from ?? path);
   if (!sameSide(now, before)) {
-    throw new CaissonError("conflict", `${from ?? path} in ${folder} is not what the diff begins from; nothing was applied.`, {
+    throw new CaissonError("conflict", `${from ?? path} in ${tree.path} is not what the diff begins from; nothing was applied`, {
       hint: "Look at the diff again, then apply.",
     });
   }
-  if (from !== null && (await readLower(join(folder, path))) !== null)
-    throw new CaissonError("conflict", `${path} exists in ${folder} already; nothing was applied.`);
+  if (from !== null && (await readLower(tree, path)) !== null)
+    throw new CaissonError("conflict", `${path} exists in ${tree.path} already; nothing was applied`);
 }
 
-function refuseLinkOut(path: string, target: string): void {
-  const landed = posix.normalize(posix.join(posix.dirname(path), target));
-  const gits = landed.split("/").some((part) => part.toLowerCase() === ".git");
-  if (!target.startsWith("/") && landed !== ".." && !landed.startsWith("../") && !gits) return;
+function refuseDangerousLinks(tree: FolderTree, chosen: readonly Change[]): void {
+  const [link] = dangerousLinks(tree, chosen);
+  if (link === undefined) return;
+  const brought = chosen.some(({ path }) => path === link.path);
   throw new CaissonError(
     "unsafe",
-    `${path} is a link to ${JSON.stringify(target)}, ${gits ? "into git's own files" : "outside the folder"}; nothing was applied.`,
-    {
-      hint: "Leave it out by naming the other paths.",
-    },
+    `${link.path} ${brought ? "is" : "would become"} a link to ${JSON.stringify(link.target)}, ${link.leads}; nothing was applied`,
+    { hint: brought ? "Leave it out by naming the other paths." : "Leave out the links among the changes by naming the other paths." },
   );
 }
 
 /** A folder on the way that is a link would lead the write somewhere else, unless it makes way itself. */
-async function refuseLinkOnTheWay(folder: string, path: string, going: ReadonlySet<string>): Promise<void> {
+function refuseLinkOnTheWay(tree: FolderTree, path: string, going: ReadonlySet<string>): void {
   for (const parent of parentsOf(path).reverse()) {
-    const found = await lstat(join(folder, parent)).catch(() => null);
+    const found = tree.stat(parent);
     if (!found || going.has(parent)) return;
-    if (found.isSymbolicLink()) throw new CaissonError("unsafe", `${path} is not applied: ${join(folder, parent)} is a link.`);
+    if (found.isSymbolicLink()) throw new CaissonError("unsafe", `${path} is not applied: ${tree.path}/${parent} is a link`);
   }
-}
-
-/** Writes the new files beside the old ones, and says what is to be done with them, in an order in which a file may take a folder's place and the other way round. */
-async function stage(changes: readonly Change[], staging: Staging): Promise<Operation[]> {
-  const keeps: Operation[] = [];
-  const puts: Operation[] = [];
-  const gone: string[] = [];
-  for (const [index, { path, from, before, after }] of changes.entries()) {
-    const old = from ?? path;
-    const replaced = from === null && before !== null && after !== null;
-    if (before !== null) keeps.push({ kind: "keep", path: old, kept: `old-${index}`, replaced });
-    if (before !== null && !replaced) gone.push(old);
-    if (after === null) continue;
-    await writeFresh(join(staging.dir, `new-${index}`), after, { path: join(staging.folder, old), staging, isNew: before === null });
-    puts.push({ kind: "put", path, fresh: `new-${index}`, replaces: replaced });
-  }
-  const needed = new Set(puts.flatMap(({ path }) => parentsOf(path)));
-  const emptied = [...new Set(gone.flatMap(parentsOf))].filter((path) => !needed.has(path)).sort(deepestFirst);
-  const removals = await Promise.all(emptied.map((path) => folderToRemove(staging.folder, path)));
-  const made = [...needed].filter((path) => !isFolder(join(staging.folder, path))).sort((a, b) => deepestFirst(b, a));
-  return [...keeps, ...removals, ...made.map((path): Operation => ({ kind: "mkdir", path })), ...puts];
-}
-
-const deepestFirst = (a: string, b: string) => b.split("/").length - a.split("/").length;
-const isFolder = (path: string) => lookAt(path)?.isDirectory() === true;
-
-function parentsOf(path: string): string[] {
-  const parents: string[] = [];
-  for (let at = dirname(path); at !== "."; at = dirname(at)) parents.push(at);
-  return parents;
-}
-
-async function folderToRemove(folder: string, path: string): Promise<Operation> {
-  const { mode, uid, gid } = await lstat(join(folder, path));
-  return { kind: "rmdir", path, mode: mode & 0o7777, uid, gid };
-}
-
-/** With the old file's permissions but for the right to execute, and its owner; a new file gets the folder's. No bit that changes who runs it. */
-async function writeFresh(target: string, side: FileSide, about: { path: string; staging: Staging; isNew: boolean }): Promise<void> {
-  const old = about.isNew ? null : await lstat(about.path);
-  if (side.kind === "link") await symlink(side.content, target);
-  else await writeDurably(target, side.content, permissions(side, old === null || old.isSymbolicLink() ? null : old.mode));
-  const { owner } = about.staging;
-  if (owner) await lchown(target, old?.uid ?? owner.uid, old?.gid ?? owner.gid);
-}
-
-function permissions(side: FileSide, old: number | null): number {
-  if (old === null) return side.mode & 0o777 & ~process.umask();
-  const plain = old & 0o666;
-  if (!(side.mode & 0o111)) return plain;
-  return old & 0o111 ? old & 0o777 : plain | ((plain & 0o444) >> 2);
 }
 
 function translate(error: unknown, folder: string): unknown {
   if (error instanceof CaissonError) return error;
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "ENOENT")
-    return new CaissonError("not_found", `The folder ${folder} is not there, or changed meanwhile; nothing was applied.`, { cause: error });
+    return new CaissonError("not_found", `the folder ${folder} is not there, or changed meanwhile; nothing was applied`, { cause: error });
   if (code === "ENOSPC" || code === "EDQUOT")
-    return new CaissonError("no_space", `The disk of ${folder} is full; nothing was applied.`, {
+    return new CaissonError("no_space", `the disk of ${folder} is full; nothing was applied`, {
       hint: "Make room, then apply again.",
       cause: error,
     });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS")
-    return new CaissonError("denied", `${folder} cannot be written to; nothing was applied.`, {
+    return new CaissonError("denied", `${folder} cannot be written to; nothing was applied`, {
       hint: "Apply as the folder's owner, or to another folder with --to.",
       cause: error,
     });
-  return new CaissonError("internal", `Applying to ${folder} failed and was taken back: ${(error as Error).message}`, { cause: error });
+  return new CaissonError("internal", `applying to ${folder} failed and was taken back: ${(error as Error).message}`, { cause: error });
 }

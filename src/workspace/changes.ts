@@ -1,12 +1,11 @@
 import { existsSync, realpathSync } from "node:fs";
-import { lstat } from "node:fs/promises";
-import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
 import { type Change, type Changes, type FileSide, type LeftOut, sameSide } from "./change.ts";
 import { compareAll } from "./compare-all.ts";
 import { compareLayer } from "./compare-layer.ts";
+import { FolderTree } from "./folder-tree.ts";
 import { readInside, readLower, UNNAMEABLE } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
 import { blobOf } from "./render-diff.ts";
@@ -44,15 +43,16 @@ export async function findChanges(options: {
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
 }): Promise<Changes> {
-  const { paths, leftOut, madeAtMs } = await compare(options);
+  using lower = openLower(options.lower);
+  const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
   const hidden = hiddenPlaces(options);
   const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
   return await readChanges(options.sandbox, {
     candidates: paths.filter(isSeen),
     leftOut: leftOut.filter(({ path }) => isSeen(path)),
-    before: (path) => readLower(join(options.lower, path)),
+    before: (path) => readLower(lower, path),
     async changedOutside(path, before) {
-      const found = await lstat(join(options.lower, path)).catch(() => null);
+      const found = lower.stat(path);
       return found !== null && found.mtimeMs > madeAtMs(path) && options.applied?.get(path) !== blobOf(before.content);
     },
   });
@@ -65,6 +65,14 @@ function hiddenPlaces({ lower, stateDir }: { lower: string; stateDir: string }):
     .map(({ path }) => path);
 }
 
+function openLower(path: string): FolderTree {
+  try {
+    return new FolderTree(path);
+  } catch (cause) {
+    throw new CaissonError("not_found", `the folder ${path} is not there any more, or cannot be entered`, { cause });
+  }
+}
+
 interface Compared {
   paths: string[];
   leftOut: LeftOut[];
@@ -72,7 +80,7 @@ interface Compared {
   madeAtMs: (path: string) => number;
 }
 
-async function compare(options: { sandbox: Sandbox; lower: string; layer: string | null; sinceMs: number }): Promise<Compared> {
+async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: string | null; sinceMs: number }): Promise<Compared> {
   const everything = async () => ({ ...(await compareAll(options)), madeAtMs: () => options.sinceMs });
   if (options.layer === null) return await everything();
   try {

@@ -1,11 +1,10 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import type { Stats } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
+import type { FolderTree } from "./folder-tree.ts";
 import { DEPTH_MAX, ENTRIES_MAX, GITS_OWN, gitFolderOf, isGitsOwn, listInside } from "./list-inside.ts";
-import { lookAt } from "./look-at.ts";
 
 /** So many files are looked at before others get their turn. */
 const LOOKS_AT_ONCE = 1000;
@@ -13,7 +12,7 @@ const LOOKS_AT_ONCE = 1000;
 /** Paths where two whole trees may differ, by kind, size, time and mode. */
 export async function compareAll(options: {
   sandbox: Sandbox;
-  lower: string;
+  lower: FolderTree;
   sinceMs: number;
 }): Promise<{ paths: string[]; leftOut: LeftOut[] }> {
   const leftOut: LeftOut[] = [];
@@ -33,8 +32,8 @@ export async function compareAll(options: {
     const entry = inside.get(path);
     inside.delete(path);
     if (++looked % LOOKS_AT_ONCE === 0) await breathe();
-    if (!entry || !looksSame(join(options.lower, path), entry)) {
-      if (!entry || !isUsersEdit(join(options.lower, path), entry, options.sinceMs)) paths.push(path);
+    if (!entry || !looksSame(options.lower.stat(path), entry)) {
+      if (!entry || !isUsersEdit(options.lower.stat(path), entry, options.sinceMs)) paths.push(path);
     }
   }
   return { paths: [...paths, ...inside.keys()], leftOut };
@@ -44,14 +43,12 @@ export async function compareAll(options: {
  * A file that only the user changed since the copy was made: inside it is as it was then. A snapshot may keep whole seconds only, and a run in such a sandbox begins in
  * the second after the copy, so that a time in the same second is the copy's own.
  */
-function isUsersEdit(path: string, entry: FileInfo, sinceMs: number): boolean {
-  const found = lookAt(path);
+function isUsersEdit(found: Stats | null, entry: FileInfo, sinceMs: number): boolean {
   return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < (Math.floor(sinceMs / 1000) + 1) * 1000;
 }
 
 /** By what costs no reading. */
-export function looksSame(path: string, entry: FileInfo): boolean {
-  const found = lookAt(path);
+export function looksSame(found: Stats | null, entry: FileInfo): boolean {
   if (!found || Math.trunc(found.mtimeMs) !== Math.trunc(entry.modifiedMs)) return false;
   if (entry.kind === "directory") return found.isDirectory();
   return (
@@ -60,17 +57,17 @@ export function looksSame(path: string, entry: FileInfo): boolean {
 }
 
 /** Every file and link below a folder of the user's, links not followed, without git's own. */
-export async function walkLower(lower: string, start: string): Promise<string[]> {
+export async function walkLower(lower: FolderTree, start: string): Promise<string[]> {
   const files: string[] = [];
   const folders = [start];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const entry of await readdir(join(lower, folder), { withFileTypes: true }).catch(() => [])) {
+    for (const entry of lower.entries(folder)) {
       if (isGitsOwn(entry.name)) continue;
       const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) folders.push(path);
       else files.push(path);
     }
-    if (files.length > ENTRIES_MAX) throw new CaissonError("too_large", `${lower} has more than ${ENTRIES_MAX} files.`);
+    if (files.length > ENTRIES_MAX) throw new CaissonError("too_large", `${lower.path} has more than ${ENTRIES_MAX} files.`);
   }
   return files;
 }

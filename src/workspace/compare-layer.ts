@@ -1,11 +1,11 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import { looksSame, walkLower } from "./compare-all.ts";
+import type { FolderTree } from "./folder-tree.ts";
 import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-inside.ts";
 import { lookAt } from "./look-at.ts";
 import { UNNAMEABLE } from "./read-side.ts";
@@ -15,7 +15,7 @@ const FOLDERS_AT_ONCE = 8;
 
 interface Looking {
   sandbox: Sandbox;
-  lower: string;
+  lower: FolderTree;
   leftOut: LeftOut[];
   paths: Set<string>;
   /** When each name of the layer came to be. */
@@ -28,7 +28,7 @@ interface Looking {
  */
 export async function compareLayer(options: {
   sandbox: Sandbox;
-  lower: string;
+  lower: FolderTree;
   layer: string;
 }): Promise<{ paths: string[]; leftOut: LeftOut[]; madeAtMs: (path: string) => number }> {
   const looking: Looking = { ...options, leftOut: [], paths: new Set(), madeAtMs: new Map() };
@@ -67,7 +67,7 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   }
   const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
   const inside = new Map(listed.map((entry) => [entry.name, entry]));
-  const level: Level = { folder, layer, depth, touched, inside, below: await namesBelow(join(looking.lower, folder)) };
+  const level: Level = { folder, layer, depth, touched, inside, below: namesBelow(looking.lower, folder) };
   await lookForGone(level, looking);
   const asBefore = await untouchedAsBefore(level, looking);
   const entries = [...inside];
@@ -99,7 +99,7 @@ async function untouchedAsBefore({ folder, touched, inside, below }: Level, look
     const before = below.get(name);
     if (before === undefined || (before === "directory") !== (entry.kind === "directory")) return false;
     if (++looked % 1000 === 0) await breathe();
-    if (!looksSame(join(looking.lower, folder, name), entry)) return false;
+    if (!looksSame(looking.lower.stat(pathOf(folder, name)), entry)) return false;
   }
   return true;
 }
@@ -145,7 +145,6 @@ async function timesOf(path: string, level: Level, name: string, looking: Lookin
   }
 }
 
-async function namesBelow(folder: string): Promise<Map<string, "directory" | "other">> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  return new Map(entries.map((entry) => [entry.name, entry.isDirectory() ? "directory" : "other"]));
+function namesBelow(lower: FolderTree, folder: string): Map<string, "directory" | "other"> {
+  return new Map(lower.entries(folder).map((entry) => [entry.name, entry.isDirectory() ? "directory" : "other"]));
 }

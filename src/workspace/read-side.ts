@@ -1,10 +1,12 @@
-import { constants } from "node:fs";
-import { lstat, open, readlink } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { FileSide } from "./change.ts";
+import type { FolderTree } from "./folder-tree.ts";
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const READ_BYTES_MIN = 4096;
+const READ_BYTES_MAX = 8 * 1024 * 1024;
 
 /** What a name that is not UTF-8 is shown with; no request could name such a file. */
 export const UNNAMEABLE = "\ufffd";
@@ -14,22 +16,35 @@ function unreadable(code: "unsupported" | "too_large" | "denied", reason: string
   return new CaissonError(code, reason);
 }
 
-/** A file of the user's own; a link is not followed. Null when there is none; folders and others are none. Throws `too_large`, `denied`. */
-export async function readLower(path: string): Promise<FileSide | null> {
-  const found = await lstat(path).catch(() => null);
-  if (!found) return null;
-  if (found.isSymbolicLink()) return { kind: "link", mode: 0o777, content: await readlink(path, "buffer") };
-  if (!found.isFile()) return null;
-  checkSize(found.size);
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw unreadable("denied", "the file outside cannot be read");
+/** A file of the user's own; no link is followed, on the way or at the end. Null when there is none; folders and others are none. Throws `too_large`, `denied`. */
+export async function readLower(tree: FolderTree, path: string): Promise<FileSide | null> {
+  const target = tree.readLink(path);
+  if (target !== null) return { kind: "link", mode: 0o777, content: target };
+  const file = await tree.openFile(path).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === "EACCES" || cause.code === "EPERM") throw unreadable("denied", "the file outside cannot be read");
+    throw cause;
   });
   if (!file) return null;
   try {
-    return { kind: "file", mode: found.mode & 0o111 ? 0o755 : 0o644, content: await file.readFile() };
+    const { size, mode } = await file.stat();
+    checkSize(size);
+    return { kind: "file", mode: mode & 0o111 ? 0o755 : 0o644, content: await readBounded(file, size) };
   } finally {
     await file.close();
+  }
+}
+
+/** It may grow while it is read. */
+async function readBounded(file: FileHandle, sizeBytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for (;;) {
+    const piece = Buffer.allocUnsafe(Math.min(Math.max(sizeBytes + 1 - bytes, READ_BYTES_MIN), READ_BYTES_MAX));
+    const { bytesRead } = await file.read(piece, 0, piece.length);
+    if (bytesRead === 0) return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    bytes += bytesRead;
+    checkSize(bytes);
+    pieces.push(piece.subarray(0, bytesRead));
   }
 }
 
