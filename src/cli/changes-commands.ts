@@ -108,7 +108,8 @@ export async function branch(context: CliContext, given: Given): Promise<number>
     name: given.text("name") ?? `caisson/${session.id}`,
     message: given.text("message") ?? `Changes of ${session.id}\n`,
     author: context.config.author,
-    git: { path: context.path, home: context.home },
+    git: { path: context.path },
+    includeConfiguration: given.switched("include-config"),
     ...(session.source.kind === "git" && session.commit !== null ? { base: session.commit } : {}),
   });
   const { repository, commit } = result;

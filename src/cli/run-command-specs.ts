@@ -180,6 +180,7 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "name", value: "NAME", summary: "The branch (default: caisson/SESSION)" },
       { name: "message", short: "m", value: "TEXT", summary: "The commit's message" },
       { name: "to", value: "DIR", summary: "A repository of yours, for a session that began from a git address" },
+      { name: "include-config", summary: "Take the files that tools act on, too" },
       json,
     ],
     arguments: [optionalRun],

@@ -43,10 +43,10 @@ export class FolderTree implements Disposable {
   /** As it was named. */
   readonly path: string;
 
-  /** The folder itself is the user's word and may be reached through links. Throws ENOENT, ENOTDIR, EACCES. */
-  constructor(path: string) {
+  /** The folder itself is the user's word and may be reached through links, unless `follow` is false: then its last name is none. Throws ENOENT, ENOTDIR, EACCES. */
+  constructor(path: string, options: { follow?: boolean } = {}) {
     this.path = path;
-    this.#root = openSync(path, O_PATH | constants.O_DIRECTORY);
+    this.#root = openSync(path, options.follow === false ? FOLDER : O_PATH | constants.O_DIRECTORY);
   }
 
   /** Which folder this is, whatever it is called. */

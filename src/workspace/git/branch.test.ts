@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import {
-  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -53,7 +52,7 @@ const branch = (changes: readonly Change[], more: Partial<BranchOptions> = {}) =
     name: "caisson/x",
     message: "What it did\n",
     author: { name: "Ann", email: "ann@x" },
-    git: { path, home: base },
+    git: { path },
     ...more,
   });
 const filesOf = (ref: string) => git("ls-tree", "-r", "-z", "--name-only", ref).split("\0").filter(Boolean);
@@ -159,76 +158,77 @@ describe("a branch of changes", () => {
   });
 });
 
-describe("git on the host", () => {
-  /** Everything a repository can name that git would run. */
-  function plant(): string {
-    const canary = join(base, "canary");
-    const evil = join(base, "evil.sh");
-    writeFileSync(evil, `#!/bin/sh\ntouch ${canary}\ncat\n`);
-    chmodSync(evil, 0o755);
-    for (const [key, value] of [
-      ["core.fsmonitor", evil],
-      ["core.hooksPath", join(base, "hooks")],
-      ["core.pager", evil],
-      ["core.editor", evil],
-      ["core.sshCommand", evil],
-      ["core.gitProxy", evil],
-      ["core.alternateRefsCommand", evil],
-      ["filter.x.clean", evil],
-      ["filter.x.smudge", evil],
-      ["filter.x.process", evil],
-      ["diff.external", evil],
-      ["diff.x.textconv", evil],
-      ["merge.x.driver", evil],
-      ["alias.read-tree", `!${evil}`],
-      ["alias.hash-object", `!${evil}`],
-      ["credential.helper", evil],
-      ["gpg.program", evil],
-      ["commit.gpgSign", "true"],
-      ["uploadpack.packObjectsHook", evil],
-      ["extensions.partialClone", "origin"],
-      ["remote.origin.promisor", "true"],
-      ["remote.origin.url", `ext::${evil}`],
-    ] as const)
-      git("config", key, value);
-    mkdirSync(join(base, "hooks"));
-    for (const dir of [join(base, "hooks"), join(folder, ".git/hooks")]) {
-      mkdirSync(dir, { recursive: true });
-      for (const hook of [
-        "reference-transaction",
-        "post-index-change",
-        "pre-commit",
-        "post-commit",
-        "update",
-        "post-checkout",
-        "pre-auto-gc",
-        "fsmonitor-watchman",
-      ]) {
-        rmSync(join(dir, hook), { force: true });
-        symlinkSync(evil, join(dir, hook));
-      }
-    }
-    put(".gitattributes", "* filter=x diff=x merge=x\n");
-    return canary;
-  }
+describe("a branch of a repository that is not what it seems", () => {
+  const made = [change("n", null, file("n"))];
 
-  test("runs nothing that a repository names", async () => {
-    const canary = plant();
-    const result = await branch([
-      change("a", file("one\n"), file("two\n")),
-      change("n.x", null, file("x")),
-      change("d/b", file("two\n"), null),
-    ]);
-    expect(existsSync(canary)).toBe(false);
-    // The same repository with git as everybody calls it: the test can fail.
-    try {
-      git("status");
-    } catch {
-      // Whatever it says.
+  test("writes nothing through links among git's own files", async () => {
+    mkdirSync(join(base, "outside"));
+    for (const name of ["objects", "refs"]) {
+      rmSync(join(folder, ".git", name), { recursive: true });
+      symlinkSync("../../outside", join(folder, ".git", name));
     }
-    expect(existsSync(canary)).toBe(true);
-    rmSync(canary);
-    expect(readdirSync(base)).not.toContain("canary");
-    expect(result.branch).toBe("caisson/x");
+    await expect(branch(made)).rejects.toMatchObject({ code: "unsupported" });
+    expect(readdirSync(join(base, "outside"))).toEqual([]);
+  });
+
+  test("writes no branch through a link, and leaves the lock of another alone", async () => {
+    mkdirSync(join(base, "outside"));
+    symlinkSync("../../../../outside", join(folder, ".git/refs/heads/caisson"));
+    await expect(branch(made)).rejects.toMatchObject({ code: "exists" });
+    rmSync(join(folder, ".git/refs/heads/caisson"));
+    expect(readdirSync(join(base, "outside"))).toEqual([]);
+    put(".git/refs/heads/held.lock", "");
+    await expect(branch(made, { name: "held" })).rejects.toMatchObject({ code: "busy", hint: expect.stringContaining("held.lock") });
+    expect(existsSync(join(folder, ".git/refs/heads/held.lock"))).toBe(true);
+  });
+
+  test("takes a packed branch for one, and one that would be a folder of others", async () => {
+    git("branch", "packed/deep");
+    git("pack-refs", "--all");
+    for (const name of ["packed/deep", "packed", "packed/deep/er"])
+      await expect(branch(made, { name })).rejects.toMatchObject({ code: "exists" });
+    await branch(made, { name: "packed/other" });
+    expect(filesOf("packed/other")).toEqual(["a", "d/b", "n"]);
+  });
+
+  test("does not follow a .git file to a repository that does not know it", async () => {
+    const clone = join(base, "clone");
+    mkdirSync(clone);
+    writeFileSync(join(clone, ".git"), `gitdir: ${join(folder, ".git")}\n`);
+    await expect(branch(made, { folder: clone })).rejects.toMatchObject({ code: "unsafe" });
+    expect(git("branch", "--list")).toBe("* main");
+  });
+
+  test("borrows no objects from where the repository says", async () => {
+    put(".git/objects/info/alternates", "/elsewhere/objects\n");
+    await expect(branch(made)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("repack") });
+  });
+
+  test("names a commit that is not all there, and fetches nothing", async () => {
+    const tree = git("rev-parse", "HEAD^{tree}");
+    rmSync(join(folder, ".git/objects", tree.slice(0, 2), tree.slice(2)));
+    await expect(branch(made)).rejects.toMatchObject({ code: expect.stringMatching(/not_found|internal/) });
+    expect(git("branch", "--list")).toBe("* main");
+  });
+
+  test("in sha256 and in a submodule", async () => {
+    folder = join(base, "long");
+    mkdirSync(folder);
+    git("init", "-q", "--object-format=sha256");
+    put("a", "1");
+    git("add", ".");
+    git("commit", "-qm", "first");
+    expect((await branch(made)).commit).toHaveLength(64);
+    expect(filesOf("caisson/x")).toEqual(["a", "n"]);
+    const around = join(base, "around");
+    const sub = join(around, "sub");
+    mkdirSync(around);
+    const plain = (...args: string[]) =>
+      execFileSync("git", ["-c", "protocol.file.allow=always", "-C", around, ...args], { stdio: "pipe" });
+    plain("init", "-q");
+    plain("submodule", "--quiet", "add", join(base, "repo"), "sub");
+    await branch(made, { folder: sub, name: "in-sub" });
+    folder = sub;
+    expect(filesOf("in-sub")).toEqual(["a", "d/b", "n"]);
   });
 });

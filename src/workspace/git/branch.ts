@@ -1,11 +1,11 @@
-import { randomBytes } from "node:crypto";
-import { chown, lstat, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { join, relative } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { type Change, gitMode, type LeftOut } from "../change.ts";
+import { whyHeldBack } from "../protected-files.ts";
 import { forbidden } from "../protected-path.ts";
-import { type GitOptions, hostGit } from "./host-git.ts";
+import type { GitOptions } from "./host-git.ts";
+import { checkCommit, makePrivateRepository, type PrivateRepository } from "./private-repository.ts";
+import { addBranch, addObjects, headOf, openRepository, refuseTaken } from "./repository-files.ts";
 
 export interface BranchOptions {
   /** The user's folder: a git work tree, or a folder in one. */
@@ -13,7 +13,9 @@ export interface BranchOptions {
   name: string;
   message: string;
   author: { name: string; email: string };
-  git: Pick<GitOptions, "path" | "home">;
+  git: Pick<GitOptions, "path">;
+  /** Also files that tools outside act on. */
+  includeConfiguration?: boolean;
   /** The commit the changes begin from; absent: the repository's HEAD. It must be there. */
   base?: string;
 }
@@ -25,39 +27,40 @@ export interface Branched {
   skipped: LeftOut[];
 }
 
-type Git = (args: readonly string[], more?: Partial<GitOptions>) => Promise<Buffer>;
-
 /**
- * Makes a commit of the changes on a new branch of the user's repository, by writing objects and a ref: the work tree and the index are not touched, no hook, filter or
- * setting of the agent's is ever looked at. New files that the repository ignores are left out. Throws `not_found` (no repository, no such base), `exists` (the branch),
- * `invalid` (its name), `conflict` (nothing to commit).
+ * Makes a commit of the changes on a new branch of the user's repository, by writing objects and a ref: the work tree and the index are not touched, and git works in a
+ * repository of our own, so that nothing the user's or the agent names is ever run. New files that the repository ignores are left out, and files that tools act on unless they
+ * are asked for. Throws `not_found` (no repository, no such base), `exists` (the branch), `invalid` (its name), `conflict` (nothing to commit), `unsafe`, `unsupported`.
  */
 export async function commitToBranch(changes: readonly Change[], options: BranchOptions): Promise<Branched> {
-  const { gitDir, root } = await findRepository(options.folder);
-  const { uid, gid } = await stat(gitDir);
-  const git: Git = (args, more = {}) => hostGit(args, { ...options.git, gitDir, user: { uid, gid }, ...more });
-  const ref = await freshBranch(options.name, git);
-  const base = await findBase(options, git);
-  const prefix = relative(root, options.folder);
-  const { usable, skipped } = await choose(changes, { git, root, prefix });
-  if (usable.length === 0) throw new CaissonError("conflict", "There is nothing to commit.", { details: { skipped } });
-  const work = join(tmpdir(), `caisson-branch-${randomBytes(8).toString("hex")}`);
-  await mkdir(work, { mode: 0o700 });
-  try {
-    if (process.getuid?.() === 0) await chown(work, uid, gid);
-    const env = { GIT_INDEX_FILE: join(work, "index") };
-    if (base) await git(["read-tree", base], { env });
-    await git(["update-index", "-z", "--index-info"], { env, input: await indexInfo(usable, { git, work, prefix, owner: { uid, gid } }) });
-    const tree = await words(git(["write-tree"], { env }));
-    const commit = await words(
-      git(["commit-tree", tree, ...(base ? ["-p", base] : []), "-F", "-"], { env: identity(options.author), input: options.message }),
-    );
-    // Only if it is still not there: two at once must not overwrite each other.
-    await git(["update-ref", "-m", "caisson branch", ref, commit, ""]);
-    return { commit, branch: options.name, repository: root, skipped };
-  } finally {
-    await rm(work, { recursive: true, force: true });
-  }
+  using repository = await openRepository(options.folder);
+  await using own = await makePrivateRepository(repository, options.git);
+  await checkName(options.name, own);
+  await refuseTaken(repository, options.name);
+  const base = options.base ?? (await headOf(repository));
+  if (base !== null) await checkCommit(own, base, repository.root);
+  const prefix = relative(repository.root, options.folder);
+  const { usable, skipped } = await choose(changes, { own, root: repository.root, prefix, options });
+  if (usable.length === 0) throw new CaissonError("conflict", "there is nothing to commit", { details: { skipped } });
+  const commit = await makeCommit(usable, { own, base, prefix, options });
+  const { uid, gid } = repository.common.identity;
+  const owner = process.getuid?.() === 0 ? { uid, gid } : null;
+  await addObjects(repository, own.objects, { owner });
+  await addBranch(repository, options.name, commit, { owner });
+  return { commit, branch: options.name, repository: repository.root, skipped };
+}
+
+async function makeCommit(
+  changes: readonly Change[],
+  { own, base, prefix, options }: { own: PrivateRepository; base: string | null; prefix: string; options: BranchOptions },
+): Promise<string> {
+  const env = { GIT_INDEX_FILE: join(own.folder, "index") };
+  if (base !== null) await own.git(["read-tree", base], { env });
+  await own.git(["update-index", "-z", "--index-info"], { env, input: await indexInfo(changes, { own, prefix }) });
+  // Of a partial clone, not every file's content need be here.
+  const tree = await words(own.git(["write-tree", "--missing-ok"], { env }));
+  const parent = base === null ? [] : ["-p", base];
+  return await words(own.git(["commit-tree", tree, ...parent, "-F", "-"], { env: identity(options.author), input: options.message }));
 }
 
 const words = async (output: Promise<Buffer>) => (await output).toString("utf8").trim();
@@ -69,40 +72,25 @@ const identity = ({ name, email }: BranchOptions["author"]) => ({
   GIT_COMMITTER_EMAIL: email,
 });
 
-async function freshBranch(name: string, git: Git): Promise<string> {
-  const ref = `refs/heads/${name}`;
-  const valid = !name.startsWith("-") && name !== "HEAD" && (await git(["check-ref-format", ref]).catch(() => null)) !== null;
+async function checkName(name: string, own: PrivateRepository): Promise<void> {
+  const valid =
+    !name.startsWith("-") && name !== "HEAD" && (await own.git(["check-ref-format", `refs/heads/${name}`]).catch(() => null)) !== null;
   if (!valid)
-    throw new CaissonError("invalid", `${JSON.stringify(name)} cannot be a branch's name.`, { hint: "Choose another with --name." });
-  const taken = await git(["rev-parse", "--verify", "--quiet", ref]).catch(() => null);
-  if (taken) throw new CaissonError("exists", `There is a branch ${name} already.`, { hint: "Choose another name with --name." });
-  return ref;
+    throw new CaissonError("invalid", `${JSON.stringify(name)} cannot be a branch's name`, { hint: "Choose another with --name." });
 }
 
-async function findBase(options: BranchOptions, git: Git): Promise<string | null> {
-  const found = await words(git(["rev-parse", "--verify", "--quiet", "--end-of-options", `${options.base ?? "HEAD"}^{commit}`])).catch(
-    () => null,
-  );
-  if (found === null && options.base !== undefined) {
-    throw new CaissonError(
-      "not_found",
-      `The repository of ${options.folder} does not have the commit ${options.base} that the changes begin from.`,
-      {
-        hint: "Fetch it there first.",
-      },
-    );
-  }
-  return found;
-}
-
-/** Without what is git's own, and without new files that the repository's own rules ignore. */
+/** Without what is git's own or what tools act on, and without new files that the repository's own rules ignore. */
 async function choose(
   changes: readonly Change[],
-  where: { git: Git; root: string; prefix: string },
+  where: { own: PrivateRepository; root: string; prefix: string; options: BranchOptions },
 ): Promise<{ usable: Change[]; skipped: LeftOut[] }> {
   const skipped: LeftOut[] = [];
+  const why = (path: string) => {
+    const held = where.options.includeConfiguration ? null : whyHeldBack(path);
+    return forbidden(path) ?? (held === null ? null : `${held}; give --include-config to take it`);
+  };
   const allowed = changes.filter((change) => {
-    const reason = forbidden(change.path) ?? (change.from === null ? null : forbidden(change.from));
+    const reason = why(change.path) ?? (change.from === null ? null : why(change.from));
     if (reason !== null) skipped.push({ path: change.path, reason });
     return reason === null;
   });
@@ -116,10 +104,10 @@ async function choose(
   return { usable, skipped };
 }
 
-/** By the rules in the user's own work tree, which no agent wrote to. */
-async function ignoredOf(paths: readonly string[], where: { git: Git; root: string }): Promise<Set<string>> {
+/** By the rules in the user's own work tree, which git only reads as text. */
+async function ignoredOf(paths: readonly string[], where: { own: PrivateRepository; root: string }): Promise<Set<string>> {
   const input = `${paths.join("\0")}\0`;
-  const output = await where
+  const output = await where.own
     .git([`--work-tree=${where.root}`, "check-ignore", "-z", "--stdin", "--no-index"], { input, cwd: where.root })
     .catch((error: unknown) => {
       // Exit code 1 says that none is.
@@ -130,43 +118,19 @@ async function ignoredOf(paths: readonly string[], where: { git: Git; root: stri
 }
 
 /** What goes comes first, so that a file may take a folder's place. */
-async function indexInfo(
-  changes: readonly Change[],
-  where: { git: Git; work: string; prefix: string; owner: { uid: number; gid: number } },
-): Promise<string> {
-  const at = (path: string) => join(where.prefix, path);
+async function indexInfo(changes: readonly Change[], { own, prefix }: { own: PrivateRepository; prefix: string }): Promise<string> {
+  const at = (path: string) => join(prefix, path);
   const gone = changes.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : []));
   const staying = changes.flatMap((change) => (change.after === null ? [] : [{ path: change.path, side: change.after }]));
-  const files = await Promise.all(
-    staying.map(async ({ side }, index) => {
-      const file = join(where.work, String(index));
-      await writeFile(file, side.content, { mode: 0o600 });
-      if (process.getuid?.() === 0) await chown(file, where.owner.uid, where.owner.gid);
-      return file;
-    }),
-  );
+  const files: string[] = [];
+  for (const [index, { side }] of staying.entries()) files.push(await own.put(`content-${index}`, side.content));
   const blobs =
     files.length === 0
       ? []
-      : (await words(where.git(["hash-object", "-w", "--no-filters", "--stdin-paths"], { input: `${files.join("\n")}\n` }))).split("\n");
+      : (await words(own.git(["hash-object", "-w", "--no-filters", "--stdin-paths"], { input: `${files.join("\n")}\n` }))).split("\n");
   const none = "0".repeat(blobs[0]?.length ?? 40);
   return [
     ...gone.map((path) => `0 ${none}\t${at(path)}\0`),
     ...staying.map(({ path, side }, index) => `${gitMode(side)} ${blobs[index]}\t${at(path)}\0`),
   ].join("");
-}
-
-/** The repository of a folder or of one above it: its `.git`, or what a `.git` file of a linked work tree names. */
-async function findRepository(folder: string): Promise<{ gitDir: string; root: string }> {
-  for (let root = folder; ; root = dirname(root)) {
-    const path = join(root, ".git");
-    const found = await lstat(path).catch(() => null);
-    if (found?.isDirectory()) return { gitDir: path, root };
-    if (found?.isFile()) {
-      const named = /^gitdir: (.+)$/m.exec(await readFile(path, "utf8"))?.[1];
-      if (named) return { gitDir: resolve(root, named.trim()), root };
-    }
-    if (root === dirname(root)) break;
-  }
-  throw new CaissonError("not_found", `${folder} is not in a git repository.`, { hint: "Apply the changes with `caisson apply` instead." });
 }

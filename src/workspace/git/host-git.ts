@@ -5,8 +5,8 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const TIMEOUT_MS_DEFAULT = 10 * 60_000;
 
 /**
- * Settings under which git runs nothing a repository could name: no hooks, no file monitor, no external transports, no filters, no helpers, nobody's configuration.
- * They come on the command line, which goes over every file.
+ * Git on the host works in repositories of our own making only (mirrors of remotes, and one made for each branch), whose settings we wrote. These are a second wall: settings under which
+ * git runs nothing a repository could name, on the command line, which goes over every file.
  */
 const harmless = [
   ["core.hooksPath", "/dev/null"],
@@ -16,8 +16,13 @@ const harmless = [
   ["core.pager", "cat"],
   ["core.editor", "false"],
   ["core.sshCommand", "ssh"],
+  ["core.gitProxy", "none"],
+  ["core.askPass", ""],
+  ["core.alternateRefsCommand", "true"],
+  ["sequence.editor", "false"],
   ["diff.external", ""],
   ["credential.helper", ""],
+  ["protocol.allow", "never"],
   ["protocol.ext.allow", "never"],
   ["protocol.fd.allow", "never"],
   ["gc.auto", "0"],
@@ -69,6 +74,13 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
       GIT_ASKPASS: "",
       GIT_OPTIONAL_LOCKS: "0",
       GIT_NO_REPLACE_OBJECTS: "1",
+      GIT_NO_LAZY_FETCH: "1",
+      GIT_ATTR_NOSYSTEM: "1",
+      GIT_EDITOR: "false",
+      GIT_PAGER: "cat",
+      // Who means a remote says which transports: see mirror.ts.
+      GIT_ALLOW_PROTOCOL: "none",
+      GIT_SSH_COMMAND: "false",
       ...options.env,
     },
   });
@@ -87,8 +99,8 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
   child.stdin.on("error", () => undefined).end(options.input ?? "");
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
-      if (options.signal?.aborted) reject(new CaissonError("cancelled", "git was cancelled.", { cause: error }));
-      else reject(new CaissonError("unavailable", "git cannot be started.", { hint: "Install git: apt-get install git.", cause: error }));
+      if (options.signal?.aborted) reject(new CaissonError("cancelled", "git was cancelled", { cause: error }));
+      else reject(new CaissonError("unavailable", "git cannot be started", { hint: "Install git: apt-get install git.", cause: error }));
     });
     child.once("close", resolve);
   });
