@@ -86,7 +86,7 @@ describe("a folder", () => {
     expect(diff.stderr).toMatch(/you changed these .*: a\n/);
     expect(diff.text).toContain("-mine\n+agent\n");
     const refused = await cli.run(["apply", run], { cwd: folder });
-    expect([refused.code, refused.stderr]).toEqual([125, expect.stringMatching(/You changed a [\s\S]*--force/)]);
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringMatching(/you changed a [\s\S]*--force/)]);
     expect([read(folder, "a"), read(folder, "b")]).toEqual(["1\nmine\n", "2\n"]);
     await ok(["apply", run, "b"], folder);
     await ok(["apply", run, "--force"], folder);

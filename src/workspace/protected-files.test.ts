@@ -1,0 +1,86 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { applyChanges } from "./apply.ts";
+import type { Change } from "./change.ts";
+import { heldBack, toldOf, whyHeldBack, whyTold } from "./protected-files.ts";
+
+let base = "";
+let folder = "";
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  folder = join(base, "folder");
+  mkdirSync(folder);
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+const patterns = heldBack.flatMap((group) => group.patterns);
+const examplesOf = (pattern: string) => {
+  const example = pattern.replaceAll("*", "x");
+  return pattern.endsWith("/") ? [`${example}file`, `${example}deep/er/file`, example.slice(0, -1)] : [example];
+};
+const examples = patterns.flatMap(examplesOf);
+const change = (path: string): Change => ({
+  path,
+  from: null,
+  before: null,
+  after: { kind: "file", mode: 0o644, content: Buffer.from("x") },
+  changedOutside: false,
+});
+const apply = (changes: readonly Change[], more = {}) => applyChanges(changes, { folder, stateDir: join(base, "state"), ...more });
+
+describe("files that tools outside act on", () => {
+  test("are held back, every one: at the top, below, in any case, by whichever end of a move", async () => {
+    expect(patterns.length).toBeGreaterThan(250);
+    for (const path of examples) {
+      expect(whyHeldBack(path), path).not.toBeNull();
+      expect(whyHeldBack(`a/b/${path}`), path).not.toBeNull();
+      expect(whyHeldBack(path.toUpperCase()), path).not.toBeNull();
+    }
+    const moved = { ...change("x"), before: change("x").after, from: ".envrc" };
+    const result = await apply([...new Set(examples)].map(change).concat(moved));
+    expect(result.applied).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("are taken when they are named, or all asked for", async () => {
+    expect((await apply([change(".envrc"), change(".npmrc")], { paths: [".envrc"] })).applied).toEqual([".envrc"]);
+    expect((await apply([change(".npmrc"), change(".hg/hgrc")], { includeConfiguration: true })).applied).toHaveLength(2);
+  });
+
+  test("are not all files: what a person runs, and what nothing runs, passes", () => {
+    for (const path of [
+      "Makefile",
+      "package.json",
+      "src/main.ts",
+      "README.md",
+      "docs/agents/page.md",
+      ".gitignore",
+      ".editorconfig",
+      "env",
+      "src/env.ts",
+      ".env.example",
+      "model.pth",
+      "Dockerfile",
+      "prompt.ts",
+      "src/vscode/x",
+      "mise/x.ts",
+      "config.toml",
+      "HEAD",
+      ".eslintrc.json",
+      "rust/toolchain.rs",
+    ])
+      expect(whyHeldBack(path), path).toBeNull();
+  });
+
+  test("text for agents is applied, and told", async () => {
+    for (const path of toldOf.flatMap((group) => group.patterns)) {
+      expect(whyTold(path)).not.toBeNull();
+      expect(whyHeldBack(path)).toBeNull();
+    }
+    const result = await apply([change("CLAUDE.md"), change("sub/AGENTS.md"), change("x.md")]);
+    expect(result.applied).toHaveLength(3);
+    expect(result.told.map(({ path }) => path)).toEqual(["CLAUDE.md", "sub/AGENTS.md"]);
+  });
+});
