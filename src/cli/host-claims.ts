@@ -1,4 +1,5 @@
 import type { Claim } from "../sandbox/attack/claim.ts";
+import { folderClaims } from "./folder-claims.ts";
 
 /** What claims about the host itself need. */
 export interface HostClaimOptions {
@@ -7,6 +8,6 @@ export interface HostClaimOptions {
 }
 
 /** Claims that no sandbox alone can be asked: what the host does with what an agent or a clone wrote. One list, for `doctor --attack` and the suites' tests. */
-export function hostClaims(_options: HostClaimOptions): Claim[] {
-  return [];
+export function hostClaims(options: HostClaimOptions): Claim[] {
+  return [...folderClaims(options)];
 }

@@ -13,14 +13,15 @@ export type ImageSource =
   | { kind: "registry"; reference: string };
 
 /**
- * Tells what a reference means: what lies on disk comes first, then a tag after the last colon, then a name in a registry. `oci:`, `oci-archive:`,
- * `docker-archive:` and `docker://` say it outright. Throws `not_found`, `invalid` with a hint of what is accepted.
+ * Tells what a reference means: what begins with `/`, `./` or `../` lies on disk, perhaps with a tag after the last colon, and `oci:`, `oci-archive:`, `docker-archive:` and
+ * `docker://` say it outright. Anything else is a name in a registry, whatever lies in the current folder: a clone must not decide what `debian:12` means. Throws `not_found`, `invalid` with a hint of what is accepted.
  */
 export function imageSource(reference: string): ImageSource {
   if (reference === "" || reference.includes("\0")) throw notAnImage(JSON.stringify(reference));
   const [, scheme, rest] = /^(oci|oci-archive|docker-archive|docker):(.+)$/s.exec(reference) ?? [];
   if (scheme === "docker" && rest?.startsWith("//")) return registry(rest.slice(2), reference);
   const text = scheme === undefined || rest === undefined || scheme === "docker" ? reference : rest;
+  if (text === reference && !/^[./]/.test(text)) return registry(text, reference);
   const onDisk = sourceOnDisk(text, null);
   if (onDisk !== null) return onDisk;
   const colon = text.lastIndexOf(":");
@@ -30,9 +31,7 @@ export function imageSource(reference: string): ImageSource {
   const first = text.indexOf(":");
   const named = first > 0 && first !== colon ? sourceOnDisk(text.slice(0, first), text.slice(first + 1)) : null;
   if (named !== null) return named;
-  if (text !== reference || /^[./]/.test(text))
-    throw new CaissonError("not_found", `There is no image at ${text}.`, { hint: notAnImage(text).hint ?? "" });
-  return registry(text, reference);
+  throw new CaissonError("not_found", `There is no image at ${text}.`, { hint: notAnImage(text).hint ?? "" });
 }
 
 function registry(name: string, reference: string): ImageSource {

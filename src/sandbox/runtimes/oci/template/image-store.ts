@@ -202,6 +202,6 @@ function wrongProcessor(store: ImageStore, has: string[], wanted: string): Caiss
 /** What is accepted, for everything that is not. */
 export function notAnImage(reference: string): CaissonError {
   return new CaissonError("invalid", `${reference} is not an image.`, {
-    hint: "An image is a folder with a root file system, an OCI layout folder (`DIR` or `DIR:TAG`), an archive made by `docker save` or `skopeo copy … oci-archive:`, or a name in a registry such as `debian:12`.",
+    hint: "An image is a folder with a root file system, an OCI layout folder (`/DIR`, `./DIR` or `./DIR:TAG`), an archive made by `docker save` or `skopeo copy … oci-archive:`, or a name in a registry such as `debian:12`.",
   });
 }
