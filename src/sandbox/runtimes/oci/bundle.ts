@@ -122,8 +122,13 @@ export function parseHardLimits(text: string): HardLimits {
   return limits;
 }
 
-/** Relative to the bundle; it is read-only already, with all that is mounted in it. */
-const cgroupMount = { destination: "/sys/fs/cgroup", type: "bind", source: "cgroup", options: ["rbind"] };
+/** Relative to the bundle; all that is mounted in it is read-only already. */
+const cgroupMount = {
+  destination: "/sys/fs/cgroup",
+  type: "bind",
+  source: "cgroup",
+  options: ["rbind", "ro", "nosuid", "nodev", "noexec"],
+};
 
 function mounts(tmpBytes: number) {
   const tmpfs = (destination: string, options: string[]) => ({
