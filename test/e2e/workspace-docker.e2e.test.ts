@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Docker from "dockerode";
 import { beforeAll, describe, expect, test } from "vitest";
 import { useDockerEngine } from "../support/docker-engine.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
@@ -46,5 +47,18 @@ describe("a session in the docker runtime", () => {
     if (run !== undefined) await cli.run(["stop", run], { cwd: folder, env });
     await ok("session", "rm", "boxed");
     expect((await ok("snapshot", "ls", "--json")).text).not.toContain("boxed");
+  });
+
+  test("a sandbox whose record is damaged can be removed, container and all", async () => {
+    const made = await cli.run(["sandbox", "create", "--no-workspace", "--runtime", "docker"], { env });
+    const id = made.text.trim();
+    const docker = new Docker({ socketPath: (env.DOCKER_HOST as string).replace("unix://", "") });
+    const containers = async () => (await docker.listContainers({ all: true, filters: { name: [id] } })).length;
+    expect(await containers()).toBe(1);
+    writeFileSync(join(cli.home(), "sandboxes", id, "sandbox.json"), "{");
+    const removed = await cli.run(["sandbox", "rm", id], { env });
+    expect([removed.code, removed.stderr]).toEqual([0, ""]);
+    expect(await containers()).toBe(0);
+    expect(cli.sandboxes()).toEqual([]);
   });
 });
