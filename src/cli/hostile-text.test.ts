@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Script } from "../agent/model/scripted-model.ts";
+import { createSqliteLog } from "../log/sqlite/log.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
@@ -132,6 +133,22 @@ describe("an agent that means harm", () => {
     ],
   };
 
+  /** What a program inside may choose of an event: the host, the path, the model. */
+  async function appendNetworkEvents(run: string): Promise<void> {
+    const where = { sandbox: "sb_aaaaaaaaaaaa", host: HOSTILE, port: 80, via: "http" };
+    const denied = { ...where, reason: "host_not_allowed", method: "GET", path: HOSTILE, text: HOSTILE, count: 1 };
+    const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0 };
+    const called = {
+      ...{ sandbox: where.sandbox, wire: "openai", model: HOSTILE, path: "/v1", status: 400, usage, costUsd: null, durationMs: 1 },
+      ...{ asked: HOSTILE, answered: HOSTILE, error: HOSTILE },
+    };
+    await using log = createSqliteLog({ path: join(context.stateDir, "log.db") });
+    await log.append(`run/${run}`, [
+      { type: "network.denied", version: 1, data: denied },
+      { type: "gateway.called", version: 1, data: called },
+    ]);
+  }
+
   test("writes to the terminal in no command that shows its run", async () => {
     await writeFile(join(base, "model.yaml"), JSON.stringify(script));
     const agents = join(base, "work", ".caisson", "agents");
@@ -160,6 +177,16 @@ describe("an agent that means harm", () => {
       expect(text, argv.join(" ")).not.toBe("");
     }
     const id = /run_\w+/.exec((await onTerminal(["ps", "--json"])).text)?.[0] ?? "";
+    await appendNetworkEvents(id);
+    for (const argv of [
+      ["net", "log", id],
+      ["net", "log", "--json", id],
+      ["logs", id],
+    ]) {
+      const { code, text } = await onTerminal(argv);
+      expect([code, text.includes("gnp")], argv.join(" ")).toEqual([0, true]);
+      expectHarmless(argv.join(" "), text);
+    }
     const info = await onTerminal(["session", "info", id]);
     expect(info.code).toBe(0);
     expectHarmless("session info", info.text);

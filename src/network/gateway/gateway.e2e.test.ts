@@ -15,7 +15,8 @@ const ask = (more) => fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {
   headers: { "content-type": "application/json", "x-api-key": process.env.ANTHROPIC_API_KEY },
   body: JSON.stringify({ model: "claude-x", max_tokens: 50, messages: [{ role: "user", content: "Greet me." }], ...more }),
 });
-for (const more of [{ stream: true }, { stream: true }, { model: "gpt-x" }]) {
+const hosted = { type: "web_fetch_20250910", name: "web_fetch" };
+for (const more of [{ tools: [hosted] }, { stream: true }, { stream: true }, { model: "gpt-x" }]) {
   const answer = await ask(more);
   console.log(answer.status, JSON.stringify(await answer.text()));
 }
@@ -36,7 +37,8 @@ test("a program in a sandbox without a network asks a model with the host's key,
   const env = { ANTHROPIC_API_KEY: CANARY };
   const { code, text, stderr } = await run(["exec", ...bounds, "--", "node", "ask.mjs"], { env, cwd: base() });
   expect([code, stderr]).toEqual([0, expect.any(String)]);
-  const [first, second, third] = text.split("\n");
+  const [hosted, first, second, third] = text.split("\n");
+  expect(hosted).toMatch(/^400 .*tools\[0\] is the tool .*web_fetch_20250910/);
   expect(first).toMatch(/^200 .*message_stop/);
   expect(second).toMatch(/^400 .*used 30 tokens; the gateway's bound is 30/);
   expect(third).toMatch(/^400 /);
