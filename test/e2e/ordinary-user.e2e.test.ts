@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
 import { launcher, until } from "./caisson-process.ts";
 
 /** Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read it. */
@@ -119,5 +120,33 @@ describe("an ordinary user", () => {
     const result = run("exec", "--memory", "64m", "--", "true");
     if (enforced === true) expect(result.code).toBe(0);
     else expect([result.code, result.stderr]).toEqual([125, expect.stringMatching(/memory[\s\S]*hint: /)]);
+  });
+
+  test("limits that would not hold are refused: of root's processes, of a shared folder, of a run's files", () => {
+    const refused = (...argv: string[]) => {
+      const { code, stderr } = run(...argv);
+      expect([argv, code, stderr]).toEqual([argv, 125, expect.stringMatching(/cannot be enforced[\s\S]*hint: /)]);
+    };
+    const groups = run("exec", "--pids", "60", "--", "true");
+    expect(groups.code).toBe(0);
+    if (groups.stderr.includes("no control group")) refused("exec", "--pids", "60", "--allow-root", "--", "true");
+    refused("exec", "--disk", "32m", "--workspace", ".:rw", "--", "true");
+    writeFileSync(join(base, "small.prompt"), "---\nsandbox:\n  disk: 32m\n---\nWork.\n");
+    writeFileSync(join(base, "script.json"), JSON.stringify({ turns: [{ calls: [{ tool: "bash", arguments: { command: "true" } }] }] }));
+    const { stdout, stderr } = run("run", join(base, "small.prompt"), "do it", "--model", `scripted:${join(base, "script.json")}`);
+    expect(stdout + stderr).toContain("diskBytes cannot be enforced");
+    expect(left()).toEqual([]);
+  });
+
+  test.runIf(process.getuid?.() === 0)("work that fills a disk is ended while there is room left", () => {
+    const disk = mountSmallDisk(user);
+    try {
+      const before = disk.freeBytes();
+      const { code, stderr } = run("exec", "--workspace", `${disk.folder}:rw`, "--", "sh", "-c", "cat /dev/zero > big");
+      expect([code, stderr]).toEqual([137, expect.stringContaining("disk is nearly full")]);
+      expect(disk.freeBytes()).toBeGreaterThan(before / 8);
+    } finally {
+      disk.remove();
+    }
   });
 });

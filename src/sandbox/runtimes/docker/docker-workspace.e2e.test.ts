@@ -2,6 +2,7 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, w
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sh, useDockerHarness } from "../../../../test/support/docker-harness.ts";
+import { mountSmallDisk } from "../../../../test/support/small-disk.ts";
 
 const _MIB = 1024 * 1024;
 const docker = useDockerHarness();
@@ -40,6 +41,22 @@ describe("workspace", () => {
     const { stdout } = await sh(sandbox, "cp /bin/busybox s; chmod 4755 s 2>&1; chmod g+s s 2>&1; chmod 755 s && stat -c %a s");
     expect(stdout).toMatch(/not permitted[\s\S]*not permitted[\s\S]*755\n$/);
     expect(statSync(join(folder, "s")).mode & 0o7777).toBe(0o755);
+  });
+
+  test("rw: work that fills the folder's disk is ended while there is room left", async () => {
+    const disk = mountSmallDisk({ uid: 12_345, gid: 12_345 });
+    try {
+      const workspace = { kind: "folder" as const, path: disk.folder, access: "rw" as const };
+      const before = disk.freeBytes();
+      await using sandbox = await docker.runtime.create(docker.specOf({ workspace }));
+      expect((await sh(sandbox, "cat /dev/zero > big")).ended).toMatchObject({ kind: "killed", why: "disk" });
+      expect(disk.freeBytes()).toBeGreaterThan(before / 8);
+      await expect(docker.runtime.create(docker.specOf({ workspace, limits: { diskBytes: 2 ** 24 } }))).rejects.toMatchObject({
+        code: "unsupported",
+      });
+    } finally {
+      disk.remove();
+    }
   });
 
   test("rw of a folder that is root's is refused with what to do", async () => {

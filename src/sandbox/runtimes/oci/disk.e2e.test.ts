@@ -1,8 +1,8 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { mountSmallDisk, type SmallDisk } from "../../../../test/support/small-disk.ts";
 import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
 import { run } from "../../run.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
@@ -32,38 +32,31 @@ const guestPid = (id: string) =>
   detailsOf(JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8"))).guest?.pid ?? -1;
 
 describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
-  const freeBytes = () => {
-    const { bavail, bsize } = statfsSync(base);
-    return bavail * bsize;
-  };
+  let disk: SmallDisk;
   beforeEach(() => {
-    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
-    execFileSync("truncate", ["-s", "400M", `${base}.ext4`]);
-    execFileSync("mkfs.ext4", ["-q", "-m", "0", "-N", "20000", `${base}.ext4`]);
-    execFileSync("mount", ["-o", "loop", `${base}.ext4`, base]);
-    stateDir = join(base, "state");
+    disk = mountSmallDisk();
+    stateDir = join(disk.folder, "state");
     runtime = createOciRuntime({ stateDir, guestPath }, settings);
   });
   afterEach(async () => {
     await runtime[Symbol.asyncDispose]();
     for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
-    execFileSync("umount", [base]);
-    for (const path of [base, `${base}.ext4`]) rmSync(path, { recursive: true, force: true });
+    disk.remove();
   });
 
   it("work that fills it is ended while there is room left, and again; what is removed makes room", async () => {
-    const before = freeBytes();
+    const before = disk.freeBytes();
     const sandbox = await create();
     const fill = (script: string) => run(sandbox, { argv: ["sh", "-c", script] });
     const { ended } = await fill("head -c 4000000000 /dev/zero > big");
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
-    expect(freeBytes()).toBeGreaterThan(before / 4);
+    expect(disk.freeBytes()).toBeGreaterThan(before / 4);
     // As often as it likes: with files that have no name any more, by several at once, and by taking room without writing.
     await fill("exec 3> gone; rm gone; cat /dev/zero >&3").catch(() => undefined);
     await fill("for i in 1 2 3 4 5 6; do cat /dev/zero > f$i & done; wait").catch(() => undefined);
     await fill("fallocate -l 4G all").catch(() => undefined);
     for (let i = 0; i < 12; i++) await fill("cat /dev/zero >> more").catch(() => undefined);
-    expect(freeBytes()).toBeGreaterThan(before / 8);
+    expect(disk.freeBytes()).toBeGreaterThan(before / 8);
     await expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "no_space" });
     for (const name of ["big", "more", "f1", "f2", "f3", "f4", "f5", "f6"])
       await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
@@ -76,7 +69,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
       "i=0; while [ $i -lt 30000 ]; do mkdir d$i; cd d$i; set -- ; for j in 1 2 3 4 5 6 7 8 9; do : > $j; done; cd ..; i=$((i+1)); done";
     const { ended } = await run(sandbox, { argv: ["sh", "-c", many] });
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
-    expect(Number(execFileSync("stat", ["-f", "-c", "%d", base], { encoding: "utf8" }))).toBeGreaterThan(100);
+    expect(disk.freeFiles()).toBeGreaterThan(100);
   }, 60_000);
 });
 
@@ -137,6 +130,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     await expect(
       create({ workspace: { kind: "folder", path: folder, access: "rw" }, limits: { diskBytes: 32 * MIB } }),
     ).rejects.toMatchObject({ code: "unsupported", details: { limit: "diskBytes" } });
+    await expect(create({ limits: { diskBytes: 2 ** 50 } })).rejects.toMatchObject({ code: "no_space" });
     expect(await runtime.list()).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { CaissonError } from "../../../contract/error.ts";
 import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
@@ -63,10 +64,20 @@ export async function makeDisk(house: House, record: { id: string; spec: Sandbox
   const layer = layerOf(record.spec);
   const path = join(layer ?? house.store.dir(record.id), DISK_NAME);
   if (layer !== undefined && existsSync(path)) return;
+  await refuseLarger(record.limits.diskBytes ?? 0, dirname(path));
   const part = `${path}.part`;
   rmSync(part, { force: true });
   await format(house, { path: part, bytes: record.limits.diskBytes ?? 0, journal: layer !== undefined });
   renameSync(part, path);
+}
+
+/** An image is sparse: one that is larger than what is free would promise what is not there, and fill the host's disk on the way. */
+async function refuseLarger(bytes: number, folder: string): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  if (bytes <= bavail * bsize) return;
+  throw new CaissonError("no_space", `a disk of ${bytes} bytes does not fit: ${bavail * bsize} are free in ${folder}`, {
+    hint: "Ask for a smaller disk, or leave the limit out: work is then ended before the machine's disk is full.",
+  });
 }
 
 export function removeLayerDisk(layer: string): void {
