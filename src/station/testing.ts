@@ -11,6 +11,7 @@ import type { RunEvent } from "../contract/run-event.ts";
 import type { Log } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory/log.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
+import type { Program } from "../sandbox/runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
@@ -51,6 +52,8 @@ export async function createTestStation(options: {
   crashpoint?: Crashpoint;
   files?: Record<string, string>;
   log?: Log;
+  /** Inside the fake sandboxes. */
+  programs?: Readonly<Record<string, Program>>;
   /** Stands in front of the fake runtime. */
   wrapRuntime?: (runtime: Runtime) => Runtime;
   model?: (name: string) => Promise<Model>;
@@ -61,7 +64,7 @@ export async function createTestStation(options: {
   await mkdir(folder);
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(join(folder, name), text);
   const log = options.log ?? createMemoryLog();
-  const runtime = createFakeRuntime();
+  const runtime = createFakeRuntime(options.programs ? { programs: options.programs } : {});
   const model = "stream" in options.script ? options.script : createScriptedModel(options.script);
   const dead = new Set<number>();
   const alive = (owner: { pid: number }) => !dead.has(owner.pid);
