@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
+import { processOne } from "../support/process-one.ts";
 import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
 import { tracesOf } from "./caisson-process.ts";
 
@@ -56,7 +57,7 @@ describe("a command that was running when the program died", { timeout: 60_000 }
     const going = cli.start(["run", "survive", "--repo", folder, "--model", model, "--json"]);
     const { data } = await going.event("run.sandboxed");
     await going.event("tool.streamed");
-    process.kill(processOne(data.sandbox), "SIGKILL");
+    killProcessOne(data.sandbox);
     const done = await going.ended;
     expect(done.code, done.text.slice(-1500)).toBe(0);
     expect(done.events.flatMap((event) => (event.type === "tool.ended" ? [event.data.outcome] : []))).toEqual(["ok", "lost", "ok"]);
@@ -72,7 +73,7 @@ describe("a command that was running when the program died", { timeout: 60_000 }
     const { data } = await going.event("run.sandboxed");
     await going.event("tool.streamed");
     going.child.kill("SIGKILL");
-    process.kill(processOne(data.sandbox), "SIGKILL");
+    killProcessOne(data.sandbox);
     const id = idOf((await going.ended).events);
     const resumed = await cli.run(["resume", id, "--json"]);
     expect(resumed.code, resumed.text.slice(-1500)).toBe(0);
@@ -88,7 +89,7 @@ test("a dead sandbox of a run that nobody goes on with can be removed, and nothi
   const { data } = await going.event("run.sandboxed");
   await going.event("tool.streamed");
   going.child.kill("SIGKILL");
-  process.kill(processOne(data.sandbox), "SIGKILL");
+  killProcessOne(data.sandbox);
   const id = idOf((await going.ended).events);
   const removed = await cli.run(["sandbox", "rm", data.sandbox]);
   expect(removed.code, removed.stderr).toBe(0);
@@ -96,17 +97,10 @@ test("a dead sandbox of a run that nobody goes on with can be removed, and nothi
   expect((await cli.run(["stop", id])).code).toBe(0);
 });
 
-/** The host's number of a sandbox's process 1: the guest that is the first of its own process namespace. */
-function processOne(sandbox: string): number {
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      if (!readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(sandbox)) continue;
-      if (/^NSpid:.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))) return Number(pid);
-    } catch {
-      // Gone meanwhile.
-    }
-  }
-  throw new Error(`process 1 of ${sandbox} is not to be found`);
+function killProcessOne(sandbox: string): void {
+  const pid = processOne(sandbox);
+  if (pid === undefined) throw new Error(`process 1 of ${sandbox} is not to be found`);
+  process.kill(pid, "SIGKILL");
 }
 
 describe("a state folder in trouble", { timeout: 90_000 }, () => {
