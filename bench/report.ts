@@ -18,6 +18,11 @@ export interface Target {
   atMost?: number;
 }
 
+export interface Figures {
+  rows: Row[];
+  targets: Target[];
+}
+
 export interface BenchReport {
   at: string;
   machine: { cores: number; memoryGiB: number; kernel: string; arch: string; node: string };

@@ -16,22 +16,25 @@ import { runStream } from "../src/station/run-facts.ts";
 import { createRuns } from "../src/station/runs.ts";
 import { findChanges } from "../src/workspace/changes.ts";
 import { createSessionStore } from "../src/workspace/sessions.ts";
+import { benchListing } from "./listing.ts";
 import { summarise, timeEach } from "./measure.ts";
-import type { Row, Target } from "./report.ts";
+import type { Figures } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
 const guestPath = join(root, "guest", "build", "caisson-guest");
-
-interface Figures {
-  rows: Row[];
-  targets: Target[];
-}
 
 /** What runs cost: a step, durable events, many at once, recovery, large folders. */
 export async function benchRuns(): Promise<Figures> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-bench-runs-"));
   try {
-    const parts = [await benchSteps(dir), await benchLog(dir), await benchMany(dir), await benchRecovery(dir), await benchFolders(dir)];
+    const parts = [
+      await benchSteps(dir),
+      await benchLog(dir),
+      await benchListing(dir),
+      await benchMany(dir),
+      await benchRecovery(dir),
+      await benchFolders(dir),
+    ];
     return { rows: parts.flatMap((part) => part.rows), targets: parts.flatMap((part) => part.targets) };
   } finally {
     await rm(dir, { recursive: true, force: true });

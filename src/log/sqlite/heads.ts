@@ -7,10 +7,12 @@ interface HeadRow {
   seq: number;
   version: number;
   open: number;
-  at: string;
   head: string;
   damage: string | null;
 }
+
+type EndRow = { stream: string; last_seq: number; at: string };
+type DatedHead = HeadRow & { at: string };
 
 /** Events folded at a time when a head is made again. */
 const PAGE = 2000;
@@ -22,22 +24,22 @@ export function createHeads(options: {
   change: <Result>(work: () => Result) => Promise<Result>;
 }) {
   const { database } = options;
-  const find = database.prepare("SELECT stream, seq, version, open, at, head, damage FROM heads WHERE stream = ?");
+  const find = database.prepare("SELECT stream, seq, version, open, head, damage FROM heads WHERE stream = ?");
+  const findRow = (stream: string) => find.get(stream) as unknown as HeadRow | undefined;
   const put = database.prepare(
-    "INSERT INTO heads (stream, seq, version, open, at, head, damage) VALUES (?, ?, ?, ?, ?, ?, ?) " +
-      "ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, version = excluded.version, open = excluded.open, at = excluded.at, " +
-      "head = excluded.head, damage = excluded.damage WHERE excluded.seq > heads.seq OR excluded.version <> heads.version",
+    "INSERT INTO heads (stream, seq, version, open, head, damage) VALUES (?, ?, ?, ?, ?, ?) " +
+      "ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, version = excluded.version, open = excluded.open, head = excluded.head, " +
+      "damage = excluded.damage WHERE excluded.seq > heads.seq OR excluded.version <> heads.version",
   );
-  const store = (row: HeadRow) => put.run(row.stream, row.seq, row.version, row.open, row.at, row.head, row.damage);
-  const ends = database.prepare("SELECT last_seq, at FROM streams WHERE stream = ?");
-  const endOf = (stream: string) => ends.get(stream) as { last_seq: number; at: string } | undefined;
+  const store = (row: HeadRow) => put.run(row.stream, row.seq, row.version, row.open, row.head, row.damage);
+  const ends = database.prepare("SELECT stream, last_seq, at FROM streams WHERE stream = ?");
 
   /** From the first event on, without writing anything. */
-  const make = (stream: string, end: { last_seq: number; at: string }): HeadRow | null => {
+  const make = ({ stream, last_seq, at }: EndRow): DatedHead | null => {
     const projection = projectionOf(stream);
     if (projection === null) return null;
     let made = project(projection, { head: null, damage: null }, []);
-    for (let fromSeq = 1; fromSeq <= end.last_seq; ) {
+    for (let fromSeq = 1; fromSeq <= last_seq; ) {
       const page = readable(() => options.read(stream, fromSeq, PAGE));
       made = project(projection, made, page ?? []);
       if (page === null || page.length === 0) {
@@ -46,38 +48,40 @@ export function createHeads(options: {
       }
       fromSeq = (page.at(-1)?.seq ?? fromSeq) + 1;
     }
-    const { version } = projection;
-    return { stream, seq: end.last_seq, version, ...columns(projection.isOpen(made.head), made), at: end.at };
+    return { ...rowOf(stream, made, last_seq), at };
   };
-  /** A log that cannot be written to is shown all the same. */
-  const makeAndStore = async (stream: string): Promise<HeadRow | null> => {
-    const end = endOf(stream);
-    const made = end && end.last_seq > 0 ? make(stream, end) : null;
+  const makeAndStore = async (end: EndRow): Promise<DatedHead | null> => {
+    const made = make(end);
+    // A log that cannot be written to is shown all the same.
     if (made !== null) await options.change(() => store(made)).catch(() => undefined);
     return made;
   };
-  const current = async (stream: string): Promise<HeadRow | null> => {
+  const current = async (stream: string): Promise<DatedHead | null> => {
     const projection = projectionOf(stream);
-    const end = endOf(stream);
+    const end = ends.get(stream) as EndRow | undefined;
     if (projection === null || end === undefined || end.last_seq === 0) return null;
-    const row = find.get(stream) as unknown as HeadRow | undefined;
-    return row !== undefined && row.seq === end.last_seq && row.version === projection.version ? row : await makeAndStore(stream);
+    const row = findRow(stream);
+    return row?.seq === end.last_seq && row.version === projection.version ? { ...row, at: end.at } : await makeAndStore(end);
   };
+  const selectBy = (open: boolean, prefix: string, limit: number) =>
+    database
+      .prepare(
+        "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, s.at FROM heads h JOIN streams s ON s.stream = h.stream " +
+          "WHERE h.open = ? AND substr(h.stream, 1, ?) = ? ORDER BY s.at DESC, h.stream LIMIT ?",
+      )
+      .all(open ? 1 : 0, prefix.length, prefix, limit) as unknown as DatedHead[];
 
   return {
-    /** In the transaction of an append. */
+    /** In the transaction of an append. One that is behind, or of another version, is left alone: whoever asks for it makes it again. */
     advance(stream: string, appended: { afterSeq: number; at: string; events: readonly NewEvent[] }): void {
       const projection = projectionOf(stream);
       if (projection === null) return;
       const { afterSeq, at } = appended;
-      const row = find.get(stream) as unknown as HeadRow | undefined;
-      // Whoever asks for it next makes it again.
+      const row = findRow(stream);
       if (afterSeq > 0 && (row?.seq !== afterSeq || row.version !== projection.version)) return;
       const events = appended.events.map((event, index) => ({ ...event, at, seq: afterSeq + index + 1 }));
       const from = row === undefined || afterSeq === 0 ? { head: null, damage: null } : { head: JSON.parse(row.head), damage: row.damage };
-      const made = project(projection, from, events);
-      const { version } = projection;
-      store({ stream, seq: afterSeq + events.length, version, ...columns(projection.isOpen(made.head), made), at });
+      store(rowOf(stream, project(projection, from, events), afterSeq + events.length));
     },
     remove(stream: string): void {
       database.prepare("DELETE FROM heads WHERE stream = ?").run(stream);
@@ -90,26 +94,20 @@ export function createHeads(options: {
       const version = projectionOf(prefix)?.version ?? 0;
       const stale = database
         .prepare(
-          "SELECT s.stream FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? AND s.last_seq > 0 " +
-            "AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
+          "SELECT s.stream, s.last_seq, s.at FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? " +
+            "AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
         )
-        .all(prefix.length, prefix, version) as unknown as { stream: string }[];
-      const made = new Map<string, HeadRow>();
-      for (const { stream } of stale) {
-        const row = await makeAndStore(stream);
-        if (row !== null) made.set(stream, row);
+        .all(prefix.length, prefix, version) as unknown as EndRow[];
+      const made = new Map<string, DatedHead>();
+      for (const end of stale) {
+        const row = await makeAndStore(end);
+        if (row !== null) made.set(end.stream, row);
       }
-      const wanted = open ? 1 : 0;
-      const rows = database
-        .prepare(
-          "SELECT stream, seq, version, open, at, head, damage FROM heads WHERE open = ? AND substr(stream, 1, ?) = ? ORDER BY at DESC, stream LIMIT ?",
-        )
-        .all(wanted, prefix.length, prefix, limit) as unknown as HeadRow[];
-      const known = rows.filter((row) => !made.has(row.stream));
-      const fresh = [...made.values()].filter((row) => row.open === wanted);
+      const known = selectBy(open, prefix, limit).filter((row) => !made.has(row.stream));
+      const fresh = [...made.values()].filter((row) => row.open === (open ? 1 : 0));
       const counted = database
         .prepare("SELECT count(*) AS total FROM heads WHERE open = ? AND substr(stream, 1, ?) = ?")
-        .get(wanted, prefix.length, prefix) as { total: number };
+        .get(open ? 1 : 0, prefix.length, prefix) as { total: number };
       const newestFirst = [...known, ...fresh].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1));
       return { heads: newestFirst.slice(0, limit).map(toHead), total: Math.max(counted.total, newestFirst.length) };
     },
@@ -120,13 +118,14 @@ export function createHeads(options: {
   };
 }
 
-function columns(isOpen: boolean, made: { head: unknown; damage: string | null }): Pick<HeadRow, "open" | "head" | "damage"> {
-  return { open: isOpen ? 1 : 0, head: JSON.stringify(made.head), damage: made.damage };
+function rowOf(stream: string, made: ReturnType<typeof project>, seq: number): HeadRow {
+  const projection = projectionOf(stream);
+  const open = projection?.isOpen(made.head) === true ? 1 : 0;
+  return { stream, seq, version: projection?.version ?? 0, open, head: JSON.stringify(made.head), damage: made.damage };
 }
 
-function toHead(row: HeadRow): StreamHead {
-  const { stream, seq, at, damage } = row;
-  return { stream, seq, at, head: JSON.parse(row.head), damage };
+function toHead({ stream, seq, at, head, damage }: DatedHead): StreamHead {
+  return { stream, seq, at, head: JSON.parse(head), damage };
 }
 
 function readable<Result>(read: () => Result): Result | null {

@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import { AgentDefinition } from "../src/contract/agent.ts";
+import type { NewEvent } from "../src/log/log.ts";
+import { createSqliteLog } from "../src/log/sqlite/log.ts";
+import { foldRun } from "../src/station/journal.ts";
+import { headOfRun, runStream } from "../src/station/run-facts.ts";
+import type { Figures } from "./report.ts";
+
+const RUNS = 1000;
+const EVENTS = 1000;
+/** Folding all of them takes half a minute; a part of them tells as much. */
+const FOLDED = 50;
+
+/** What `ps` and `send` cost where many long runs are: by the heads that the log keeps, and by folding the runs. */
+export async function benchListing(dir: string): Promise<Figures> {
+  await using log = createSqliteLog({ path: join(dir, "listing.db") });
+  const names = Array.from(
+    { length: RUNS },
+    (_, at) =>
+      `run_bench${String(at)
+        .padStart(7, "a")
+        .replaceAll(/[0189]/g, "b")}${at}`,
+  );
+  for (let from = 0; from < RUNS; from += 50) {
+    await Promise.all(names.slice(from, from + 50).map((run) => log.append(runStream(run), eventsOf(run))));
+  }
+  const timed = async (work: () => Promise<unknown>): Promise<number> => {
+    const startMs = performance.now();
+    await work();
+    return performance.now() - startMs;
+  };
+  const [first = "", second = ""] = names;
+  const listMs = await timed(() => log.heads({ prefix: "run/", open: true, limit: RUNS }));
+  const lookMs = await timed(() => headOfRun(log, first));
+  const foldMs = await timed(async () => {
+    for (const run of names.slice(0, FOLDED)) await foldRun(log, run);
+  });
+  const foldOneMs = await timed(() => foldRun(log, second));
+  const group = "1,000 runs of 1,000 events";
+  return {
+    rows: [
+      { group, name: "`ps` by heads: all of them", value: listMs, unit: "ms", n: RUNS },
+      { group, name: "by folding all of them, as it was", value: (foldMs / FOLDED) * RUNS, unit: "ms", n: FOLDED },
+      { group, name: "`send`, `answer`, `stop` look at one by its head", value: lookMs, unit: "ms", n: 1 },
+      { group, name: "by folding it, as it was", value: foldOneMs, unit: "ms", n: 1 },
+    ],
+    targets: [{ name: "`ps` with 1,000 runs of 1,000 events", measured: listMs, unit: "ms", atMost: 250 }],
+  };
+}
+
+function eventsOf(run: string): NewEvent[] {
+  const definition = AgentDefinition.parse({ name: "bench", system: "You work." });
+  const created: NewEvent = {
+    type: "run.created",
+    version: 1,
+    data: {
+      run: "run_aaaaaaaaaaaa",
+      parent: null,
+      session: run.replaceAll("_", "-").toLowerCase(),
+      agent: { name: "bench", digest: "0", definition: definition as never },
+      task: "work",
+      model: "scripted",
+      budgets: {},
+    },
+  };
+  const steps = Array.from({ length: Math.floor((EVENTS - 1) / 3) }, (_, at): NewEvent[] => [
+    { type: "step.started", version: 1, data: { step: at + 1 } },
+    { type: "tool.streamed", version: 1, data: { call: `t${at + 1}.1`, text: "a line of some forty characters or so…" } },
+    {
+      type: "model.ended",
+      version: 1,
+      data: {
+        call: `m${at + 1}`,
+        parts: [{ kind: "text", text: "some words of the model ".repeat(5) }],
+        usage: { inputTokens: 10, outputTokens: 10, cachedInputTokens: 0, reasoningTokens: 0 },
+        costUsd: 0.001,
+        stop: "end",
+        durationMs: 10,
+      },
+    },
+  ]).flat();
+  return [created, ...steps];
+}
