@@ -61,4 +61,40 @@ describe("a session in the docker runtime", () => {
     expect(await containers()).toBe(0);
     expect(cli.sandboxes()).toEqual([]);
   });
+
+  test("a container that dies leaves its files to the next one; where they are gone, the agent is told so", {
+    timeout: 90_000,
+  }, async () => {
+    const folder = await cli.folder({ "a.txt": "mine\n" });
+    const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+    const model = await cli.script({
+      turns: [
+        { calls: [bash("echo kept > file.txt")] },
+        { calls: [bash("echo up; sleep 60")] },
+        { calls: [bash("cat file.txt")], expect: { news: ["on the same workspace"] } },
+        { calls: [bash("echo up again; sleep 60")], expect: { news: ["kept"] } },
+        { calls: [bash("cat file.txt || echo nothing")], expect: { news: ["is gone"] } },
+        { say: "Told.", expect: { news: ["nothing"], contains: ["is gone"] } },
+      ],
+    });
+    const going = cli.start(["run", "survive", "--model", model, "--runtime", "docker", "--session", "mortal", "--json"], {
+      cwd: folder,
+      env,
+    });
+    const engine = new Docker({ socketPath: env.DOCKER_HOST?.replace("unix://", "") ?? "" });
+    const containerOf = async (started: Promise<{ data: { sandbox: string } }>) =>
+      engine.getContainer(`caisson-${(await started).data.sandbox}`);
+    const first = await containerOf(going.event("run.sandboxed"));
+    await going.event("tool.streamed");
+    await first.kill();
+    const second = await containerOf(going.event("run.sandboxed", (event) => event.data.why === "lost"));
+    await going.event("tool.streamed", (event) => event.data.text.includes("up again"));
+    await second.remove({ force: true });
+    const done = await going.ended;
+    expect(done.code, done.text.slice(-1500)).toBe(0);
+    expect(done.events.flatMap((event) => (event.type === "run.sandboxed" ? [event.data.files] : []))).toEqual([undefined, "kept", "gone"]);
+    const gone = await cli.run(["session", "rm", "mortal"], { cwd: folder, env });
+    expect(gone.code, gone.stderr).toBe(0);
+    expect((await cli.run(["snapshot", "ls", "--json"], { env })).text).not.toContain("mortal");
+  });
 });
