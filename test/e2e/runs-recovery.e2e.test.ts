@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -159,6 +159,13 @@ describe("a state folder in trouble", { timeout: 90_000 }, () => {
     const readable = await cli.run(["logs", broken, "--json"], { home });
     expect(readable.events).toHaveLength(4);
     expect(readable.text + readable.stderr).toContain("caisson logs --check");
-    expect(existsSync(join(home, "log.db"))).toBe(true);
+    const again = new DatabaseSync(join(home, "log.db"));
+    again.prepare("UPDATE events SET data = 'no JSON' WHERE stream = ? AND seq = 4").run(`run/${whole}`);
+    again.close();
+    const cut = await cli.run(["logs", whole, "--json"], { home });
+    expect(cut.events).toHaveLength(3);
+    expect(cut.text).toMatch(/"code":"internal"[^\n]*is not JSON/);
+    const named = JSON.parse((await cli.run(["ps", "--json"], { home })).text) as { status: string }[];
+    expect(named.map((row) => row.status)).toEqual(["damaged", "damaged"]);
   });
 });

@@ -129,6 +129,11 @@ test("one row that is not JSON hides neither those before it nor other streams",
       [3, undefined],
     ]);
     expect(await log.read("run/good")).toHaveLength(3);
+    const { heads } = await log.heads({ prefix: "run/", open: true, limit: 10 });
+    expect(heads.map(({ stream, damage }) => [stream, damage]).sort()).toEqual([
+      ["run/bad", "event 2 of run/bad is not JSON"],
+      ["run/good", null],
+    ]);
   }));
 
 test(

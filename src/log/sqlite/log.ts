@@ -85,7 +85,11 @@ export function createSqliteLog(options: {
   return {
     append: (stream, events, appendOptions = {}) => committer.append(stream, events, appendOptions),
     async read(stream, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}) {
-      return readNow(stream, fromSeq, limit);
+      const events = readNow(stream, fromSeq, limit);
+      const damage = events.find((event) => event.damage !== undefined)?.damage;
+      // Whoever looks at heads only would not know. A log that cannot be written to stays as it is.
+      if (damage !== undefined) await heads.noteDamage(stream, damage).catch(() => undefined);
+      return events;
     },
     async lastSeq(stream) {
       return findStream(stream)?.last_seq ?? 0;
