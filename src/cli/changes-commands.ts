@@ -1,10 +1,12 @@
 import { resolve } from "node:path";
+import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
 import { applyChanges } from "../workspace/apply.ts";
 import { type Change, isWithin, type LeftOut } from "../workspace/change.ts";
 import { commitToBranch } from "../workspace/git/branch.ts";
-import { blobOf, type DiffStat, diffStat, renderDiff } from "../workspace/render-diff.ts";
+import { whyHeldBack } from "../workspace/protected-files.ts";
+import { blobOf, type DiffStat, diffStat, renderSections } from "../workspace/render-diff.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { joined, line, quotedName } from "./line.ts";
@@ -22,11 +24,19 @@ export async function diff(context: CliContext, given: Given): Promise<number> {
   const named = paths.map((path) => path.replace(/\/$/, ""));
   const wanted =
     named.length === 0 ? changes : changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
-  const stats = diffStat(wanted);
-  if (given.switched("json")) await context.stdout.printJson({ session: session.id, files: stats, leftOut });
-  else if (given.switched("stat")) await context.stdout.print(table(stats.map(statLine)));
-  else await printDiff(context.stdout, renderDiff(wanted));
-  if (given.switched("json")) return 0;
+  const stats = () => diffStat(wanted, context.interruption);
+  if (given.switched("json")) {
+    const files = (await stats()).map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) }));
+    await context.stdout.printJson({ session: session.id, files, leftOut });
+    return 0;
+  }
+  if (given.switched("stat")) await context.stdout.print(table((await stats()).map(statLine)));
+  else await printSections(context, wanted);
+  const held = wanted.filter(({ path }) => whyHeldBack(path) !== null).map(({ path }) => quotedName(path));
+  if (held.length > 0)
+    await context.stderr.print(
+      line`caisson: tools outside the sandbox act on these, so they are applied only when named: ${joined(held, ", ")}`,
+    );
   const outside = wanted.filter((change) => change.changedOutside);
   if (outside.length > 0)
     await context.stderr.print(
@@ -34,6 +44,15 @@ export async function diff(context: CliContext, given: Given): Promise<number> {
     );
   await tellLeftOut(context, leftOut);
   return 0;
+}
+
+/** Section by section: what is written need not be held, and whoever asked may stop in between. */
+async function printSections(context: CliContext, changes: readonly Change[]): Promise<void> {
+  for (const section of renderSections(changes)) {
+    await printDiff(context.stdout, section);
+    await breathe();
+    if (context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
+  }
 }
 
 const oldPath = (change: Change) => quotedName(change.from ?? change.path);
@@ -44,7 +63,7 @@ function statLine(stat: DiffStat): Cell[] {
     stat.kind,
     path,
     stat.binary ? "binary" : `+${stat.linesAdded} −${stat.linesRemoved}`,
-    stat.changedOutside ? "changed outside" : "",
+    [stat.changedOutside ? "changed outside" : "", whyHeldBack(stat.path) === null ? "" : "held back"].filter(Boolean).join(", "),
   ];
 }
 
@@ -86,6 +105,7 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
     return 0;
   }
   await tellLeftOut(context, [...result.skipped, ...leftOut]);
+  for (const { path, reason } of result.told) await context.stderr.print(line`caisson: look at ${quotedName(path)}: ${reason}`);
   await context.stdout.print(line`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}`);
   return 0;
 }

@@ -1,8 +1,9 @@
 import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
+import type { LeftOut } from "../workspace/change.ts";
 import { diffStat } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";
-import { bad, dim, good, line, quotedName } from "./line.ts";
+import { bad, dim, good, type Line, line, quotedName } from "./line.ts";
 import type { LocalStation } from "./station.ts";
 import { table } from "./table.ts";
 import { viewChanges } from "./workspace-view.ts";
@@ -20,12 +21,14 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
     await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
     return;
   }
-  const { changes } = await viewChanges(context, station, session);
+  const { changes, leftOut } = await viewChanges(context, station, session);
   if (changes.length === 0) {
-    await context.stdout.print(line`No file was changed.`);
+    await context.stdout.print(
+      leftOut.length === 0 ? line`No file was changed.` : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
+    );
     return;
   }
-  const stats = diffStat(changes);
+  const stats = await diffStat(changes, context.interruption);
   const rows = stats
     .slice(0, FILES_SHOWN)
     .map((stat) => [
@@ -45,8 +48,14 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
     line``,
     ...table(rows),
     ...more,
+    ...(leftOut.length === 0 ? [] : [line`Left out of what can be shown and applied:`, ...notShown(leftOut)]),
     line``,
     line`${folder ? "Your folder is as it was. " : ""}Next:`,
     ...table(next.map(([command = "", what = ""]) => [`  ${command}`, dim(what)])),
   ]);
+}
+
+function notShown(leftOut: readonly LeftOut[]): Line[] {
+  const more = leftOut.length > FILES_SHOWN ? [line`  … and ${leftOut.length - FILES_SHOWN} more`] : [];
+  return [...leftOut.slice(0, FILES_SHOWN).map(({ path, reason }) => line`  ${quotedName(path)}: ${reason}`), ...more];
 }

@@ -12,7 +12,7 @@ import { blobOf } from "./render-diff.ts";
 
 /** Bounds of a diff: beyond them it says so instead of filling the memory. */
 const CHANGED_FILES_MAX = 20_000;
-const TOTAL_BYTES_MAX = 1024 * 1024 * 1024;
+const TOTAL_BYTES_MAX = 512 * 1024 * 1024;
 const READS_AT_ONCE = 16;
 
 const WORKSPACE = "/workspace";

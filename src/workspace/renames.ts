@@ -1,10 +1,13 @@
 import { type Change, isText } from "./change.ts";
-import { blobOf, similarityOf } from "./render-diff.ts";
+import { hashLines, type LineHashes, similarity } from "./line-hashes.ts";
+import { blobOf } from "./render-diff.ts";
 
 /** Files of a rename share at least this part of their lines. */
 const SIMILARITY_MIN = 0.5;
-/** Beyond so many pairs only files that are the same are looked for. */
+/** Beyond so many pairs, bytes to take apart, or lines to compare, only files that are the same are looked for. */
 const PAIRS_MAX = 10_000;
+const BYTES_MAX = 64 * 1024 * 1024;
+const LINES_COMPARED_MAX = 50_000_000;
 
 /** A file that went and a like one that came are one file that moved. */
 export function pairRenames(changes: readonly Change[]): Change[] {
@@ -23,7 +26,7 @@ export function pairRenames(changes: readonly Change[]): Change[] {
     pair(target, same.find((source) => nameOf(source) === nameOf(target)) ?? same[0]);
   }
   const rest = added.filter((target) => !sources.has(target));
-  if (free.size * rest.length <= PAIRS_MAX) for (const target of rest) pair(target, mostSimilar(target, free));
+  if (free.size * rest.length <= PAIRS_MAX) pairSimilar(rest, free, pair);
   const gone = new Set(sources.values());
   return changes.filter((change) => !gone.has(change)).map((change) => renamed(change, sources.get(change)));
 }
@@ -35,16 +38,33 @@ function renamed(target: Change, source: Change | undefined): Change {
 
 const nameOf = (change: Change) => change.path.slice(change.path.lastIndexOf("/") + 1);
 
-function mostSimilar(target: Change, sources: ReadonlySet<Change>): Change | undefined {
+function pairSimilar(targets: readonly Change[], sources: ReadonlySet<Change>, pair: (target: Change, source: Change) => void): void {
+  const contentOf = (change: Change) => (change.after ?? change.before)?.content ?? Buffer.alloc(0);
+  const texts = [...targets, ...sources].filter((change) => isText(contentOf(change)));
+  if (texts.reduce((sum, change) => sum + contentOf(change).length, 0) > BYTES_MAX) return;
+  const hashes = new Map<Change, LineHashes>(texts.map((change) => [change, hashLines(contentOf(change))]));
+  const budget = { linesLeft: LINES_COMPARED_MAX };
+  for (const target of targets) {
+    const source = mostSimilar(target, sources, { hashes, budget });
+    if (source) pair(target, source);
+  }
+}
+
+function mostSimilar(
+  target: Change,
+  sources: ReadonlySet<Change>,
+  { hashes, budget }: { hashes: ReadonlyMap<Change, LineHashes>; budget: { linesLeft: number } },
+): Change | undefined {
   let best: Change | undefined;
   let bestScore = SIMILARITY_MIN;
-  if (!target.after || !isText(target.after.content)) return undefined;
-  for (const source of sources) {
-    if (!source.before || !isText(source.before.content)) continue;
-    // Sizes that differ this much cannot share enough lines to be worth counting them.
-    const sizes = [source.before.content.length, target.after.content.length];
-    if (Math.min(...sizes) * 10 < Math.max(...sizes)) continue;
-    const score = similarityOf(source.before.content, target.after.content);
+  const lines = hashes.get(target);
+  for (const source of lines ? sources : []) {
+    const others = hashes.get(source);
+    // No more can be shared than the shorter one has.
+    if (!lines || !others || Math.min(lines.length, others.length) <= bestScore * Math.max(lines.length, others.length)) continue;
+    budget.linesLeft -= lines.length + others.length;
+    if (budget.linesLeft < 0) break;
+    const score = similarity(lines, others);
     if (score > bestScore) {
       best = source;
       bestScore = score;

@@ -6,8 +6,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { changesBetween, edited, type Tree } from "../../test/support/random-trees.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
-import type { FileSide } from "./change.ts";
-import { diffStat, renderDiff } from "./render-diff.ts";
+import type { Change, FileSide } from "./change.ts";
+import { pairRenames } from "./renames.ts";
+import { diffStat, renderDiff, renderSections } from "./render-diff.ts";
 
 const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content, "latin1") });
 const link = (target: string): FileSide => ({ kind: "link", mode: 0o777, content: Buffer.from(target) });
@@ -92,15 +93,104 @@ describe("a diff", () => {
     expect(shown(tree({}), tree({ größe: file("x\n") }))).toContain(Buffer.from("+++ b/größe").toString("latin1"));
   });
 
-  test("counts lines, and says what is binary", () => {
+  test("counts lines, and says what is binary", async () => {
     const changes = changesBetween(
       tree({ a: file("1\n2\n"), l: file("x\n") }),
       tree({ a: file("1\n3\n4\n"), b: file("\0"), l: link("a") }),
     );
-    expect(diffStat(changes)).toEqual([
+    expect(await diffStat(changes)).toEqual([
       { path: "a", from: null, kind: "modified", binary: false, linesAdded: 2, linesRemoved: 1, changedOutside: false },
       { path: "b", from: null, kind: "added", binary: true, linesAdded: 0, linesRemoved: 0, changedOutside: false },
       { path: "l", from: null, kind: "modified", binary: false, linesAdded: 1, linesRemoved: 1, changedOutside: false },
     ]);
+  });
+
+  const other = (seed: number, lines: number) =>
+    Array.from({ length: lines }, (_, index) => `${seed} ${index * 7919} ${"x".repeat(index % 30)}\n`);
+
+  test.each([
+    ["all of it", "", "", "\n"],
+    ["but for the ends", "first\nsecond\nthird\nfourth\n", "end 1\nend 2\nend 3\nend 4\n", "\n"],
+    ["without a last line break", "1\n", "", ""],
+    ["with a shared last line without one", "1\n", "last", "\n"],
+  ])("files too different to compare are replaced as a whole, and git makes the same of it: %s", (_, start, end, last) => {
+    const [a, b] = [other(1, 6000), other(2, 5000)].map((lines) => start + lines.join("").slice(0, -1) + last + end);
+    const before = tree({ a: file(a as string) });
+    const after = tree({ a: file(b as string) });
+    expect(shown(before, after)).toMatch(/@@ too different: \d+ lines replaced by \d+\n/);
+    expect(applied(before, after)).toEqual(describeTree(after));
+  });
+
+  test("a small edit of a large file is a small diff, and its last and first lines are its own", () => {
+    const lines = other(1, 60_000);
+    for (const at of [0, 30_000, 59_999]) {
+      const text = shown(tree({ a: file(lines.join("")) }), tree({ a: file(lines.toSpliced(at, 1, "new\n").join("")) }));
+      expect(text.split("\n").length).toBeLessThan(20);
+      expect(text).toContain("\n+new\n");
+    }
+  });
+});
+
+describe("many large files replaced by others", () => {
+  const content = (seed: number) => {
+    const bytes = Buffer.alloc(500_000);
+    for (let at = 0, state = seed + 1; at < bytes.length; at++) {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      bytes[at] = at % 40 === 39 ? 10 : 97 + ((state >>> 16) % 26);
+    }
+    return bytes;
+  };
+  const sideOf = (seed: number): FileSide => ({ kind: "file", mode: 0o644, content: content(seed) });
+  const bomb = (): Change[] => [
+    ...Array.from({ length: 30 }, (_, index) => ({
+      path: `old-${index}`,
+      from: null,
+      before: sideOf(index),
+      after: null,
+      changedOutside: false,
+    })),
+    ...Array.from({ length: 30 }, (_, index) => ({
+      path: `new-${index}`,
+      from: null,
+      before: null,
+      after: sideOf(100 + index),
+      changedOutside: false,
+    })),
+    ...Array.from({ length: 30 }, (_, index) => ({
+      path: `same-${index}`,
+      from: null,
+      before: sideOf(200 + index),
+      after: sideOf(300 + index),
+      changedOutside: false,
+    })),
+  ];
+
+  test("take seconds and no more memory than they are, and a move among them is still found", { timeout: 60_000 }, async () => {
+    const changes = bomb();
+    changes.push({
+      path: "moved",
+      from: null,
+      before: null,
+      after: { ...sideOf(5), content: Buffer.concat([content(5), Buffer.from("one more\n")]) },
+      changedOutside: false,
+    });
+    const startedAt = performance.now();
+    const paired = pairRenames(changes);
+    expect(paired.find((change) => change.path === "moved")?.from).toBe("old-5");
+    const stats = await diffStat(paired);
+    expect(stats.find((stat) => stat.path === "same-3")).toMatchObject({ linesAdded: 12_500, linesRemoved: 12_500 });
+    let largest = 0;
+    for (const section of renderSections(paired)) largest = Math.max(largest, section.length);
+    expect(largest).toBeLessThan(2 * 1024 * 1024);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
+  });
+
+  test("can be stopped", async () => {
+    const stop = new AbortController();
+    const changes = bomb();
+    setImmediate(() => stop.abort());
+    await expect(diffStat(Array.from({ length: 100 }, () => changes).flat(), { signal: stop.signal })).rejects.toMatchObject({
+      code: "cancelled",
+    });
   });
 });

@@ -1,9 +1,16 @@
 import { createHash } from "node:crypto";
+import { setImmediate as breathe } from "node:timers/promises";
+import { CaissonError } from "../contract/error.ts";
 import { renderBinaryPatch } from "./binary-patch.ts";
 import { type Change, type FileSide, gitMode, isText, kindOf } from "./change.ts";
-import { diffLines, type Piece } from "./text-diff.ts";
+import { hashLines, similarity } from "./line-hashes.ts";
+import { countLines, type DiffBudget, diffText, newDiffBudget, type Piece, type TextDiff } from "./text-diff.ts";
 
 const CONTEXT_LINES = 3;
+const CHUNK_BYTES = 256 * 1024;
+/** Others get their turn, and signals are heard, at least this often. */
+const BREATH_MS = 50;
+const NEWLINE = 0x0a;
 const NO_BLOB = "0".repeat(40);
 
 export interface DiffStat {
@@ -16,19 +23,47 @@ export interface DiffStat {
   changedOutside: boolean;
 }
 
-/** A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it. Bytes: files need not be UTF-8. */
+/** For small diffs, in one piece. */
 export function renderDiff(changes: readonly Change[]): Buffer {
-  return Buffer.from(changes.flatMap(sections).map(renderSection).join(""), "latin1");
+  return Buffer.concat([...renderSections(changes)]);
 }
 
-export function diffStat(changes: readonly Change[]): DiffStat[] {
-  return changes.map((change) => {
-    const { path, from, changedOutside } = change;
-    const binary = isBinary(change);
-    const pieces = binary ? [] : sections(change).flatMap(piecesOf);
-    const count = (sign: string) => pieces.reduce((sum, piece) => (piece.sign === sign ? sum + piece.lines.length : sum), 0);
-    return { path, from, kind: kindOf(change), binary, linesAdded: count("+"), linesRemoved: count("-"), changedOutside };
-  });
+/**
+ * A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it. Bytes: files need not be UTF-8. Piece by piece, each of
+ * whole lines, so that one who is told to stop can do so in between. Files too different to be compared line by line are replaced as a whole, and the hunk says so.
+ */
+export function* renderSections(changes: readonly Change[]): Generator<Buffer> {
+  const budget = newDiffBudget();
+  for (const change of changes) for (const section of sections(change)) yield* renderSection(section, budget);
+}
+
+/** Throws `cancelled` once the signal is given. */
+export async function diffStat(changes: readonly Change[], options: { signal?: AbortSignal } = {}): Promise<DiffStat[]> {
+  const budget = newDiffBudget();
+  const stats: DiffStat[] = [];
+  let breathedAtMs = performance.now();
+  for (const change of changes) {
+    stats.push(statOf(change, budget));
+    if (performance.now() - breathedAtMs < BREATH_MS) continue;
+    await breathe();
+    if (options.signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");
+    breathedAtMs = performance.now();
+  }
+  return stats;
+}
+
+function statOf(change: Change, budget: DiffBudget): DiffStat {
+  const { path, from, changedOutside } = change;
+  const binary = isBinary(change);
+  let [linesAdded, linesRemoved] = [0, 0];
+  for (const section of binary ? [] : sections(change)) {
+    const { pieces, removed, added } = textDiffOf(section, budget);
+    const count = (sign: string, all: Buffer) =>
+      pieces === null ? countLines(all) : pieces.reduce((sum, piece) => (piece.sign === sign ? sum + piece.lines.length : sum), 0);
+    linesAdded += count("+", added);
+    linesRemoved += count("-", removed);
+  }
+  return { path, from, kind: kindOf(change), binary, linesAdded, linesRemoved, changedOutside };
 }
 
 type Section = Pick<Change, "path" | "from" | "before" | "after">;
@@ -44,7 +79,7 @@ function sections(change: Change): Section[] {
 }
 
 /** One character is one byte all through: contents need not be text in any encoding. */
-function renderSection(section: Section): string {
+function* renderSection(section: Section, budget: DiffBudget): Generator<Buffer> {
   const { before, after } = section;
   const oldName = quoted(`a/${section.from ?? section.path}`);
   const newName = quoted(`b/${section.path}`);
@@ -52,36 +87,89 @@ function renderSection(section: Section): string {
   if (before === null && after) lines.push(`new file mode ${gitMode(after)}`);
   else if (after === null && before) lines.push(`deleted file mode ${gitMode(before)}`);
   else if (before && after && gitMode(before) !== gitMode(after)) lines.push(`old mode ${gitMode(before)}`, `new mode ${gitMode(after)}`);
+  const same = before !== null && after !== null && before.content.equals(after.content);
   if (section.from !== null && before && after) {
-    const similarity = before.content.equals(after.content) ? 100 : Math.floor(similarityOf(before.content, after.content) * 100);
-    lines.push(`similarity index ${similarity}%`, `rename from ${quoted(section.from)}`, `rename to ${quoted(section.path)}`);
+    const alike = same ? 1 : similarity(hashLines(before.content), hashLines(after.content));
+    lines.push(`similarity index ${Math.floor(alike * 100)}%`, `rename from ${quoted(section.from)}`, `rename to ${quoted(section.path)}`);
   }
-  if (before && after && before.content.equals(after.content)) return `${lines.join("\n")}\n`;
   const mode = before && after && gitMode(before) === gitMode(after) ? ` ${gitMode(after)}` : "";
-  lines.push(`index ${blobName(before)}..${blobName(after)}${mode}`);
-  const head = `${lines.join("\n")}\n`;
-  if (isBinary(section)) return head + renderBinaryPatch(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0));
-  const hunks = renderHunks(section);
-  if (hunks === "") return head;
-  return `${head}--- ${before === null ? "/dev/null" : ended(oldName)}\n+++ ${after === null ? "/dev/null" : ended(newName)}\n${hunks}`;
+  if (!same) lines.push(`index ${blobName(before)}..${blobName(after)}${mode}`);
+  yield latin1(`${lines.join("\n")}\n`);
+  if (same) return;
+  if (isBinary(section)) {
+    yield* renderBinaryPatch(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0));
+    return;
+  }
+  const diff = textDiffOf(section, budget);
+  if (diff.removed.length + diff.added.length === 0) return;
+  yield latin1(`--- ${before === null ? "/dev/null" : ended(oldName)}\n+++ ${after === null ? "/dev/null" : ended(newName)}\n`);
+  if (diff.pieces === null) yield* renderReplaced(diff);
+  else yield latin1(renderHunks(diff, diff.pieces));
 }
+
+const latin1 = (text: string) => Buffer.from(text, "latin1");
+
+const textDiffOf = ({ before, after }: Section, budget: DiffBudget) =>
+  diffText(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0), budget);
 
 /** A name with a space is followed by a tab, or other tools take its end for a time stamp. */
 const ended = (name: string) => (name.includes(" ") && !name.startsWith('"') ? `${name}\t` : name);
 
-function renderHunks(section: Section): string {
-  const numbered = number(piecesOf(section));
+function renderHunks(diff: TextDiff, middle: readonly Piece[]): string {
+  const pieces: Piece[] = [{ sign: " ", lines: diff.lead }, ...middle, { sign: " ", lines: diff.trail }];
   const text: string[] = [];
-  for (const hunk of hunksOf(numbered)) {
+  for (const hunk of hunksOf(number(pieces, diff.linesBefore + 1))) {
     const first = hunk[0];
     if (!first) continue;
     const oldCount = hunk.filter((line) => line.sign !== "+").length;
     const newCount = hunk.filter((line) => line.sign !== "-").length;
-    const start = (line: number, count: number) => (count === 0 ? line - 1 : line);
-    text.push(`@@ -${range(start(first.oldLine, oldCount), oldCount)} +${range(start(first.newLine, newCount), newCount)} @@\n`);
-    for (const line of hunk) text.push(`${line.sign}${line.text}${line.unterminated ? "\n\\ No newline at end of file" : ""}\n`);
+    text.push(`${hunkHead({ oldLine: first.oldLine, oldCount, newLine: first.newLine, newCount })}\n`);
+    for (const line of hunk) text.push(`${line.sign}${line.text}${line.unterminated ? NO_NEWLINE : ""}\n`);
   }
   return text.join("");
+}
+
+const NO_NEWLINE = "\n\\ No newline at end of file";
+
+function hunkHead({
+  oldLine,
+  oldCount,
+  newLine,
+  newCount,
+}: {
+  oldLine: number;
+  oldCount: number;
+  newLine: number;
+  newCount: number;
+}): string {
+  const start = (line: number, count: number) => (count === 0 ? line - 1 : line);
+  return `@@ -${range(start(oldLine, oldCount), oldCount)} +${range(start(newLine, newCount), newCount)} @@`;
+}
+
+/** All of the old lines, then all of the new ones, without taking them apart: however much it is, it costs no more memory than a piece of it. */
+function* renderReplaced(diff: TextDiff): Generator<Buffer> {
+  const around = diff.lead.length + diff.trail.length;
+  const [removed, added] = [countLines(diff.removed), countLines(diff.added)];
+  const line = diff.linesBefore + 1;
+  const head = hunkHead({ oldLine: line, oldCount: removed + around, newLine: line, newCount: added + around });
+  yield latin1(`${head} too different: ${removed} lines replaced by ${added}\n`);
+  const context = (lines: readonly string[]) => lines.map((each) => ` ${each}${each.endsWith("\n") ? "" : `${NO_NEWLINE}\n`}`).join("");
+  yield latin1(context(diff.lead));
+  yield* signed("-", diff.removed);
+  yield* signed("+", diff.added);
+  yield latin1(context(diff.trail));
+}
+
+function* signed(sign: string, content: Buffer): Generator<Buffer> {
+  for (let at = 0; at < content.length; ) {
+    const next = content.indexOf(NEWLINE, Math.min(at + CHUNK_BYTES, content.length - 1));
+    const to = next < 0 ? content.length : next + 1;
+    const text = content.toString("latin1", at, to);
+    yield latin1(
+      `${sign}${text.slice(0, -1).replaceAll("\n", `\n${sign}`)}${text.endsWith("\n") ? "\n" : `${text.at(-1)}${NO_NEWLINE}\n`}`,
+    );
+    at = to;
+  }
 }
 
 interface Line {
@@ -93,10 +181,10 @@ interface Line {
 }
 
 /** Lines keep their newline while they are compared, so that a missing one at the end is a difference. */
-function number(pieces: readonly Piece[]): Line[] {
+function number(pieces: readonly Piece[], first: number): Line[] {
   const lines: Line[] = [];
-  let oldLine = 1;
-  let newLine = 1;
+  let oldLine = first;
+  let newLine = first;
   for (const piece of pieces) {
     for (const raw of piece.lines) {
       const unterminated = !raw.endsWith("\n");
@@ -120,32 +208,6 @@ function hunksOf(lines: readonly Line[]): Line[][] {
     else hunks.push({ start, end });
   }
   return hunks.map(({ start, end }) => lines.slice(start, end));
-}
-
-function piecesOf(section: Section): Piece[] {
-  return diffLines(splitLines(section.before), splitLines(section.after));
-}
-
-function splitLines(side: FileSide | null): string[] {
-  if (side === null || side.content.length === 0) return [];
-  return side.content.toString("latin1").match(/[^\n]*\n|[^\n]+$/g) ?? [];
-}
-
-/** The part of the lines that two texts share, 0 to 1. */
-export function similarityOf(a: Buffer, b: Buffer): number {
-  const before = a.toString("latin1").split("\n");
-  const after = b.toString("latin1").split("\n");
-  const counts = new Map<string, number>();
-  for (const line of before) counts.set(line, (counts.get(line) ?? 0) + 1);
-  let shared = 0;
-  for (const line of after) {
-    const left = counts.get(line) ?? 0;
-    if (left > 0) {
-      shared += 1;
-      counts.set(line, left - 1);
-    }
-  }
-  return shared / Math.max(before.length, after.length, 1);
 }
 
 const isBinary = (section: Section) => [section.before, section.after].some((side) => side !== null && !isText(side.content));

@@ -6,15 +6,57 @@ export interface Piece {
 
 /** Past so many differing lines the shortest answer is not looked for any longer: the rest is shown as replaced. */
 const DIFFERENCES_MAX = 2000;
+/** What differs is taken apart into lines up to here; beyond, it is replaced as a whole. */
+const SPLIT_BYTES_MAX = 8 * 1024 * 1024;
+/** For all the files of a diff together: a second or two. What comes after that is shown as replaced. */
+const STEPS_MAX = 200_000_000;
+const CONTEXT_LINES = 3;
+const NEWLINE = 0x0a;
+
+/** What one diff may still cost. */
+export interface DiffBudget {
+  stepsLeft: number;
+}
+export const newDiffBudget = (): DiffBudget => ({ stepsLeft: STEPS_MAX });
+
+/** Two texts with what they share at both ends taken off, but for the lines next to what differs. */
+export interface TextDiff {
+  /** How many lines come before, in both. */
+  linesBefore: number;
+  lead: string[];
+  /** What differs, line by line; null when that is too much to compare. */
+  pieces: Piece[] | null;
+  removed: Buffer;
+  added: Buffer;
+  trail: string[];
+}
+
+/** Never takes longer, or more memory, than its bounds allow, whatever the texts. One character of a line is one byte. */
+export function diffText(before: Buffer, after: Buffer, budget: DiffBudget): TextDiff {
+  const start = sharedStart(before, after);
+  const end = sharedEnd(before.subarray(start), after.subarray(start));
+  const removed = before.subarray(start, before.length - end);
+  const added = after.subarray(start, after.length - end);
+  const lead = lastLines(before.subarray(0, start));
+  const pieces = removed.length + added.length > SPLIT_BYTES_MAX ? null : shortest(splitLines(removed), splitLines(added), budget);
+  return {
+    linesBefore: countLines(before.subarray(0, start)) - lead.length,
+    lead,
+    pieces,
+    removed,
+    added,
+    trail: firstLines(before.subarray(before.length - end)),
+  };
+}
 
 /** The shortest way from the old lines to the new ones (Myers), after taking off what they share at both ends. */
-export function diffLines(before: readonly string[], after: readonly string[]): Piece[] {
+export function diffLines(before: readonly string[], after: readonly string[], budget: DiffBudget = newDiffBudget()): Piece[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
   let end = 0;
   while (end < before.length - start && end < after.length - start && before[before.length - 1 - end] === after[after.length - 1 - end])
     end++;
-  const middle = shortest(before.slice(start, before.length - end), after.slice(start, after.length - end));
+  const [a, b] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
   const pieces: Piece[] = [];
   const push = (sign: Piece["sign"], lines: readonly string[]) => {
     if (lines.length === 0) return;
@@ -23,36 +65,62 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
     else pieces.push({ sign, lines: [...lines] });
   };
   push(" ", before.slice(0, start));
-  for (const piece of middle) push(piece.sign, piece.lines);
+  for (const piece of shortest(a, b, budget) ?? replaced(a, b)) push(piece.sign, piece.lines);
   push(" ", before.slice(before.length - end));
   return pieces;
 }
 
-function shortest(a: readonly string[], b: readonly string[]): Piece[] {
-  if (a.length === 0) return b.length === 0 ? [] : [{ sign: "+", lines: [...b] }];
-  if (b.length === 0) return [{ sign: "-", lines: [...a] }];
-  const trace = walk(a, b);
-  if (!trace) {
-    return [
-      { sign: "-", lines: [...a] },
-      { sign: "+", lines: [...b] },
-    ];
+const replaced = (a: string[], b: string[]): Piece[] => [
+  { sign: "-", lines: a },
+  { sign: "+", lines: b },
+];
+
+/** Null when they differ too much, or the budget is used up. */
+function shortest(a: string[], b: string[], budget: DiffBudget): Piece[] | null {
+  if (a.length === 0) return b.length === 0 ? [] : [{ sign: "+", lines: b }];
+  if (b.length === 0) return [{ sign: "-", lines: a }];
+  const [x, y, shared] = numbered(a, b);
+  // However they are arranged, what they do not share differs.
+  if (a.length + b.length - 2 * shared > DIFFERENCES_MAX) return null;
+  const trace = walk(x, y, budget);
+  return trace && backtrack(a, b, trace);
+}
+
+/** Lines as numbers, the same for the same; and how many they share. */
+function numbered(a: readonly string[], b: readonly string[]): [Int32Array, Int32Array, number] {
+  const numbers = new Map<string, number>();
+  const left: number[] = [];
+  const numberOf = (line: string) => {
+    const known = numbers.get(line) ?? numbers.size;
+    numbers.set(line, known);
+    return known;
+  };
+  const x = Int32Array.from(a, numberOf);
+  for (const number of x) left[number] = (left[number] ?? 0) + 1;
+  const y = Int32Array.from(b, numberOf);
+  let shared = 0;
+  for (const number of y) {
+    const count = left[number] ?? 0;
+    if (count > 0) shared += 1;
+    left[number] = count - 1;
   }
-  return backtrack(a, b, trace);
+  return [x, y, shared];
 }
 
 /** For each number of differences, how far each diagonal gets. Null when there are too many. */
-function walk(a: readonly string[], b: readonly string[]): Int32Array[] | null {
+function walk(a: Int32Array, b: Int32Array, budget: DiffBudget): Int32Array[] | null {
   const max = Math.min(a.length + b.length, DIFFERENCES_MAX);
   const furthest = new Int32Array(2 * max + 3);
   const at = (k: number) => k + max + 1;
   const trace: Int32Array[] = [];
-  for (let d = 0; d <= max; d++) {
+  for (let d = 0; d <= max && budget.stepsLeft > 0; d++) {
     trace.push(furthest.slice(at(-d) - 1, at(d) + 2));
     for (let k = -d; k <= d; k += 2) {
       const down = k === -d || (k !== d && (furthest[at(k - 1)] ?? 0) < (furthest[at(k + 1)] ?? 0));
-      let x = down ? (furthest[at(k + 1)] ?? 0) : (furthest[at(k - 1)] ?? 0) + 1;
+      const from = down ? (furthest[at(k + 1)] ?? 0) : (furthest[at(k - 1)] ?? 0) + 1;
+      let x = from;
       while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      budget.stepsLeft -= 1 + x - from;
       furthest[at(k)] = x;
       if (x >= a.length && x - k >= b.length) return trace;
     }
@@ -94,4 +162,56 @@ function backtrack(a: readonly string[], b: readonly string[], trace: readonly I
     else pieces.push({ sign: step.sign, lines: [step.line] });
   }
   return pieces;
+}
+
+/** How many bytes two texts share at their start, in whole lines. */
+function sharedStart(a: Buffer, b: Buffer): number {
+  const shared = sharedBytes(Math.min(a.length, b.length), (from, to) => a.compare(b, from, to, from, to) === 0);
+  if (shared === a.length && shared === b.length) return shared;
+  return shared === 0 ? 0 : a.lastIndexOf(NEWLINE, shared - 1) + 1;
+}
+
+function sharedEnd(a: Buffer, b: Buffer): number {
+  const isSame = (from: number, to: number) => a.compare(b, b.length - to, b.length - from, a.length - to, a.length - from) === 0;
+  const shared = sharedBytes(Math.min(a.length, b.length), isSame);
+  const isLineStart = (text: Buffer) => text.length === shared || text[text.length - shared - 1] === NEWLINE;
+  if (shared === 0 || (isLineStart(a) && isLineStart(b))) return shared;
+  const next = a.indexOf(NEWLINE, a.length - shared);
+  return next < 0 ? 0 : a.length - next - 1;
+}
+
+/** The longest stretch that is the same, found by halving. */
+function sharedBytes(max: number, isSame: (from: number, to: number) => boolean): number {
+  let known = 0;
+  for (let step = max; step > 0; ) {
+    if (known + step <= max && isSame(known, known + step)) known += step;
+    else step = Math.floor(step / 2);
+  }
+  return known;
+}
+
+function splitLines(content: Buffer): string[] {
+  return content.toString("latin1").match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+function lastLines(content: Buffer): string[] {
+  let from = content.length;
+  for (let count = 0; count < CONTEXT_LINES && from > 0; count++) from = from < 2 ? 0 : content.lastIndexOf(NEWLINE, from - 2) + 1;
+  return splitLines(content.subarray(from));
+}
+
+function firstLines(content: Buffer): string[] {
+  let to = 0;
+  for (let count = 0; count < CONTEXT_LINES && to < content.length; count++) {
+    const next = content.indexOf(NEWLINE, to);
+    to = next < 0 ? content.length : next + 1;
+  }
+  return splitLines(content.subarray(0, to));
+}
+
+/** One without a line break at its end counts. */
+export function countLines(content: Buffer): number {
+  let count = content.length > 0 && content.at(-1) !== NEWLINE ? 1 : 0;
+  for (let at = content.indexOf(NEWLINE); at >= 0; at = content.indexOf(NEWLINE, at + 1)) count++;
+  return count;
 }
