@@ -177,8 +177,11 @@ export const commands: readonly CommandSpec[] = [
     path: ["cp"],
     summary: "Copy files into and out of a sandbox",
     details:
-      "One side is ID:/path, the other a path outside or - for a tar archive on standard input or output.\nLinks that lead out of a copied folder are left out, and named on stderr.",
-    options: [{ name: "user", short: "u", value: "USER", summary: "Read and write inside as this user" }],
+      "One side is ID:/path, the other a path outside or - for a tar archive on standard input or output.\nLinks that lead out of a copied folder, and names that are not UTF-8, are left out and named on stderr.",
+    options: [
+      { name: "user", short: "u", value: "USER", summary: "Read and write inside as this user" },
+      { name: "max-size", value: "SIZE", summary: "The most that is copied out (default 16g, and never more than the disk has room for)" },
+    ],
     arguments: [
       { name: "SOURCE", summary: "what to copy" },
       { name: "TARGET", summary: "where to" },

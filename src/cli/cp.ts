@@ -6,6 +6,7 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, quotedName } from "./line.ts";
+import { parseBytes } from "./option-values.ts";
 import { openSandbox } from "./sandbox-session.ts";
 
 interface Inside {
@@ -25,9 +26,10 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   }
   const user = given.text("user");
   const as = user === undefined ? {} : { user };
+  const maxSize = given.text("max-size");
   if (from !== null) {
     const inside = { sandbox: await openSandbox(context, from.id), path: from.path, as };
-    await bringOut(context, inside, target);
+    await bringOut(context, inside, { target, ...(maxSize === undefined ? {} : { bytesMax: parseBytes("max-size", maxSize) }) });
   } else if (to !== null) {
     const inside = { sandbox: await openSandbox(context, to.id), path: to.path, as };
     await bringIn(context, source, inside);
@@ -65,7 +67,7 @@ async function folderInside(inside: Inside, name: string): Promise<string> {
   return existing?.kind === "directory" ? `${path.replace(/\/+$/, "")}/${name}` : path;
 }
 
-async function bringOut(context: CliContext, inside: Inside, target: string): Promise<void> {
+async function bringOut(context: CliContext, inside: Inside, { target, ...bounds }: { target: string; bytesMax?: number }): Promise<void> {
   const { sandbox, path, as } = inside;
   if (target === "-") {
     if (context.stdout.isTerminal) {
@@ -79,7 +81,10 @@ async function bringOut(context: CliContext, inside: Inside, target: string): Pr
   const outside = resolve(context.cwd, target);
   const intoFolder = (await stat(outside).catch(() => null))?.isDirectory() === true;
   const isFolder = (await sandbox.stat(path, { ...as, follow: true })).kind === "directory";
-  await tell(context, await copyOut(sandbox, path, intoFolder && isFolder ? join(outside, basename(path) || "root") : outside, as));
+  await tell(
+    context,
+    await copyOut(sandbox, path, intoFolder && isFolder ? join(outside, basename(path) || "root") : outside, { ...as, ...bounds }),
+  );
 }
 
 async function tell(context: CliContext, copied: Copied): Promise<void> {

@@ -112,3 +112,59 @@ test("staging copies where nothing is shared and does nothing where it is", asyn
   const shared: OwnedSandbox = { ...sandbox, info: { ...sandbox.info, workspace: { kind: "folder", path: folder, access: "rw" } } };
   expect(await stageOut(shared, folder)).toBe(null);
 });
+
+test("names and targets that are not UTF-8 are left out and told, both ways, and never become one", async () => {
+  const bytes = (...codes: number[]) => Buffer.concat([Buffer.from(`${folder}/from/`), Buffer.from(codes)]);
+  await mkdir(join(folder, "from"));
+  for (const name of [bytes(0xff), bytes(0xfe), bytes(0x61)]) await writeFile(name, "x");
+  await symlink(Buffer.from([0xfd]), join(folder, "from", "link"));
+  const { skipped } = await copyIn(sandbox, join(folder, "from"), "/workspace/in");
+  expect(skipped.map(({ reason }) => reason)).toEqual(["its name is not UTF-8", "its name is not UTF-8", "what it leads to is not UTF-8"]);
+  expect((await sandbox.list("/workspace/in")).entries.map(({ name }) => name)).toEqual(["a"]);
+  const header = (name: string) => {
+    const block = Buffer.from(encodeTarHeader({ name: "AAAA", kind: "file", mode: 0o644, modifiedMs: 0, sizeBytes: 0, linkTarget: "" }));
+    const at = block.length - 512;
+    block.write(name, at, "latin1");
+    block.write("        ", at + 148, "latin1");
+    const sum = block.subarray(at).reduce((total, byte) => total + byte, 0);
+    block.write(`${sum.toString(8).padStart(6, "0")}\0 `, at + 148, "latin1");
+    return block;
+  };
+  const archive = Buffer.concat([header("\xffAAA"), header("\xfeAAA"), header("goodAAA".slice(0, 4)), tarEnd]);
+  const liar = Object.assign(Object.create(sandbox), {
+    tarOut: async () =>
+      (async function* () {
+        yield archive;
+      })(),
+    stat: async () => ({ kind: "directory", mode: 0o755, sizeBytes: 0 }),
+  }) as OwnedSandbox;
+  const copied = await copyOut(liar, "/workspace", join(folder, "out"));
+  expect(copied.skipped).toHaveLength(2);
+  expect(await readdir(join(folder, "out"))).toEqual(["good"]);
+});
+
+test("a file larger than the limit or the disk is refused before anything is written, and one that lies about it in time", async () => {
+  await writeText(sandbox, "/workspace/x", "12345");
+  await expect(copyOut(sandbox, "/workspace/x", join(folder, "x"), { bytesMax: 4 })).rejects.toMatchObject({ code: "too_large" });
+  const terabytes = 8 * 2 ** 40;
+  const sparse = (sizeBytes: number, lies: number) =>
+    Object.assign(Object.create(sandbox), {
+      stat: async () => ({ kind: "file", mode: 0o644, sizeBytes }),
+      readFile: async () =>
+        (async function* () {
+          for (let left = lies; left > 0; left--) yield Buffer.alloc(1024 * 1024);
+        })(),
+    }) as OwnedSandbox;
+  const asked = { bytesMax: 16 * 2 ** 40 };
+  await expect(copyOut(sparse(terabytes, 0), "/workspace/x", join(folder, "x"), asked)).rejects.toMatchObject({
+    code: "no_space",
+    message: expect.stringMatching(/8 ?TiB|8t|8T|8192|room/),
+  });
+  await expect(copyOut(sparse(terabytes, 0), "/workspace/x", join(folder, "x"))).rejects.toMatchObject({
+    code: expect.stringMatching(/too_large|no_space/),
+  });
+  await expect(copyOut(sparse(0, 100), "/workspace/x", join(folder, "x"), { bytesMax: 3 * 2 ** 20 })).rejects.toMatchObject({
+    code: "too_large",
+  });
+  expect(await readdir(folder)).toEqual([]);
+});

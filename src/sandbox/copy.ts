@@ -1,13 +1,16 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, rename, rm, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import { showBytes } from "../lib/quantity.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { packFolder } from "./tar/pack-folder.ts";
 import { hasCode } from "./tar/safe-folder.ts";
-import { type Unpacked, unpackFolder } from "./tar/unpack-folder.ts";
+import { UNPACKED_BYTES_MAX, type Unpacked, unpackFolder } from "./tar/unpack-folder.ts";
 
 const READ_BYTES = 262_144;
+/** A copy leaves at least so much of a disk. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 export interface Copied {
   files: number;
@@ -48,7 +51,8 @@ export async function copyIn(
 /**
  * Copies a file or folder out of a sandbox, which may lie: nothing is written outside `to`, no link is followed, links that
  * lead out of `to` are left out and told. The content of a folder goes into the folder `to`, which is made; a file
- * becomes `to`, or goes into it when that is a folder or ends in `/`. Throws what `tarOut` and `readFile` throw, `unsafe`, `too_large`.
+ * becomes `to`, or goes into it when that is a folder or ends in `/`. Bounded by `bytesMax` (16 GiB) and by the room on the disk. Names that are not UTF-8 are left out
+ * and told. Throws what `tarOut` and `readFile` throw, `unsafe`, `too_large`, `no_space`.
  */
 export async function copyOut(
   sandbox: Sandbox,
@@ -57,19 +61,58 @@ export async function copyOut(
   options: { user?: string; exclude?: readonly string[]; bytesMax?: number; entriesMax?: number } = {},
 ): Promise<Copied> {
   const { exclude, bytesMax, entriesMax, ...asUser } = options;
-  const { kind, mode } = await sandbox.stat(from, { ...asUser, follow: true });
+  const { kind, mode, sizeBytes } = await sandbox.stat(from, { ...asUser, follow: true });
   if (kind === "directory") {
     await mkdir(to, { recursive: true });
+    const bounds = await boundsOf(to, bytesMax);
     const archive = await sandbox.tarOut(from, { ...asUser, ...(exclude && { exclude }), ...(bytesMax !== undefined && { bytesMax }) });
-    const bounds = { ...(bytesMax !== undefined && { bytesMax }), ...(entriesMax !== undefined && { entriesMax }) };
-    return copiedOf(await unpackFolder(to, archive, bounds));
+    const exceeded = () => bounds.exceeded(from);
+    return copiedOf(
+      await unpackFolder(to, archive, { bytesMax: bounds.bytesMax, exceeded, ...(entriesMax !== undefined && { entriesMax }) }),
+    );
   }
   const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(from)) : to;
-  const bytes = await writeReplacing(target, await sandbox.readFile(from, asUser), {
-    mode: mode & 0o777,
-    bytesMax: bytesMax ?? Number.POSITIVE_INFINITY,
-  });
+  const bounds = await boundsOf(dirname(target), bytesMax);
+  // A sparse file may be of any size and take no room inside; outside it would.
+  if (sizeBytes > bounds.bytesMax) throw bounds.exceeded(from, sizeBytes);
+  const bytes = await writeReplacing(target, await sandbox.readFile(from, asUser), { mode: mode & 0o777, bounds: { ...bounds, from } });
   return { files: 1, bytes, skipped: [] };
+}
+
+interface Bounds {
+  bytesMax: number;
+  exceeded(from: string, sizeBytes?: number): CaissonError;
+}
+
+/** What may be written into a folder: as much as was asked for, and never so much that the disk is full. */
+async function boundsOf(folder: string, asked = UNPACKED_BYTES_MAX): Promise<Bounds> {
+  const disk = await statfs(folder).catch(() => null);
+  const room = disk === null ? asked : Math.max(0, disk.bavail * disk.bsize - FREE_BYTES_MIN);
+  const what = (from: string, sizeBytes?: number) =>
+    sizeBytes === undefined ? `${from} is larger than` : `${from} has ${showBytes(sizeBytes)},`;
+  if (room < asked)
+    return {
+      bytesMax: room,
+      exceeded: (from, sizeBytes) =>
+        new CaissonError(
+          "no_space",
+          `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the ${showBytes(room)} that ${folder} has room for`,
+          {
+            hint: "Make room, or copy to another disk.",
+          },
+        ),
+    };
+  return {
+    bytesMax: asked,
+    exceeded: (from, sizeBytes) =>
+      new CaissonError(
+        "too_large",
+        `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the limit of ${showBytes(asked)}`,
+        {
+          hint: "Raise the limit with --max-size.",
+        },
+      ),
+  };
 }
 
 function copiedOf({ entries, bytes, skipped }: Unpacked): Copied {
@@ -123,7 +166,7 @@ async function isFolder(path: string): Promise<boolean> {
 async function writeReplacing(
   target: string,
   content: AsyncIterable<Uint8Array>,
-  options: { mode: number; bytesMax: number },
+  options: { mode: number; bounds: Bounds & { from: string } },
 ): Promise<number> {
   const temporary = join(dirname(target), `.${basename(target).slice(0, 100)}.${process.pid}.${Date.now().toString(36)}`);
   const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600).catch(
@@ -136,7 +179,7 @@ async function writeReplacing(
     try {
       for await (const piece of content) {
         bytes += piece.length;
-        if (bytes > options.bytesMax) throw new CaissonError("too_large", `${basename(target)} has more than ${options.bytesMax} bytes`);
+        if (bytes > options.bounds.bytesMax) throw options.bounds.exceeded(options.bounds.from);
         for (let at = 0; at < piece.length; ) at += (await file.write(piece, at)).bytesWritten;
       }
       await file.chmod(options.mode);

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
 import { basename, dirname } from "node:path";
@@ -15,7 +16,7 @@ export interface PackOptions {
   excludePaths?: readonly string[];
   /** Whose the entries are in the archive; root's when absent. */
   owner?: { uid: number; gid: number };
-  /** Entries that are neither file, folder nor link are left out and told here. */
+  /** Entries that are neither file, folder nor link, or whose names are not UTF-8, are left out and told here. */
   onSkipped?: (name: string, reason: string) => void;
 }
 
@@ -41,7 +42,9 @@ export async function* packFolder(path: string, options: PackOptions = {}): Asyn
 
 async function* packChildren(folder: FileHandle, prefix: string, depth: number, options: PackOptions): AsyncGenerator<Buffer, void, void> {
   if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${prefix} is nested deeper than ${DEPTH_MAX} folders`);
-  const names = await readdir(`/proc/self/fd/${folder.fd}`);
+  const found = await readdir(`/proc/self/fd/${folder.fd}`, "buffer");
+  for (const name of found) if (!isUtf8(name)) options.onSkipped?.(prefix + name.toString("utf8"), "its name is not UTF-8");
+  const names = found.filter(isUtf8).map((name) => name.toString("utf8"));
   names.sort();
   for (const name of names) {
     if (options.exclude?.includes(name) || options.excludePaths?.includes(prefix + name)) continue;
@@ -75,8 +78,11 @@ async function* packEntry(
     } finally {
       await child.close();
     }
-  } else if (stats.isSymbolicLink()) yield encodeTarHeader({ ...header, kind: "link", linkTarget: await readlink(path) });
-  else if (stats.isFile()) yield* packFile(path, { ...header, kind: "file" });
+  } else if (stats.isSymbolicLink()) {
+    const target = await readlink(path, "buffer");
+    if (isUtf8(target)) yield encodeTarHeader({ ...header, kind: "link", linkTarget: target.toString("utf8") });
+    else options.onSkipped?.(full, "what it leads to is not UTF-8");
+  } else if (stats.isFile()) yield* packFile(path, { ...header, kind: "file" });
   else options.onSkipped?.(full, "it is neither file, folder nor link");
 }
 

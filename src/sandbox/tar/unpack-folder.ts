@@ -5,11 +5,15 @@ import type { Bytes } from "../sandbox.ts";
 import { readTar, type TarEntry } from "./read-tar.ts";
 import { childPath, hasCode, ignoring, openFolder, openFolderBelow, safeComponents } from "./safe-folder.ts";
 
-const BYTES_MAX = 16 * 1024 ** 3;
+export const UNPACKED_BYTES_MAX = 16 * 1024 ** 3;
 const ENTRIES_MAX = 1_000_000;
+/** What bytes that are not UTF-8 are read as. */
+const UNNAMEABLE = "\ufffd";
 
 export interface UnpackOptions {
   bytesMax?: number;
+  /** What is thrown past `bytesMax`; `too_large` when absent. */
+  exceeded?: () => CaissonError;
   entriesMax?: number;
   /** Gives an entry's components another place below the folder; null leaves it out. */
   rename?: (components: string[]) => string[] | null;
@@ -18,7 +22,7 @@ export interface UnpackOptions {
 export interface Unpacked {
   entries: number;
   bytes: number;
-  /** Links that lead out of the folder: they are not made. */
+  /** Links that lead out of the folder, and names that are not UTF-8: they are not made. */
   skipped: { name: string; reason: string }[];
 }
 
@@ -29,7 +33,7 @@ export interface Unpacked {
  * Throws `too_large` past a bound; what was unpacked until then stays.
  */
 export async function unpackFolder(folder: string, archive: Bytes, options: UnpackOptions = {}): Promise<Unpacked> {
-  const { bytesMax = BYTES_MAX, entriesMax = ENTRIES_MAX, rename } = options;
+  const { bytesMax = UNPACKED_BYTES_MAX, entriesMax = ENTRIES_MAX, rename } = options;
   const result: Unpacked = { entries: 0, bytes: 0, skipped: [] };
   const files = new Set<string>();
   const root = await openFolder(folder);
@@ -38,7 +42,16 @@ export async function unpackFolder(folder: string, archive: Bytes, options: Unpa
       result.entries += 1;
       if (result.entries > entriesMax) throw new CaissonError("too_large", `the archive has more than ${entriesMax} entries`);
       if (entry.kind === "file") result.bytes += entry.sizeBytes;
-      if (result.bytes > bytesMax) throw new CaissonError("too_large", `the archive unpacks to more than ${bytesMax} bytes`);
+      if (result.bytes > bytesMax)
+        throw options.exceeded?.() ?? new CaissonError("too_large", `the archive unpacks to more than ${bytesMax} bytes`);
+      if (entry.name.includes(UNNAMEABLE) || entry.linkTarget.includes(UNNAMEABLE)) {
+        // Several such names would become one.
+        result.skipped.push({
+          name: entry.name,
+          reason: entry.name.includes(UNNAMEABLE) ? "its name is not UTF-8" : "what it leads to is not UTF-8",
+        });
+        continue;
+      }
       const asked = safeComponents(entry.name);
       const components = rename === undefined ? asked : rename(asked);
       if (components === null) continue;
