@@ -5,7 +5,7 @@ import type { Finding } from "../../runtime.ts";
 import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
 import type { House } from "./house.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
-import { userNamespaceFindings } from "./user-namespaces.ts";
+import { isChroot, userNamespaceFindings } from "./user-namespaces.ts";
 
 /** What can be said about this machine without starting anything. Never throws. */
 export async function findings(house: House): Promise<Finding[]> {
@@ -55,7 +55,7 @@ function kernelFindings(rootless: boolean): Finding[] {
       fix: rootless ? "upgrade the kernel" : "upgrade the kernel, or run Caisson as an ordinary user",
     });
   }
-  result.push(...userNamespaceFindings(readSetting, { rootless }));
+  result.push(...userNamespaceFindings(readSetting, { rootless, chroot: isChroot() }));
   return result;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { userNamespaceFindings } from "./user-namespaces.ts";
 
-const found = (files: Record<string, string>, options: { rootless: boolean }) =>
+const found = (files: Record<string, string>, options: { rootless: boolean; chroot?: boolean }) =>
   userNamespaceFindings((path) => files[path] ?? null, options).map(({ level, text, fix }) => `${level}: ${text} → ${fix}`);
 const usual = { "/proc/self/uid_map": "0 0 4294967295\n", "/proc/sys/user/max_user_namespaces": "95000\n" };
 const ubuntu = {
@@ -29,6 +29,9 @@ describe("userNamespaceFindings", () => {
   it.each([true, false])("none at all allowed is everybody's problem, rootless %s", (rootless) => {
     const none = { ...usual, "/proc/sys/user/max_user_namespaces": "0\n" };
     expect(found(none, { rootless })).toEqual([expect.stringMatching(/→ sysctl -w user\.max_user_namespaces=15000 \(as root/)]);
+  });
+  it("a chroot is told from a setting", () => {
+    expect(found(usual, { rootless: false, chroot: true })).toEqual([expect.stringMatching(/^problem: this is a chroot/)]);
   });
   it("a kernel without user namespaces has no setting for them", () => {
     expect(found({}, { rootless: false })).toEqual([expect.stringMatching(/this kernel has no user namespaces → .*CONFIG_USER_NS=y/)]);

@@ -1,87 +1,26 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type DbusMessage, decodeMessage } from "./dbus-message.ts";
-import { type DbusValue, marshal } from "./dbus-value.ts";
+import { type BusReply, jobRemoved, jobStarted, ScriptedBus } from "../../../../../test/support/scripted-bus.ts";
 import { startScope } from "./user-scope.ts";
 import { findUserSystemd, parseBusAddress } from "./user-systemd.ts";
 
 const uid = process.getuid?.() ?? 0;
-const JOB = "/org/freedesktop/systemd1/job/7";
 const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
 const socketPath = join(folder, "bus");
 const request = { unit: "caisson-test.scope", pid: 4242, uid, description: "Caisson sandbox", timeoutMs: 2_000 };
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Reply = { kind: "return" | "error" | "signal"; signature: string; body: DbusValue[]; errorName?: string; member?: string };
-const removed = (result: string, job = JOB): Reply => ({
-  kind: "signal",
-  member: "JobRemoved",
-  signature: "uoss",
-  body: [7, job, request.unit, result],
-});
-const started: Reply = { kind: "return", signature: "o", body: [JOB] };
-
-/** A bus that greets everybody and answers as it is told. */
-class FakeBus {
-  readonly calls: DbusMessage[] = [];
-  greeting = "OK 1234deadbeef\r\n";
-  answers: (call: DbusMessage) => Reply[] = (call) =>
-    call.member === "StartTransientUnit" ? [started, removed("done")] : [{ kind: "return", signature: "", body: [] }];
-  private readonly sockets = new Set<Socket>();
-  private readonly server: Server = createServer((socket) => this.serve(socket));
-
-  listen = () => new Promise<void>((resolve) => this.server.listen(socketPath, resolve));
-  close = () =>
-    new Promise((resolve) => {
-      for (const socket of this.sockets) socket.destroy();
-      this.server.close(resolve);
-    });
-
-  private serve(socket: Socket): void {
-    this.sockets.add(socket);
-    let bytes = Buffer.alloc(0);
-    let begun = false;
-    socket.on("error", () => {});
-    socket.on("data", (chunk) => {
-      bytes = Buffer.concat([bytes, chunk]);
-      if (!begun && bytes.includes("AUTH") && bytes.includes("\r\n")) {
-        expect(bytes.toString("latin1")).toBe(`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString("hex")}\r\n`);
-        socket.write(this.greeting);
-        bytes = Buffer.alloc(0);
-        begun = true;
-        return;
-      }
-      if (bytes.toString("latin1", 0, 7) === "BEGIN\r\n") bytes = bytes.subarray(7);
-      for (let next = decodeMessage(bytes); next !== null; next = decodeMessage(bytes)) {
-        bytes = bytes.subarray(next.length);
-        this.calls.push(next.message);
-        for (const reply of this.answers(next.message)) socket.write(encode(reply, next.message.serial));
-      }
-    });
-  }
-}
-
-function encode(reply: Reply, serial: number): Buffer {
-  const body = marshal(reply.signature, reply.body);
-  const fields: DbusValue[] = [
-    [5, { signature: "u", value: serial }],
-    [8, { signature: "g", value: reply.signature }],
-    ...(reply.errorName === undefined ? [] : [[4, { signature: "s", value: reply.errorName }]]),
-    ...(reply.member === undefined ? [] : [[3, { signature: "s", value: reply.member }]]),
-  ];
-  const header = marshal("yyyyuua(yv)", [0x6c, { return: 2, error: 3, signal: 4 }[reply.kind], 0, 1, body.length, 1, fields]);
-  return Buffer.concat([header, Buffer.alloc((8 - (header.length % 8)) % 8), body]);
-}
+const removed = (result: string, job?: string): BusReply => jobRemoved(request.unit, result, job);
+const started = jobStarted;
 
 describe("startScope", () => {
-  let bus: FakeBus;
+  let bus: ScriptedBus;
   const start = (direct = false) => startScope({ endpoints: [{ socketPath, direct }] }, request);
-  const open = async (change: (bus: FakeBus) => void = () => {}) => {
-    bus = new FakeBus();
+  const open = async (change: (bus: ScriptedBus) => void = () => {}) => {
+    bus = new ScriptedBus(socketPath);
     change(bus);
     await bus.listen();
   };
@@ -90,6 +29,7 @@ describe("startScope", () => {
   it("says hello, listens for the end of the job, asks, and waits for it", async () => {
     await open();
     await start();
+    expect(bus.greetings).toEqual([`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString("hex")}\r\n`]);
     expect(bus.calls.map(({ member }) => member)).toEqual(["Hello", "AddMatch", "StartTransientUnit"]);
     const [unit, mode, properties] = bus.calls[2]?.body ?? [];
     expect([unit, mode]).toEqual(["caisson-test.scope", "fail"]);
@@ -115,7 +55,7 @@ describe("startScope", () => {
     const dead = { socketPath: join(folder, "dead"), direct: false };
     await startScope({ endpoints: [dead, { socketPath, direct: false }] }, request);
   });
-  it.each<[string, (fake: FakeBus) => void, object]>([
+  it.each<[string, (fake: ScriptedBus) => void, object]>([
     [
       "a refusal",
       (fake) => {
@@ -148,7 +88,7 @@ describe("startScope", () => {
     await open(change);
     await expect(start()).rejects.toMatchObject(error);
   });
-  it.each<[string, (fake: FakeBus) => void]>([
+  it.each<[string, (fake: ScriptedBus) => void]>([
     [
       "that never greets",
       (fake) => {
