@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createAgentSource } from "../agent/rights/agent-source.ts";
@@ -7,6 +7,7 @@ import { createTrustStore } from "../agent/rights/trust-store.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { AttackContext } from "../sandbox/attack/attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "../sandbox/attack/claim.ts";
+import { copyOut } from "../sandbox/copy.ts";
 import { hostGit } from "../workspace/git/host-git.ts";
 import { submodulesOf } from "../workspace/git/submodules.ts";
 import { foldersOfAgents } from "./station.ts";
@@ -50,11 +51,8 @@ export function folderClaims(options: { path: string }): Claim[] {
       id: "H31",
       title: "An agent's file that is written from inside gains nothing in the next run",
       group: "host trust",
-      tried: "Wrote such files from inside into a folder that is shared for writing, and loaded them as the next run would.",
-      async observe(context) {
-        if (!context.capabilities.workspaceAccess.includes("rw")) return unverifiable("no folder can be shared for writing here");
-        return await withFolder((folder) => observeWritten(context, folder));
-      },
+      tried: "Wrote such files from inside, brought them into a folder of the host's, and loaded them as the next run would.",
+      observe: (context) => withFolder((folder) => observeWritten(context, folder)),
       judge: judgeAgents,
       describe: describeAgents,
     }),
@@ -93,15 +91,15 @@ function hostileAgents(mark: string): Record<string, string> {
 
 async function observeWritten(context: AttackContext, folder: string): Promise<SeenAgents | NotTried> {
   const canary = await context.canary();
-  // Whoever is inside may write here; what it may not do is told by what comes of it.
-  await chmod(folder, 0o777);
-  const sandbox = await context.create({ workspace: { kind: "folder", path: folder, access: "rw" } });
+  const sandbox = await context.create();
   for (const [path, text] of Object.entries(hostileAgents(canary.folder))) {
     await context.shell(sandbox, 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1"', [path, text]);
   }
+  const brought = join(folder, "brought");
+  await copyOut(sandbox, "/workspace", brought);
   await sandbox.destroy();
-  if ((await readdir(join(folder, "agents")).catch(() => [])).length === 0) return unverifiable("nothing could be written from inside");
-  return { answers: await loadAll(folder), left: await canary.touched() };
+  if ((await readdir(join(brought, "agents")).catch(() => [])).length === 0) return unverifiable("nothing could be written from inside");
+  return { answers: await loadAll(brought), left: await canary.touched() };
 }
 
 /** As `caisson run` does in this folder, with a state of its own. */

@@ -36,24 +36,30 @@ async function attackOci(user?: { uid: number; gid: number; home: string; name: 
   return verdicts as Verdict[];
 }
 
-describeAttack("oci", () => attackOci());
+describeAttack("oci", { more, attack: () => attackOci() });
 
-describeAttack("oci-rootless", async () => {
-  const user = ordinaryUser();
-  try {
-    return await attackOci(user);
-  } finally {
-    user.remove();
-  }
+describeAttack("oci-rootless", {
+  more,
+  attack: async () => {
+    const user = ordinaryUser();
+    try {
+      return await attackOci(user);
+    } finally {
+      user.remove();
+    }
+  },
 });
 
-describeAttack("docker", async () => {
-  const engine = await useDockerEngine();
-  return withStateDir(async (stateDir) => {
-    await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
-    const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
-    return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec, more })).verdicts;
-  });
+describeAttack("docker", {
+  more,
+  attack: async () => {
+    const engine = await useDockerEngine();
+    return withStateDir(async (stateDir) => {
+      await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
+      const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
+      return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec, more })).verdicts;
+    });
+  },
 });
 
 describe("attacks on host, which has no wall", () => {

@@ -1,18 +1,21 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Verdict } from "../../src/sandbox/attack/claim.ts";
+import type { Claim, Verdict } from "../../src/sandbox/attack/claim.ts";
 import { claims } from "../../src/sandbox/attack/suite.ts";
 import { isRequired } from "../../src/sandbox/conformance/describe-runtime.ts";
 import { requiredRuntimes } from "./run-suite.ts";
 
-/** Registers one test for each claim of the attack suite. `attack` gives the verdicts, or why there are none. */
-export function describeAttack(name: string, attack: () => Promise<Verdict[] | { absent: string }>): void {
+/** Registers one test for each claim of the attack suite, and for those from above the sandbox. `attack` gives the verdicts, or why there are none. */
+export function describeAttack(
+  name: string,
+  { more, attack }: { more: readonly Claim[]; attack: () => Promise<Verdict[] | { absent: string }> },
+): void {
   describe(`attacks on ${name}`, () => {
     let verdicts: Verdict[] | { absent: string } = { absent: "the attack did not start" };
     beforeAll(async () => {
       verdicts = await attack();
     }, 240_000);
 
-    for (const claim of claims) {
+    for (const claim of [...claims, ...more]) {
       it(`${claim.id} ${claim.title}`, ({ skip }) => {
         if ("absent" in verdicts) {
           if (isRequired(name, requiredRuntimes)) throw new Error(`the runtime ${name} is required but absent: ${verdicts.absent}`);
