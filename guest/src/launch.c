@@ -8,6 +8,7 @@
  *   remove      removes trees written by an agent
  *   measure     `bytes N` below the given trees
  *   inside      runs a program as root of the user namespace
+ *   mappable    whether the owners of files in a folder can be mapped
  *
  * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until the
  * mounts are made; rootless it enters the user namespace first. It dies with its caller at any point before the OCI
@@ -75,12 +76,19 @@ static int measure(const struct plan *plan) {
   return measure_main(paths);
 }
 
+static int map_all(struct launch *launch, const struct plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "layer") == 0)
+      close(prepared_tree(launch, plan->records[i].fields[1], plan->records[i].fields[2], plan->records[i].fields[3]));
+  return 0;
+}
+
 int launch_main(int argc, char **argv) {
   pid_t parent = getppid();
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   /* Static: it is there until the end, and the end is near. */
@@ -90,6 +98,7 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "run") == 0) return run_sandbox(&launch, &plan);
   if (strcmp(what, "namespaces") == 0) return hold(&launch);
   if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
+  if (strcmp(what, "mappable") == 0) return map_all(&launch, &plan);
   if (launch.rootless) enter_user_namespace(&launch);
   if (strcmp(what, "remove") == 0) return remove_all(&plan);
   if (strcmp(what, "measure") == 0) return measure(&plan);

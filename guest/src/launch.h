@@ -4,7 +4,7 @@
 #include "base.h"
 
 #define ID_MAP_LINES_MAX 8
-#define ID_MAPS_MAX 4
+#define ID_MAPS_MAX 80
 #define PASSED_FDS_MAX 16
 #define USERNS_LIMITS_MAX 8
 #define PLAN_BYTES_MAX (8 * 1024 * 1024)

@@ -40,6 +40,8 @@ export const OciDetails = z.object({
   ownSnapshot: SnapshotId.nullable(),
   /** Who froze it to copy its files, written down before it does: should that process die, whoever comes next thaws the sandbox. */
   frozenBy: Owner.nullable().default(null),
+  /** Where the sandbox's own range of ids begins; null: the range that all had before there were more. */
+  firstId: z.int().positive().nullable().default(null),
   /** Started before anybody asked for it, and not yet given to anybody. */
   waiting: z.boolean(),
 });

@@ -8,6 +8,7 @@ import { GUEST_PATH } from "./bundle.ts";
 import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import type { House } from "./house.ts";
+import { releaseRange } from "./id-ranges.ts";
 import { layerFolders } from "./layers.ts";
 import { identityOfProcess, isAlive } from "./process-identity.ts";
 import { removeFiles } from "./remove-files.ts";
@@ -26,6 +27,7 @@ export async function endSandbox(house: House, record: SandboxRecord, known: Oci
   house.store.note({ ...record, state: "completing", owner: house.store.ownerOf(), details });
   await endProcesses(house, record.id, details);
   await house.store.remove(record.id);
+  releaseRange(house, details.firstId, house.store.dir(record.id));
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
   if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
 }

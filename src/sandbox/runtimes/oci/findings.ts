@@ -61,11 +61,12 @@ function kernelFindings(rootless: boolean): Finding[] {
 
 function identityFindings(house: House): Finding[] {
   try {
-    const { rootless, root } = house.identity();
+    const { rootless, root, furtherRanges } = house.identity();
+    const ranges = furtherRanges === 0 ? "a range that all sandboxes share" : `a range of the sandbox's own, of ${furtherRanges}`;
     const who = rootless
-      ? "rootless: uid 1000 inside is the caller, all others come from the caller's range"
-      : "as root: all ids inside come from a range of their own";
-    return [{ level: "ok", text: `${who} (root inside is ${root.uid} on the host)` }];
+      ? `rootless: uid 1000 inside is the caller, all others come from the caller's range (root inside is ${root.uid} on the host)`
+      : `as root: all ids inside come from ${ranges} (from ${root.uid} on)`;
+    return [{ level: "ok", text: who }];
   } catch (error) {
     return [problemOf(error)];
   }

@@ -6,6 +6,7 @@ import { findProgram } from "./discover.ts";
 import type { PlanRecord } from "./launcher.ts";
 import { namespaceLimits } from "./namespace-limits.ts";
 import {
+  furtherRanges,
   type IdLine,
   parseSubIds,
   rootlessMap,
@@ -24,6 +25,10 @@ export interface Identity {
   /** The host's ids of root inside and of the sandbox's user. */
   root: { uid: number; gid: number };
   user: { uid: number; gid: number };
+  /** Where the range begins that templates have on disk, and shared folders get; a sandbox's own is another where there are more. */
+  stored: { uid: number; gid: number };
+  /** How many ranges follow that one. */
+  furtherRanges: number;
   /** The records that every plan begins with. */
   plan: PlanRecord[];
 }
@@ -56,6 +61,16 @@ export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "g
 
 function rootIdentity(stateDir: string): Identity {
   const start = rootStart(stateDir);
+  const ranges = { stored: { uid: start, gid: start }, furtherRanges: furtherRanges(start, readSubIds("/etc/subuid")) };
+  return { ...ranges, ...rangeOfRoot(start) };
+}
+
+/** The identity of a sandbox of root's with a range of its own. */
+export function withRange(identity: Identity, start: number): Identity {
+  return identity.rootless || start === identity.root.uid ? identity : { ...identity, ...rangeOfRoot(start) };
+}
+
+function rangeOfRoot(start: number): Omit<Identity, "stored" | "furtherRanges"> {
   const line = { inside: 0, outside: start, count: SANDBOX_IDS };
   const identity = { rootless: false, uids: [line], gids: [line], root: { uid: start, gid: start } };
   const user = { uid: start + SANDBOX_USER_ID, gid: start + SANDBOX_USER_ID };
@@ -94,6 +109,8 @@ function rootlessIdentity(path: string): Identity {
     uids: uidLines,
     gids: gidLines,
     root: { uid: uids.start, gid: gids.start },
+    stored: { uid: uids.start, gid: gids.start },
+    furtherRanges: 0,
     user: { uid, gid },
     plan: [
       ["mode", "rootless"],

@@ -6,7 +6,7 @@ import { failureOf, type LaunchFailure } from "./launch-failure.ts";
 /** One record of a plan: a verb and its fields, none of which may contain NUL. */
 export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
 
-export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside";
+export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside" | "mappable";
 
 export interface LaunchOptions {
   what: LaunchWhat;

@@ -7,7 +7,7 @@ import type { StateView } from "../../state-places.ts";
 import { coverRecords, maskRecords } from "./cover-state.ts";
 import { type Identity, mapRecords } from "./identity.ts";
 import type { PlanRecord } from "./launcher.ts";
-import { workspaceMap } from "./sub-ids.ts";
+import { rangeStartOf, SANDBOX_IDS, workspaceMap } from "./sub-ids.ts";
 
 /** One lower layer of a sandbox's root. `mapped`: its files have the host's ids on disk and are mapped into the sandbox's. */
 export interface RootLayer {
@@ -34,10 +34,21 @@ export interface RootPlan {
 /** Overlay mounts take more, but the kernel's text of options is one page. */
 const LAYERS_MAX = 64;
 
+/**
+ * A layer that was written with a range of ids, for a sandbox that may have another: its top folder says which. Nobody inside can give that folder to an id beyond the
+ * range it was written with.
+ */
+function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
+  const start = rootless ? root.uid : rangeStartOf(lstatSync(dir).uid, stored.uid);
+  if (start === root.uid) return [["layer", name, dir, "ro", "-"]];
+  const line = { inside: start, outside: root.uid, count: SANDBOX_IDS };
+  return [...mapRecords(`from-${start}`, [line], [line]), ["layer", name, dir, "ro", `from-${start}`]];
+}
+
 /** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
 export function rootRecords(
   root: RootPlan,
-  options: { guestPath: string; insideFolder: string; disk: boolean; state: StateView },
+  options: { guestPath: string; insideFolder: string; disk: boolean; state: StateView; identity: Identity },
 ): PlanRecord[] {
   if (root.layers.length > LAYERS_MAX) {
     throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
@@ -51,7 +62,9 @@ export function rootRecords(
   const names = root.layers.flatMap((_, index) => [...(masks[index]?.names ?? []), String(index)]);
   return [
     ...["upper", "work"].map((name): PlanRecord => ["mkdir", at(name), "755", 0, 0]),
-    ...root.layers.map(({ dir, mapped }, index): PlanRecord => ["layer", String(index), dir, "ro", mapped ? "sandbox" : "-"]),
+    ...root.layers.flatMap(({ dir, mapped }, index): PlanRecord[] =>
+      mapped ? [["layer", String(index), dir, "ro", "sandbox"]] : storedLayer(String(index), dir, options.identity),
+    ),
     ...masks.flatMap(({ records }) => records),
     ["overlay", names.join(":"), at("upper"), at("work"), "/"],
     ...overlays.flatMap(({ source, target, layers }, index): PlanRecord[] => {
@@ -61,7 +74,7 @@ export function rootRecords(
         ["mkdir", at(`bind-work-${index}`), "755", 0, 0],
         ["layer", `bind-${index}`, source, "ro", "sandbox"],
         ...mask.records,
-        ...layers.map((dir, frozen): PlanRecord => ["layer", `bind-${index}-${frozen}`, dir, "ro", "-"]),
+        ...layers.flatMap((dir, frozen) => storedLayer(`bind-${index}-${frozen}`, dir, options.identity)),
         [
           "overlay",
           [...layers.map((_, frozen) => `bind-${index}-${frozen}`), ...mask.names, `bind-${index}`].join(":"),
@@ -133,8 +146,8 @@ export function workspaceRecords(
     ? []
     : mapRecords(
         "workspace",
-        workspaceMap({ owner: owner.uid, start: start.uid, readable: access !== "rw" }),
-        workspaceMap({ owner: owner.gid, start: start.gid, readable: access !== "rw" }),
+        workspaceMap({ owner: owner.uid, start: start.uid, stored: identity.stored.uid, readable: access !== "rw" }),
+        workspaceMap({ owner: owner.gid, start: start.gid, stored: identity.stored.gid, readable: access !== "rw" }),
       );
   if (access !== "overlay") {
     const bind: PlanRecord = ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"];
@@ -147,7 +160,7 @@ export function workspaceRecords(
     ...maps,
     ["mkdir", upper, "755", 1000, 1000],
     ["mkdir", work, "755", 1000, 1000],
-    ...options.layers.map((dir, index): PlanRecord => ["layer", `frozen-${index}`, dir, "ro", "-"]),
+    ...options.layers.flatMap((dir, index) => storedLayer(`frozen-${index}`, dir, identity)),
     ["layer", "workspace", path, "ro", "workspace"],
     ...mask.records,
     ["overlay", names.join(":"), upper, work, "/workspace"],

@@ -1,19 +1,25 @@
 import { closeSync, openSync } from "node:fs";
 import type { House } from "./house.ts";
+import { releaseRange, reserveRange } from "./id-ranges.ts";
+import { withRange } from "./identity.ts";
 
 /** A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the latest. */
 export interface HeldNamespaces {
   user: number;
   network: number;
+  /** Where the range of ids begins that they are for. */
+  firstId: number;
   close(): void;
 }
 
 /** Makes a pair by a short-lived child and takes it over through /proc before the child ends. */
 export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
   let held: HeldNamespaces | undefined;
+  const holder = `/proc/${process.pid}`;
+  const firstId = await reserveRange(house, holder);
   await house.launch({
     what: "namespaces",
-    plan: house.identity().plan,
+    plan: withRange(house.identity(), firstId).plan,
     onLine: (line) => {
       const pid = /^pid (\d+)$/.exec(line)?.[1];
       if (pid === undefined) return;
@@ -22,7 +28,9 @@ export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
       held = {
         user,
         network,
+        firstId,
         close() {
+          releaseRange(house, firstId, holder);
           closeSync(user);
           closeSync(network);
         },

@@ -7,6 +7,8 @@ import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts
 import { connectGuest } from "../../guest/connection.ts";
 import { run } from "../../run.ts";
 import type { OwnedSandbox } from "../../sandbox.ts";
+import type { SandboxRecord } from "../../store.ts";
+import type { OciDetails } from "./details.ts";
 import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
@@ -51,15 +53,56 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
     await again.release();
   });
 
-  it("no keyring is made as the sandboxes' own root, who may have 200", async () => {
-    const keysOf = (uid: number) =>
-      Number(new RegExp(`^\\s*${uid}:\\s+\\d+ (\\d+)/`, "m").exec(readFileSync("/proc/key-users", "latin1"))?.[1] ?? 0);
-    const first = await create();
-    const root = Number(readFileSync(join(stateDir, "oci", "first-id"), "latin1"));
-    const before = keysOf(root);
-    const more = await Promise.all([create(), create(), create()]);
-    expect(keysOf(root)).toBe(before);
-    for (const sandbox of [first, ...more]) await sandbox.destroy();
+  const firstIdOf = (id: string) => {
+    const { details } = JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
+    return (details as OciDetails).firstId ?? Number.NaN;
+  };
+
+  it("each has ids of its own on the host, and no keyring, of which an id may have 200", async () => {
+    const made = await Promise.all([create(), create(), create()]);
+    const starts = made.map(({ id }) => firstIdOf(id));
+    expect(new Set(starts).size).toBe(3);
+    const keys = readFileSync("/proc/key-users", "latin1");
+    for (const [index, sandbox] of made.entries()) {
+      const { text } = await sh(sandbox, "cat /proc/self/uid_map");
+      expect(text.split(/\s+/)).toEqual(["0", String(starts[index]), "65536"]);
+      expect(keys).not.toMatch(new RegExp(`^\\s*${starts[index]}:`, "m"));
+    }
+    for (const sandbox of made) await sandbox.destroy();
+    expect(readdirSync(join(stateDir, "oci", "ranges"))).toEqual([]);
+  });
+
+  it("files keep their owners from one range to the next: snapshots, forks, layers, and what root leaves in a shared folder", async () => {
+    const owners = "stat -c '%u %n' /etc/mine /workspace/theirs /usr/bin/tool";
+    const folder = join(base, "project");
+    mkdirSync(folder);
+    await using first = await create({ workspace: { kind: "folder", path: folder }, allowRoot: true });
+    await sh(first, "touch /etc/mine /usr/bin/tool; chown 7 /etc/mine", "root");
+    await sh(first, "touch /workspace/theirs");
+    const expected = "7 /etc/mine\n1000 /workspace/theirs\n0 /usr/bin/tool";
+    await using fork = await first.fork();
+    expect(firstIdOf(fork.id)).not.toBe(firstIdOf(first.id));
+    expect((await sh(fork, owners)).text).toBe(expected);
+    await using again = await fork.fork();
+    expect((await sh(again, owners)).text).toBe(expected);
+    expect((await sh(again, "echo more >> /workspace/theirs && cat /workspace/theirs")).text).toBe("more");
+
+    const layer = join(base, "layer");
+    mkdirSync(layer, { mode: 0o755 });
+    for (const [script, text] of [
+      ["mkdir -p kept && touch kept/file && stat -c %u kept/file", "1000"],
+      ["stat -c %u kept/file && touch kept/other && rm kept/file && ls kept", "1000\nother"],
+    ] as const) {
+      await using sandbox = await create({ workspace: { kind: "folder", path: folder, access: "overlay", layer } });
+      expect((await sh(sandbox, script)).text).toBe(text);
+    }
+    for (const script of ["touch by-root; chmod 600 by-root; stat -c %u by-root", "echo x >> by-root && stat -c %u by-root"]) {
+      await using sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" }, allowRoot: true });
+      expect((await sh(sandbox, script, "root")).text).toBe("0");
+    }
+    await runtime.removeLayer?.(layer);
+    expect(readdirSync(layer)).toEqual([]);
+    expect(readdirSync(join(stateDir, "oci", "ranges"))).toHaveLength(3);
   });
 
   describe("a folder that holds the state folder", () => {

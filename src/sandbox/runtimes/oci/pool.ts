@@ -7,6 +7,7 @@ import { layerState } from "./disk.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
+import { adoptLayer, identityOf, layerRange } from "./id-ranges.ts";
 import { resolveWorkspace, workspaceRecords } from "./layers.ts";
 import { type HeldNamespaces, makeNamespaces } from "./namespace-pool.ts";
 import { isAlive } from "./process-identity.ts";
@@ -77,7 +78,7 @@ export function createPool(house: House): Pool {
     async take(options) {
       if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
       const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(house.context.stateDir) }) };
-      const member = waiting.find((candidate) => suits(candidate, spec, options));
+      const member = waiting.find((candidate) => suits(house, candidate, spec, options));
       try {
         if (member === undefined) return await cold(options);
         forget(member);
@@ -101,7 +102,7 @@ export function createPool(house: House): Pool {
 }
 
 /** What a waiting sandbox has is what the default spec gives; limits and the workspace can still be changed. */
-function suits(member: Started, spec: SandboxSpec, options: StartOptions): boolean {
+function suits(house: House, member: Started, spec: SandboxSpec, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
   if (layerState(spec)?.diskBytes != null) return false;
@@ -111,6 +112,13 @@ function suits(member: Started, spec: SandboxSpec, options: StartOptions): boole
   // The guest's own limit on processes is set when it starts.
   if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;
   const { workspace } = spec;
+  // What an earlier sandbox wrote to the layer belongs to that one's ids.
+  if (
+    workspace.kind === "folder" &&
+    workspace.layer !== undefined &&
+    ![null, member.details.firstId].includes(layerRange(house, workspace.layer))
+  )
+    return false;
   // The filter of a sandbox that writes to a folder of the host is another.
   return workspace.kind === "empty" || (workspace.access !== "rw" && isApart(workspace.path, member.details.basis));
 }
@@ -134,6 +142,7 @@ async function claim(house: House, member: Started, spec: SandboxSpec): Promise<
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
     if (spec.keep) await house.store.write(record);
     else house.store.note(record);
+    adoptLayer(house, record, details);
     await attach(house, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
@@ -146,7 +155,7 @@ async function attach(house: House, { record, details }: Started): Promise<void>
   const { guest, basis } = details;
   if (record.spec.workspace.kind === "empty") return;
   if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
-  const identity = house.identity();
+  const identity = identityOf(house, details);
   await house.launch({
     what: "attach",
     plan: [

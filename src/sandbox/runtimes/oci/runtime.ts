@@ -17,6 +17,7 @@ import { removeLayerDisk } from "./disk.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { createHouse, type OciOptions } from "./house.ts";
+import { releaseLayer } from "./id-ranges.ts";
 import { workspaceFolders } from "./layers.ts";
 import { createPool } from "./pool.ts";
 import { removeFiles } from "./remove-files.ts";
@@ -98,6 +99,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         [upper, work].filter((path) => existsSync(path)),
       );
       removeLayerDisk(layer);
+      releaseLayer(house, layer);
     },
     async snapshots() {
       const { snapshots } = await listSnapshots(house);

@@ -17,6 +17,7 @@ import { diskKind, diskRecords, layerState, makeDisk } from "./disk.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { House } from "./house.ts";
+import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./id-ranges.ts";
 import type { PlanRecord } from "./launcher.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers.ts";
 import type { HeldNamespaces } from "./namespace-pool.ts";
@@ -69,7 +70,11 @@ async function startOnce(house: House, options: StartOptions): Promise<Started> 
   if (binary === undefined) throw noRuntime();
   const basis = await findBasis(house, spec, { signal: options.signal });
   const id = store.newId();
+  const namespaces = suitableNamespaces(options.namespaces, spec);
+  const firstId = namespaces?.firstId ?? (await rangeFor(house, { id, spec }));
+  if (namespaces !== undefined) holdRange(house, namespaces.firstId, store.dir(id));
   const details: OciDetails = {
+    firstId,
     ociRuntime: binary.name,
     rootless,
     basis,
@@ -94,7 +99,7 @@ async function startOnce(house: House, options: StartOptions): Promise<Started> 
   const migration = quickenMigration(house.cgroups());
   store.note(record);
   try {
-    return await bringUp(house, { record, details, options });
+    return await bringUp(house, { record, details, options: { ...options, namespaces } });
   } catch (error) {
     // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
     await endSandbox(house, record, details).catch(() => {});
@@ -201,7 +206,7 @@ function scopeEntry(house: House, { record, details }: { record: SandboxRecord; 
 function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
   const { spec, limits } = record;
-  const identity = house.identity();
+  const identity = identityOf(house, details);
   const state = viewState(house.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
@@ -218,7 +223,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ownDisk: disk,
     hardLimits: house.hardLimits(),
   });
-  return [
+  return withoutRepeatedMaps([
     ...identity.plan,
     ["folder", house.store.dir(record.id)],
     ["listen", SOCKET_NAME],
@@ -233,6 +238,7 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
       insideFolder: makeInsideFolder(house.store.dir(record.id)),
       disk,
       state,
+      identity,
     }),
     ...transparentRecords(spec, house.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
@@ -245,7 +251,18 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
     ...(keepsKeyring.has(binary.name) ? [["keyring", "--no-new-keyring"] as const] : []),
     ["id", record.id],
-  ];
+  ]);
+}
+
+/** Layers of the same range ask for the same map. */
+function withoutRepeatedMaps(plan: readonly PlanRecord[]): PlanRecord[] {
+  const seen = new Set<string>();
+  return plan.filter((record) => {
+    const text = record.join(" ");
+    const repeated = record[0].startsWith("map-") && seen.has(text);
+    seen.add(text);
+    return !repeated;
+  });
 }
 
 function isRuntimeFailure(error: unknown): boolean {

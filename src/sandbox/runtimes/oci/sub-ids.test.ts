@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseSubIds, rootlessMap, rootRangeStart, subIdRangeOf, workspaceMap } from "./sub-ids.ts";
+import { furtherRanges, parseSubIds, rangeStartOf, rootlessMap, rootRangeStart, subIdRangeOf, workspaceMap } from "./sub-ids.ts";
 
 describe("parseSubIds", () => {
   it("reads names and numbers, and passes over what is not a range", () => {
@@ -35,6 +35,18 @@ describe("rootRangeStart", () => {
   });
 });
 
+describe("further ranges", () => {
+  it("are in root's own where there is one, else below 2^31, and an id tells which it lies in", () => {
+    expect(furtherRanges(500_000, parseSubIds("root:500000:65536\n"))).toBe(0);
+    expect(furtherRanges(500_000, parseSubIds("root:500000:655360\n"))).toBe(9);
+    expect(furtherRanges(1_900_019_712, [])).toBe(3_775);
+    const first = 500_000;
+    expect([first, first + 65_535, first + 65_536, first + 70_000, 0].map((id) => rangeStartOf(id, first) - first)).toEqual([
+      0, 0, 65_536, 65_536, 0,
+    ]);
+  });
+});
+
 describe("maps", () => {
   it("rootless: every id inside once, the caller at 1000", () => {
     const lines = rootlessMap({ own: 1234, start: 100_000 });
@@ -51,7 +63,7 @@ describe("maps", () => {
     "workspace of owner %i: lines overlap on neither side, the owner is the sandbox's user",
     (owner) => {
       for (const readable of [true, false]) {
-        const lines = workspaceMap({ owner, start: 1_000_000, readable });
+        const lines = workspaceMap({ owner, start: 1_000_000, stored: 1_000_000, readable });
         expect(lines).toContainEqual({ inside: owner, outside: 1_001_000, count: 1 });
         for (const [index, line] of lines.entries()) {
           for (const other of lines.slice(index + 1)) {
@@ -62,8 +74,12 @@ describe("maps", () => {
       }
     },
   );
+  it("what root leaves in a workspace belongs to one range on disk, whichever the sandbox has", () => {
+    const lines = workspaceMap({ owner: 501, start: 2_000_000, stored: 1_000_000, readable: false });
+    expect(lines).toContainEqual({ inside: 1_000_000, outside: 2_000_000, count: 1000 });
+  });
   it("a workspace that can be written to never gives the host's root to root inside", () => {
-    const lines = workspaceMap({ owner: 501, start: 1_000_000, readable: false });
+    const lines = workspaceMap({ owner: 501, start: 1_000_000, stored: 1_000_000, readable: false });
     expect(lines.some(({ inside, count }) => inside <= 0 && 0 < inside + count)).toBe(false);
   });
 });

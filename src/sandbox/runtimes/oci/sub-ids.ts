@@ -16,6 +16,9 @@ export const SANDBOX_USER_ID = 1000;
  */
 const ROOT_RANGE_START = 1_900_019_712;
 
+/** Ids from here on are negative numbers to some. */
+const IDS_END = 2 ** 31;
+
 export function parseSubIds(text: string): SubIdRange[] {
   return text.split("\n").flatMap((line) => {
     const [, name, start, count] = /^([^:#\s][^:]*):(\d+):(\d+)\s*$/.exec(line) ?? [];
@@ -43,6 +46,18 @@ export function rootRangeStart(uids: readonly SubIdRange[], gids: readonly SubId
   return start;
 }
 
+/** How many ranges of a sandbox's size follow the first: in root's own, else up to where other programs expect no ids any more. */
+export function furtherRanges(first: number, uids: readonly SubIdRange[]): number {
+  const own = uids.find(({ name, start, count }) => (name === "root" || name === "0") && first >= start && first < start + count);
+  const end = own === undefined ? IDS_END : own.start + own.count;
+  return Math.max(0, Math.floor((end - first) / SANDBOX_IDS) - 1);
+}
+
+/** Where the range begins that an id lies in, counted from the first. */
+export function rangeStartOf(id: number, first: number): number {
+  return id < first ? first : first + Math.floor((id - first) / SANDBOX_IDS) * SANDBOX_IDS;
+}
+
 /** One line of a map: `count` ids from `inside` on are `outside` and following on the host. */
 export interface IdLine {
   inside: number;
@@ -65,14 +80,14 @@ export function rootlessMap(options: { own: number; start: number }): IdLine[] {
  * sandbox's user. `readable` maps the host's other low ids too, so that they look right inside; it must not be used where the sandbox can
  * write to the folder itself, since root inside would then create files of the host's root.
  */
-export function workspaceMap(options: { owner: number; start: number; readable: boolean }): IdLine[] {
-  const { owner, start, readable } = options;
+export function workspaceMap(options: { owner: number; start: number; stored: number; readable: boolean }): IdLine[] {
+  const { owner, start, stored, readable } = options;
   const user = { inside: owner, outside: start + SANDBOX_USER_ID, count: 1 };
   if (!readable) {
-    // Whatever root inside writes belongs to the sandbox's range on disk as well.
+    // Whatever root inside writes belongs to the range of all sandboxes on disk, so that the next one can change it.
     const others = [
-      { inside: start, outside: start, count: SANDBOX_USER_ID },
-      { inside: start + SANDBOX_USER_ID + 1, outside: start + SANDBOX_USER_ID + 1, count: SANDBOX_IDS - SANDBOX_USER_ID - 1 },
+      { inside: stored, outside: start, count: SANDBOX_USER_ID },
+      { inside: stored + SANDBOX_USER_ID + 1, outside: start + SANDBOX_USER_ID + 1, count: SANDBOX_IDS - SANDBOX_USER_ID - 1 },
     ];
     return [user, ...others].filter((line) => line === user || owner < line.inside || owner >= line.inside + line.count);
   }
