@@ -36,7 +36,7 @@ export const specOptions: readonly OptionSpec[] = [
   { name: "memory", short: "m", value: "SIZE", summary: "Memory for all processes together, such as 512m (default 4g)" },
   { name: "cpus", value: "N", summary: "Processors, such as 1.5 (default 2)" },
   { name: "pids", value: "N", summary: "Processes and threads (default 1000)" },
-  { name: "disk", value: "SIZE", summary: "What may be written to disk" },
+  { name: "disk", value: "SIZE", summary: "What may be written to disk (default: up to a reserve of the machine's)" },
   { name: "output-max", value: "SIZE", summary: "End a command that writes more than this" },
   ...networkOptions,
 ];

@@ -1,5 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
-import { showDuration } from "../lib/quantity.ts";
+import { type Capabilities, defaultLimits } from "../contract/sandbox.ts";
+import { showBytes, showDuration } from "../lib/quantity.ts";
 import { chooseRuntime, type TaskNeeds } from "../sandbox/choose-runtime.ts";
 import { type DoctorReport, examine, hasProgram, type RuntimeReport } from "../sandbox/doctor.ts";
 import type { Given } from "./command.ts";
@@ -50,12 +51,25 @@ export function showRuntime(report: RuntimeReport, options: { chosen: boolean })
   const wall = ["none", "shared kernel", "user-space kernel", "own kernel"][capabilities.isolation] ?? "unknown";
   const enforced = Object.entries(capabilities.limits).map(([name, held]) => `${held ? "" : "no "}${limitNames[name] ?? name}`);
   lines.push(line`    isolation: ${wall}; limits: ${enforced.join(", ")}; templates: ${capabilities.templates.join(", ")}`);
+  if (capabilities.isolation > 0) lines.push(line`    by default: ${byDefault(capabilities)}`);
   const extras = Object.entries({ pause: capabilities.pause, snapshot: capabilities.snapshot, root: capabilities.rootUser });
   lines.push(
     line`    workspace: ${capabilities.workspaceAccess.join(", ")}; ${extras.map(([name, able]) => `${able ? "" : "no "}${name}`).join(", ")}`,
   );
   for (const [what, reason] of Object.entries(capabilities.reasons)) lines.push(dim(`    ${what}: ${reason}`));
   return lines;
+}
+
+/** What a sandbox is held to when nobody asks for anything. */
+function byDefault({ limits }: Capabilities): string {
+  const { cpus, memoryBytes, pids, tmpBytes } = defaultLimits;
+  return [
+    ...(limits.cpus ? [`${cpus} cpus`] : []),
+    ...(limits.memoryBytes ? [`${showBytes(memoryBytes)} of memory`] : []),
+    ...(limits.pids ? [`${pids} processes`] : []),
+    `${showBytes(tmpBytes)} in /tmp`,
+    "work is ended before the machine's disk is full",
+  ].join(", ");
 }
 
 const limitNames: Readonly<Record<string, string>> = { cpus: "cpu", memoryBytes: "memory", pids: "processes", diskBytes: "disk" };

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -62,6 +63,17 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
       await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
     expect((await fill("echo again > file; cat file")).stdout.toString()).toBe("again\n");
   }, 60_000);
+
+  it("a sandbox can be ended when there is not a byte left", async () => {
+    const sandbox = await create({ keep: true });
+    await sh(sandbox, "head -c 1000000 /dev/urandom > file");
+    expect(() => execFileSync("sh", ["-c", 'cat /dev/zero > "$1"', "fill", join(disk.folder, "fill")], { stdio: "pipe" })).toThrow(
+      "No space",
+    );
+    await sandbox.destroy();
+    expect(await runtime.list()).toEqual([]);
+    expect(readdirSync(join(stateDir, "sandboxes"))).toEqual([]);
+  });
 
   it("files without content count as well", async () => {
     const sandbox = await create();

@@ -24,12 +24,22 @@ const DEATH_TIMEOUT_MS = 20_000;
  */
 export async function endSandbox(house: House, record: SandboxRecord, known: OciDetails): Promise<void> {
   const details = { ...known, guest: known.guest ?? writtenDown(house.store.dir(record.id)) };
-  house.store.note({ ...record, state: "completing", owner: house.store.ownerOf(), details });
+  noteEnding(house, { ...record, state: "completing", owner: house.store.ownerOf(), details });
   await endProcesses(house, record.id, details);
   await house.store.remove(record.id);
   releaseRange(house, details.firstId, house.store.dir(record.id));
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
   if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+}
+
+/** On a full disk nothing can be noted, and ending a sandbox is what makes room. Whoever comes after a crash then finds it as it was, which is enough to end it. */
+function noteEnding(house: House, record: SandboxRecord): void {
+  try {
+    house.store.note(record);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "";
+    if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "no_space") throw error;
+  }
 }
 
 /** The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down, and the groups of that name. The folder stays. */
