@@ -18,6 +18,7 @@ import { runHistory } from "./history.ts";
 import { foldRun, type OwnedJournal, openJournal } from "./journal.ts";
 import { acquireRun, type Identity, isGone } from "./ownership.ts";
 import { leaveSession } from "./remove-session.ts";
+import { headOfRun } from "./run-facts.ts";
 import { type AttachedNetwork, createRunNetwork } from "./run-network.ts";
 import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
 import type { Runs } from "./runs.ts";
@@ -58,8 +59,7 @@ export interface DriveOptions extends RunsOptions {
 /** Becomes the run's owner and drives it to its end; see `Runs.drive`. */
 export async function driveOwned(run: string, options: DriveOptions): Promise<RunState> {
   const { log, owner } = options;
-  const { state } = await foldRun(log, run);
-  if (state.status === "ended") return state;
+  if ((await headOfRun(log, run)).facts.status === "ended") return (await foldRun(log, run)).state;
   await using ownership = await acquireRun(run, { log, owner, ownerGone: (other) => isGone(options, other) });
   const signal = AbortSignal.any([options.signal, ownership.lost]);
   await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -165,5 +165,26 @@ describe("an agent and the network", { timeout: 90_000 }, () => {
     const found = execFileSync("bash", ["-c", `grep -rlaF -- '${key}' '${home}' || true`], { encoding: "utf8" });
     expect(found, "files with the key").toBe("");
     expect(ended.text).not.toContain(key);
+  });
+
+  test("a network that cannot be served at the moment of `resume` costs the run neither its sandbox nor its command", async () => {
+    const { going, id } = await start(
+      { turns: [{ calls: [bash("echo begun; sleep 6; echo ended")] }, { say: "Done." }] },
+      "--network",
+      "example.org",
+    );
+    await going.event("tool.streamed");
+    going.child.kill("SIGKILL");
+    await going.ended;
+    const before = cli.sandboxes();
+    const config = join(cli.home(), "config.json");
+    await writeFile(config, JSON.stringify({ network: { caFiles: ["/no/such/file.pem"] } }));
+    const failed = await cli.run(["resume", id, "--json"]);
+    expect([failed.code, failed.text]).toEqual([125, expect.stringContaining("/no/such/file.pem")]);
+    expect(cli.sandboxes()).toEqual(before);
+    await rm(config);
+    const resumed = await cli.run(["resume", id, "--json"]);
+    expect(resumed.code, resumed.text.slice(-1000)).toBe(0);
+    expect(of(await cli.events(id), "tool.ended").map(({ data }) => [data.outcome, data.text])).toEqual([["ok", "begun\nended"]]);
   });
 });
