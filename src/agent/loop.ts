@@ -11,6 +11,8 @@ import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
 
+/** How long an effect that was interrupted may take to end by itself; then its sandbox is ended, and it has as long again. */
+const INTERRUPTED_GRACE_MS = 10_000;
 /** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */
 const NOTICES_MAX = 4;
 
@@ -38,13 +40,40 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     using effect = interruptible(options);
     try {
       const performing = perform(decision, { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard });
-      await unlessLetGo(performing, options.signal, journal.state.run);
+      await unlessLetGo(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
       // Somebody said something before it was over: that is part of the state, and may lead to another decision.
       if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
       if (!(error instanceof CaissonError) || isLogFailure(error) || options.signal.aborted) throw error;
       await endRun(options, { reason: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message });
     }
+  }
+}
+
+/**
+ * What was interrupted ends soon, or is ended by the host's own means: a sandbox that is gone keeps nobody waiting. Throws `timeout` for an effect that does not end even
+ * then.
+ */
+async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, options: Pick<LoopOptions, "onLost">): Promise<void> {
+  const stuck = Promise.withResolvers<never>();
+  stuck.promise.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const give = (graceMs: number, then: () => void) => {
+    timer = setTimeout(then, graceMs);
+  };
+  const error = new CaissonError("timeout", "the call was interrupted and did not end", { hint: "Its sandbox was ended." });
+  const endSandbox = () => {
+    give(INTERRUPTED_GRACE_MS, () => stuck.reject(error));
+    options.onLost(error).catch(() => undefined);
+  };
+  const watch = () => give(INTERRUPTED_GRACE_MS, endSandbox);
+  interrupted.addEventListener("abort", watch, { once: true });
+  if (interrupted.aborted) watch();
+  try {
+    await Promise.race([performing, stuck.promise]);
+  } finally {
+    clearTimeout(timer);
+    interrupted.removeEventListener("abort", watch);
   }
 }
 

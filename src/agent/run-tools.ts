@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { newId } from "../lib/new-id.ts";
-import { silenceOf } from "../sandbox/guest/waits.ts";
+import { isUnresponsive } from "../sandbox/guest/waits.ts";
 import { interruptible } from "../sandbox/interruptible.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
@@ -204,12 +204,6 @@ async function tryTool(
     if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
     return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };
   }
-}
-
-/** A guest that does not answer cannot be worked with; one that is slow, or that somebody froze, can be later. */
-function isUnresponsive(error: CaissonError): boolean {
-  const silence = silenceOf(error);
-  return silence === "stopped" || silence === "silent";
 }
 
 function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: ToolCallState; resumed: boolean }): ToolContext {

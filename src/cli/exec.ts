@@ -7,7 +7,7 @@ import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
-import { startSession } from "./sandbox-session.ts";
+import { startSession, unlessInterrupted } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";
 
@@ -49,7 +49,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
   const stopTelling = request.json ? () => {} : tellDenials(context, session.sandbox);
   try {
     const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
-    const process = await spawnWithHint(session.sandbox, {
+    const starting = spawnWithHint(session.sandbox, {
       argv: request.argv,
       env,
       stdin: "pipe",
@@ -59,6 +59,7 @@ export async function runCommand(context: CliContext, given: Given, request: Com
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
       ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./option-values.ts")).parseBytes("output-max", outputMax) }),
     });
+    const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
     const outcome = await connectStdio({ context, process, tty: request.tty, ...(request.json ? { show } : {}) });

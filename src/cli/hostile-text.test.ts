@@ -30,6 +30,7 @@ const interruption: Interruption = {
   received: () => null,
   first: new Promise(() => {}),
   second: new Promise(() => {}),
+  next: () => new Promise(() => {}),
 };
 
 beforeEach(async () => {

@@ -39,7 +39,7 @@ export async function connectStdio(connection: Connection): Promise<StdioOutcome
     ]);
     if (first.kind === "ended") return first;
     if (first.kind === "brokenPipe") {
-      await process.kill();
+      await kill(process);
       return first;
     }
     return await endByItself(connection, first, ended);
@@ -59,11 +59,23 @@ async function endByItself(
   const tooLate = Promise.withResolvers<null>();
   const timer = setTimeout(() => tooLate.resolve(null), GRACE_MS);
   try {
-    await process.signal(interrupted.signal).catch(ignoreEnded);
+    // Not waited for: a guest that does not answer must not take the grace for itself.
+    process.signal(interrupted.signal).catch(() => {});
     const value = await Promise.race([ended, tooLate.promise, context.interruption.second.then(() => null)]);
     if (value !== null) return { kind: "ended", ended: value };
-    await process.kill().catch(ignoreEnded);
+    await kill(process);
     return interrupted;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Within the grace, or not at all: whoever made the sandbox for this command ends it next, by the host's own means. */
+async function kill(process: Process): Promise<void> {
+  const tooLate = Promise.withResolvers<void>();
+  const timer = setTimeout(tooLate.resolve, GRACE_MS);
+  try {
+    await Promise.race([process.kill().catch(ignoreEnded), tooLate.promise]);
   } finally {
     clearTimeout(timer);
   }
@@ -116,6 +128,10 @@ function takeTerminal(context: CliContext, process: Process): { restore: () => v
 }
 
 function ignoreEnded(error: unknown): void {
-  if (error instanceof CaissonError && (error.code === "gone" || error.code === "lost" || error.code === "not_found")) return;
+  if (
+    error instanceof CaissonError &&
+    (error.code === "gone" || error.code === "lost" || error.code === "not_found" || error.code === "timeout")
+  )
+    return;
   throw error;
 }

@@ -19,6 +19,8 @@ import { imageFrom } from "./spec-options.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { sourceFrom } from "./workspace-source.ts";
 
+const SHOW_GRACE_MS = 1_000;
+
 /** Exit codes of `run` by how it ended; 125 is the platform's failure. */
 export const exitCodes: Record<FinishReason, number> = {
   done: 0,
@@ -182,14 +184,23 @@ export async function driveAndShow(
   void watchInterruption(context, station, id, letGo);
   try {
     const state = await station.runs.drive(id, { signal: letGo.signal });
-    await following;
-    await printOutcome(context, station, state, options);
+    const telling = following.then(() => printOutcome(context, station, state, options));
+    // The run is over; only the reader of our output can still keep us, and whoever signals now is not willing to wait for that one.
+    await Promise.race([telling, context.interruption.next()]);
     return exitCodes[state.ended?.reason ?? "error"];
   } finally {
     asking.close();
     shown.abort();
-    await following.catch(() => undefined);
+    await withinGrace(following.catch(() => undefined));
   }
+}
+
+/** What is still to be shown may be stuck in a pipe that nobody reads. */
+async function withinGrace(showing: Promise<unknown>): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, SHOW_GRACE_MS);
+  await Promise.race([showing, over.promise]);
+  clearTimeout(timer);
 }
 
 async function watchInterruption(context: CliContext, station: LocalStation, id: string, letGo: AbortController): Promise<void> {

@@ -2,7 +2,9 @@ import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
 import type { RunFacts } from "../contract/run-facts.ts";
 import { showDuration } from "../lib/quantity.ts";
+import { createStore } from "../sandbox/store.ts";
 import { runStream } from "../station/run-facts.ts";
+import { RUN_LABEL } from "../station/run-sandbox.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
@@ -10,6 +12,8 @@ import { line } from "./line.ts";
 import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
 import { printOutcome } from "./run-outcome.ts";
+import { removeSandbox } from "./sandbox-life.ts";
+import { exitCodeOf } from "./signals.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
 
@@ -184,9 +188,13 @@ export async function answer(context: CliContext, given: Given): Promise<number>
 export async function stop(context: CliContext, given: Given): Promise<number> {
   await using station = openStation(context);
   for (const run of given.words) {
-    await stopAndWait(context, station, run);
-    if (given.switched("json")) await context.stdout.printJson({ run, stopped: true });
-    else await context.stdout.print(line`${run} stopped`);
+    const isStopped = await stopAndWait(context, station, run);
+    if (given.switched("json")) await context.stdout.printJson({ run, stopped: isStopped });
+    else if (isStopped) await context.stdout.print(line`${run} stopped`);
+    if (isStopped) continue;
+    await context.stderr.print(line`caisson: ${run} was asked to stop, and has not ended yet`);
+    await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+    return exitCodeOf(context.interruption.received() ?? "SIGINT");
   }
   return 0;
 }
@@ -194,18 +202,40 @@ export async function stop(context: CliContext, given: Given): Promise<number> {
 /** How often to look whether the process that was to end the run died over it. */
 const DRIVER_CHECK_MS = 2_000;
 
-async function stopAndWait(context: CliContext, station: LocalStation, run: string): Promise<void> {
+/** How long whoever drives the run may take to end it; then its sandbox is ended from here, and the driver has as long again to notice. */
+const STOP_GRACE_MS = 45_000;
+
+/** False when we were told to end before the run had. Throws `timeout` for a driver that does nothing. */
+async function stopAndWait(context: CliContext, station: LocalStation, run: string): Promise<boolean> {
   const by = context.variable("USER") ?? "user";
   const interrupted = context.interruption.signal;
+  const beganMs = performance.now();
+  let sandboxEnded = false;
   while (!interrupted.aborted) {
+    const waitedMs = performance.now() - beganMs;
+    if (waitedMs > 2 * STOP_GRACE_MS) throw await driverStuck(station, run);
+    if (waitedMs > STOP_GRACE_MS && !sandboxEnded) {
+      sandboxEnded = true;
+      await endSandboxOf(context, run);
+    }
     // Asked for once, however often this is called; whoever finds nobody driving the run ends it.
     await station.runs.stop(run, { by });
     const fromSeq = await station.log.lastSeq(runStream(run));
     const signal = AbortSignal.any([interrupted, AbortSignal.timeout(DRIVER_CHECK_MS)]);
-    for await (const event of station.log.subscribe(runStream(run), { fromSeq, signal })) if (event.type === "run.ended") return;
+    for await (const event of station.log.subscribe(runStream(run), { fromSeq, signal })) if (event.type === "run.ended") return true;
   }
-  throw new CaissonError("cancelled", `the run ${run} was asked to stop and has not ended yet`, {
-    hint: `\`caisson attach ${run}\` watches it.`,
+  return false;
+}
+
+async function endSandboxOf(context: CliContext, run: string): Promise<void> {
+  const { records } = await createStore({ stateDir: context.stateDir }).list();
+  for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await removeSandbox(context, id);
+}
+
+async function driverStuck(station: LocalStation, run: string): Promise<CaissonError> {
+  const holder = await station.log.holder(runStream(run));
+  return new CaissonError("timeout", `the run ${run} has not ended: what drives it does not answer (${holder?.owner ?? "unknown"})`, {
+    hint: "Its sandbox was ended. End that process, then stop the run again.",
   });
 }
 

@@ -63,7 +63,8 @@ async function idsToRemove(context: CliContext, given: Given): Promise<readonly 
   return given.words;
 }
 
-async function removeSandbox(context: CliContext, id: string): Promise<void> {
+/** By asking it, or by the host's own means. */
+export async function removeSandbox(context: CliContext, id: string): Promise<void> {
   const store = createStore({ stateDir: context.stateDir });
   const runtime = await runtimeOf(context, id).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "internal") return null;

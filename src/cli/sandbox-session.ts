@@ -48,7 +48,7 @@ export async function startSession(
         hint: "Leave it out, or make a new sandbox with it.",
       });
     }
-    const sandbox = await openSandbox(context, id);
+    const sandbox = await unlessInterrupted(context, openSandbox(context, id));
     return { sandbox, shared: true, end: async () => {} };
   }
   const keep = given.switched("keep");
@@ -62,6 +62,15 @@ export async function startSession(
   };
   for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.print(line`caisson: ${warning}`);
   return { sandbox, shared: false, end: () => (ended ??= end()) };
+}
+
+/** Throws `cancelled` as soon as we are told to end: a guest that does not answer keeps nobody who wants to leave. */
+export async function unlessInterrupted<T>(context: CliContext, work: Promise<T>): Promise<T> {
+  work.catch(() => {});
+  const told = context.interruption.first.then((signal) => {
+    throw new CaissonError("cancelled", `interrupted by ${signal}`);
+  });
+  return Promise.race([work, told]);
 }
 
 /** A probe that was remembered may be wrong by now; then `auto` looks again, once. */

@@ -10,6 +10,8 @@ export interface Interruption {
   readonly first: Promise<NodeJS.Signals>;
   /** Resolves with the second: the user is not willing to wait. */
   readonly second: Promise<NodeJS.Signals>;
+  /** Resolves with the first one that comes from now on. */
+  next(): Promise<NodeJS.Signals>;
 }
 
 export const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -19,8 +21,11 @@ export function watchSignals(): Interruption {
   const first = Promise.withResolvers<NodeJS.Signals>();
   const second = Promise.withResolvers<NodeJS.Signals>();
   let received: NodeJS.Signals | null = null;
+  let coming = Promise.withResolvers<NodeJS.Signals>();
   for (const name of endingSignals) {
     process.on(name, () => {
+      coming.resolve(name);
+      coming = Promise.withResolvers();
       if (received !== null) {
         second.resolve(name);
         return;
@@ -30,7 +35,7 @@ export function watchSignals(): Interruption {
       first.resolve(name);
     });
   }
-  return { signal: controller.signal, received: () => received, first: first.promise, second: second.promise };
+  return { signal: controller.signal, received: () => received, first: first.promise, second: second.promise, next: () => coming.promise };
 }
 
 /** As a shell would say it: 130 for SIGINT. */

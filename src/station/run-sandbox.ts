@@ -4,6 +4,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../contract/ids.ts";
 import { SandboxSpec, type WorkspaceMount } from "../contract/sandbox.ts";
 import type { Session } from "../contract/session.ts";
+import { isUnresponsive, silenceOf } from "../sandbox/guest/waits.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { SessionStore } from "../workspace/sessions.ts";
@@ -65,11 +66,19 @@ export function createRunSandbox(options: {
         return sandbox;
       } catch (error) {
         // A guest that is slow to answer is not dead, and neither is one whose network cannot be served.
-        if (!isDeath(error)) throw error;
+        if (!isDeath(error) && !(how.serveNetwork ? silenceOf(error) === "stopped" : isUnresponsive(error))) throw error;
         await bury(info.id, () => options.removeRemains(options.runtime, info.id));
       }
     }
     return null;
+  };
+  let burying: Promise<FilesFate> | undefined;
+  const buryCurrent = async (): Promise<FilesFate> => {
+    const sandbox = await current?.catch(() => undefined);
+    current = undefined;
+    // Whatever is left of one that did not come up is found, and removed, by the next `get`.
+    if (sandbox === undefined) return "kept";
+    return await bury(sandbox.id, () => sandbox.destroy().catch(() => undefined));
   };
   const open = async (): Promise<OwnedSandbox> => {
     const found = await findAgain({ serveNetwork: true });
@@ -92,20 +101,21 @@ export function createRunSandbox(options: {
   };
   return {
     get: () => {
-      current ??= open().catch((error: unknown) => {
+      current ??= (burying ?? Promise.resolve()).then(open).catch((error: unknown) => {
         current = undefined;
         throw error;
       });
       return current;
     },
-    async lost() {
-      const sandbox = await current?.catch(() => undefined);
-      current = undefined;
-      // Whatever is left of one that did not come up is found, and removed, by the next `get`.
-      if (sandbox === undefined) return "kept";
-      return await bury(sandbox.id, () => sandbox.destroy().catch(() => undefined));
+    lost() {
+      // Several calls may lose it at once: it is removed once, and nobody goes on before that.
+      burying ??= buryCurrent().finally(() => {
+        burying = undefined;
+      });
+      return burying;
     },
     async end() {
+      await burying;
       const sandbox = current ? await current.catch(() => null) : await findAgain({ serveNetwork: false });
       current = undefined;
       if (!sandbox) return;

@@ -187,6 +187,12 @@ export function silenceOf(error: unknown): Silence | null {
   return typeof guest === "string" && guest in silences ? (guest as Silence) : null;
 }
 
+/** Whether an error says that the guest does not answer at all: there is no working with it. One that is slow, or that somebody froze, may go on later. */
+export function isUnresponsive(error: unknown): boolean {
+  const silence = silenceOf(error);
+  return silence === "stopped" || silence === "silent";
+}
+
 /** For a guest that did not even greet: says why, as far as the host can see. Throws what the call throws, `timeout` with `details.guest`, `lost` for a dead one. */
 export async function explainSilence<T>(call: Promise<T>, about: { what: string; condition: () => Promise<GuestCondition> }): Promise<T> {
   try {

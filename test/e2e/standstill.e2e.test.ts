@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Script } from "../../src/agent/model/scripted-model.ts";
+import { useRunsCli } from "../support/runs-cli.ts";
+import { until } from "./caisson-process.ts";
+
+/** Guests, drivers and readers that stand still: whoever waits for them is not kept, and hears the truth. */
+
+const cli = useRunsCli();
+afterEach(() => {
+  expect(cli.sandboxes(), "sandboxes left behind").toEqual([]);
+});
+
+const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+const sleeping: Script = { turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "Never." }] };
+
+async function start(script: Script, ...more: string[]) {
+  const going = cli.start(["run", "the task", "--no-workspace", "--model", await cli.script(script), "--json", ...more]);
+  return { going, id: (await going.event("run.created")).data.run };
+}
+
+/** The guest of a run's sandbox, or of a sandbox, as the machine numbers it. */
+function guestOf(id: string): number {
+  const folder = join(cli.home(), "sandboxes");
+  const records = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name, "sandbox.json"), "utf8")));
+  const { pid } = records.find((record) => record.id === id || record.spec.labels.run === id).details.guest;
+  return pid;
+}
+async function startStopped(...more: string[]) {
+  const started = await start(sleeping, ...more);
+  await started.going.event("tool.streamed");
+  process.kill(guestOf(started.id), "SIGSTOP");
+  return { ...started, sinceMs: performance.now() };
+}
+
+describe("a guest that was stopped", { timeout: 120_000 }, () => {
+  test("outlives neither the run's time, nor its being stopped, nor its driver's end", async () => {
+    const timedOut = async () => {
+      const { going, sinceMs } = await startStopped("--timeout", "15s", "--on-budget", "stop");
+      const { code, events } = await going.ended;
+      expect(code).toBe(124);
+      expect(events.find(({ type }) => type === "tool.ended")).toMatchObject({ data: { outcome: "lost" } });
+      return performance.now() - sinceMs;
+    };
+    const stopped = async () => {
+      const { going, id, sinceMs } = await startStopped();
+      expect((await cli.run(["stop", id])).text).toBe(`${id} stopped\n`);
+      expect((await going.ended).code).toBe(130);
+      return performance.now() - sinceMs;
+    };
+    const letGo = async () => {
+      const { going, id, sinceMs } = await startStopped();
+      going.child.kill("SIGTERM");
+      expect((await going.ended).code).toBe(143);
+      const tookMs = performance.now() - sinceMs;
+      expect((await cli.run(["stop", id])).text).toBe(`${id} stopped\n`);
+      return tookMs;
+    };
+    const [timedOutMs, stoppedMs, letGoMs] = await Promise.all([timedOut(), stopped(), letGo()]);
+    expect(timedOutMs).toBeLessThan(50_000);
+    expect(stoppedMs).toBeLessThan(35_000);
+    expect(letGoMs).toBeLessThan(10_000);
+  });
+
+  test("keeps no command that is told to end", async () => {
+    const id = (await cli.run(["sandbox", "create"])).text.trim();
+    process.kill(guestOf(id), "SIGSTOP");
+    const going = cli.start(["exec", "--sandbox", id, "--", "true"]);
+    const copying = cli.run(["cp", `${id}:/etc/passwd`, "-"]);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    going.child.kill("SIGTERM");
+    expect((await going.ended).code).toBe(143);
+    expect(await copying).toMatchObject({ code: 125, stderr: expect.stringContaining("stopped (SIGSTOP)") });
+    expect((await cli.run(["sandbox", "rm", id])).code).toBe(0);
+  });
+});
+
+test("a stop that is interrupted says so, and not that the run stopped", async () => {
+  const { going, id } = await start(sleeping);
+  await going.event("tool.streamed");
+  going.child.kill("SIGSTOP");
+  const stopping = cli.start(["stop", id]);
+  await until("it was asked", async () => (await cli.events(id)).some(({ type }) => type === "run.stop_requested"));
+  stopping.child.kill("SIGINT");
+  const { code, text, stderr } = await stopping.ended;
+  expect([code, text]).toEqual([130, ""]);
+  expect(stderr).toContain(`${id} was asked to stop, and has not ended yet`);
+  going.child.kill("SIGCONT");
+  expect((await going.ended).code).toBe(130);
+});
+
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "a run that is over and whose output nobody reads obeys %s",
+  async (signal) => {
+    const script: Script = {
+      turns: Array.from({ length: 20 }, (_, n) => ({ calls: [bash(`seq ${n} 6000`)] })).concat([{ say: "Done." } as never]),
+    };
+    const [program = "", ...args] = cli.commandLine().split(" ");
+    const argv = [...args, "run", `until ${signal}`, "--no-workspace", "--model", await cli.script(script), "--json"];
+    const child = spawn(program, argv, { cwd: cli.work(), env: cli.environment({}), stdio: ["ignore", "pipe", "inherit"] });
+    const ended = new Promise((resolve) => child.once("exit", (code, name) => resolve(name ?? code)));
+    const list = async (): Promise<{ task: string; status: string }[]> => JSON.parse((await cli.run(["ps", "--json"])).text);
+    const isOver = async () => (await list()).some(({ task, status }) => task === `until ${signal}` && status === "done");
+    await until("the run is over", isOver, 30_000);
+    child.kill(signal);
+    expect(await Promise.race([ended, new Promise((resolve) => setTimeout(() => resolve("still there"), 5_000))])).toBe(signal);
+    child.stdout?.destroy();
+  },
+  60_000,
+);
