@@ -1,4 +1,5 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
@@ -83,6 +84,18 @@ describe("an ordinary user", () => {
     }
     expect(run("exec", "--workspace", join(base, "home"), "--", "true").stderr).toContain("Caisson keeps its own state");
     expect(left()).toEqual([]);
+  });
+
+  test("has a sandbox with a network although all of the user's inotify instances are used up", async () => {
+    const call = process.arch === "x64" ? 294 : 26;
+    const program = `1 while syscall(${call}, 0) >= 0; $| = 1; print "$!\\n"; <STDIN>`;
+    const taker = spawn("perl", ["-e", program], { ...asUser(), stdio: ["pipe", "pipe", "inherit"] });
+    const [line] = await once(taker.stdout, "data");
+    expect(String(line)).toBe("Too many open files\n");
+    const result = run("exec", "--network", "example.com", "--", "echo", "works");
+    taker.stdin.end();
+    expect({ ...result, stderr: "" }).toEqual({ code: 0, stdout: "works\n", stderr: "" });
+    await once(taker, "exit");
   });
 
   test("keeps a sandbox, and removes it", () => {
