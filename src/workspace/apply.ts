@@ -152,7 +152,9 @@ async function check(change: Change, { tree, going }: { tree: FolderTree; going:
       hint: "Look at the diff again, then apply.",
     });
   }
-  if (from !== null && (await readLower(tree, path)) !== null)
+  // Also a FIFO or a device, which a diff knows nothing of.
+  const found = from !== null || before === null ? tree.stat(path) : null;
+  if (found !== null && !found.isDirectory() && !going.has(path))
     throw new CaissonError("conflict", `${path} exists in ${tree.path} already; nothing was applied`);
 }
 
@@ -181,6 +183,15 @@ function translate(error: unknown, folder: string): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "ENOENT")
     return new CaissonError("not_found", `the folder ${folder} is not there, or changed meanwhile; nothing was applied`, { cause: error });
+  if (code === "EISDIR" || code === "ENOTDIR" || code === "ENOTEMPTY" || code === "EEXIST" || code === "EXDEV")
+    return new CaissonError(
+      "conflict",
+      `something in ${folder} is in the way of the changes, or lies on another disk; nothing was applied`,
+      {
+        hint: "Look at the diff again, and apply the other paths by name.",
+        cause: error,
+      },
+    );
   if (code === "ENOSPC" || code === "EDQUOT")
     return new CaissonError("no_space", `the disk of ${folder} is full; nothing was applied`, {
       hint: "Make room, then apply again.",

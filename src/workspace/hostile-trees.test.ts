@@ -1,0 +1,116 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  dangersIn,
+  fingerprint,
+  type HostileEntry,
+  hostileEntry,
+  hostilePath,
+  hostileTarget,
+  plant,
+} from "../../test/support/hostile-trees.ts";
+import { CaissonError } from "../contract/error.ts";
+import { applyChanges } from "./apply.ts";
+import type { Change, FileSide } from "./change.ts";
+import { FolderTree } from "./folder-tree.ts";
+import { commitToBranch } from "./git/branch.ts";
+import { readLower } from "./read-side.ts";
+import { pairRenames } from "./renames.ts";
+import { diffStat, renderDiff } from "./render-diff.ts";
+
+const TIME_MS_MAX = 25_000;
+const SEED = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 2 ** 31);
+
+interface Wish {
+  path: string;
+  after: { kind: "file" | "link" | "none"; target: string; content: string };
+}
+const wish: fc.Arbitrary<Wish> = fc.record({
+  path: hostilePath,
+  after: fc.record({
+    kind: fc.constantFrom("file", "file", "link", "link", "none"),
+    target: hostileTarget,
+    content: fc.constantFrom("x\n", "ref: refs/heads/main\n", "[core]\n\tfsmonitor = EVIL\n"),
+  }),
+});
+
+/** As a diff would have found them: the old side is what is there. */
+async function changesOf(folder: string, wishes: readonly Wish[], fill: (text: string) => string): Promise<Change[]> {
+  using tree = new FolderTree(folder);
+  const changes = new Map<string, Change>();
+  for (const { path, after } of wishes) {
+    const before = await readLower(tree, path).catch(() => null);
+    const content = Buffer.from(fill(after.kind === "link" ? after.target : after.content));
+    const side: FileSide | null = after.kind === "none" ? null : { kind: after.kind, mode: after.kind === "link" ? 0o777 : 0o755, content };
+    if (before !== null || side !== null) changes.set(path, { path, from: null, before, after: side, changedOutside: false });
+  }
+  return pairRenames([...changes.values()]);
+}
+
+/** Refusals are fine; anything else is a defect. */
+async function orRefused(work: Promise<unknown>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof CaissonError) || error.code === "internal") throw error;
+  });
+}
+
+async function attempt(base: string, entries: readonly HostileEntry[], rounds: readonly (readonly Wish[])[]): Promise<void> {
+  const [folder, outside, evil, ran] = ["folder", "outside", "evil.sh", "ran"].map((each) => join(base, each)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(join(outside, "keys"), { recursive: true });
+  mkdirSync(join(outside, "empty"));
+  for (const each of ["secret", "keys/k"]) writeFileSync(join(outside, each), "mine\n", { mode: 0o640 });
+  for (const each of ["secret", "keys/k", "keys", "empty", ""]) utimesSync(join(outside, each), 1_000_000, 1_000_000);
+  writeFileSync(evil, `#!/bin/sh\ntouch ${ran}\nexit 1\n`);
+  chmodSync(evil, 0o755);
+  mkdirSync(folder);
+  for (const entry of entries) plant(folder, entry, { outside, evil });
+  const before = fingerprint(outside);
+  const fill = (text: string) => text.replaceAll("OUT", outside).replaceAll("EVIL", evil);
+  for (const wishes of rounds) {
+    const dangers = dangersIn(folder);
+    const changes = await changesOf(folder, wishes, fill);
+    renderDiff(changes);
+    await diffStat(changes);
+    await orRefused(
+      commitToBranch(changes, {
+        folder,
+        name: "x",
+        message: "m",
+        author: { name: "a", email: "a@x" },
+        git: { path: process.env.PATH ?? "" },
+      }),
+    );
+    await orRefused(applyChanges(changes, { folder, stateDir: join(base, "state"), includeConfiguration: true, force: true }));
+    expect(fingerprint(outside)).toEqual(before);
+    expect(existsSync(ran), "nothing runs").toBe(false);
+    expect([...dangersIn(folder)].filter((danger) => !dangers.has(danger))).toEqual([]);
+  }
+}
+
+test(`whatever a folder and an agent's changes hold, nothing outside changes and nothing runs (seed ${SEED})`, {
+  timeout: 2 * TIME_MS_MAX,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(hostileEntry, { maxLength: 12 }),
+      fc.array(fc.array(wish, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 }),
+      async (entries, rounds) => {
+        const base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+        try {
+          await attempt(base, entries, rounds);
+        } finally {
+          rmSync(base, { recursive: true, force: true });
+        }
+      },
+    ),
+    { seed: SEED, numRuns: 150, interruptAfterTimeLimit: TIME_MS_MAX, markInterruptAsFailure: false },
+  );
+});
