@@ -1,4 +1,5 @@
 import type { Claim } from "../sandbox/attack/claim.ts";
+import { workspaceClaims } from "../workspace/attack-claims.ts";
 import { folderClaims } from "./folder-claims.ts";
 
 /** What claims about the host itself need. */
@@ -9,5 +10,5 @@ export interface HostClaimOptions {
 
 /** Claims that no sandbox alone can be asked: what the host does with what an agent or a clone wrote. One list, for `doctor --attack` and the suites' tests. */
 export function hostClaims(options: HostClaimOptions): Claim[] {
-  return [...folderClaims(options)];
+  return [...folderClaims(options), ...workspaceClaims(options)];
 }
