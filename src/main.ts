@@ -29,7 +29,10 @@ const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null
 const interruption = watchSignals();
 // Node would write these to the terminal as they are, and what they say may come from inside.
 process.removeAllListeners("warning");
-process.on("warning", (warning) => void stderr.print(messageLines(`caisson: ${warning.message}`)));
+process.on("warning", (warning) => {
+  // Node 22 says so of SQLite; users can do nothing about it.
+  if (warning.name !== "ExperimentalWarning") void stderr.print(messageLines(`caisson: ${warning.message}`));
+});
 process.on("uncaughtException", (error) => {
   void stderr
     .print(messageLines(`caisson: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`))
