@@ -184,7 +184,7 @@ function lostWithSandbox(files: "kept" | "gone"): ToolResult {
   const fate =
     files === "kept"
       ? "A new one was started on the same workspace."
-      : "Its files could not be saved: everything this run has changed so far is gone, and a new sandbox was started from what the run began with.";
+      : "Its files could not be saved: everything that was changed since they were last saved, when this run began or when a sandbox of it died before, is gone.";
   return { outcome: "lost", text: `The sandbox died during this call; nobody knows how far it came. ${fate}` };
 }
 

@@ -126,7 +126,7 @@ async function runtimeOf(session: Session, definition: AgentDefinition, options:
 }
 
 const FILES_GONE =
-  "The sandbox died, and its files could not be saved: everything this run has changed so far is gone. This is a new sandbox with the files the run began with. Look at what is there before you go on.";
+  "The sandbox died, and its files could not be saved. This is a new one, with the files as they were when they were last saved: when this run began, or when a sandbox of it died before. Everything that was changed since then is gone. Look at what is there before you go on.";
 
 function sandboxFor(
   journal: OwnedJournal,
@@ -142,6 +142,7 @@ function sandboxFor(
     sessions: options.sessions,
     crashpoint: options.crashpoint,
     removeRemains: options.removeRemains,
+    previous: () => journal.state.sandbox?.id ?? null,
     async onReady(sandbox, { why, files }) {
       network.attach(sandbox);
       if (journal.state.sandbox?.id !== sandbox.id) {

@@ -62,7 +62,8 @@ export async function finishRun(
     return true;
   }
   const onReady = async () => undefined;
-  await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, onReady }).end();
+  const previous = () => null;
+  await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, previous, onReady }).end();
   await leaveSession(state, { sessions, runtimes: [runtime] });
   return true;
 }

@@ -272,7 +272,7 @@ describe("a sandbox that dies", () => {
     watch(station);
     const { events } = await station.finish();
     const results = of(events, "tool.ended").map((event) => event.data.text);
-    expect(results[1]).toContain("everything this run has changed so far is gone");
+    expect(results[1]).toMatch(/everything that was changed since .* is gone/);
     expect(results[2]).toContain("as it was");
     expect(of(events, "message.received")[0]?.data).toMatchObject({ source: "system", text: expect.stringContaining("is gone") });
     expect(of(events, "run.sandboxed")[1]?.data.files).toBe("gone");
@@ -302,6 +302,25 @@ describe("a sandbox that dies", () => {
     const events = await station.events(run);
     expect(of(events, "tool.ended").at(-1)?.data.text).toContain("kept");
     expect(of(events, "run.sandboxed").at(-1)?.data).toMatchObject({ why: "lost", files: "kept" });
+  });
+
+  test("and is removed while nobody drives the run takes its files along, and the agent is told", async () => {
+    await using station = await createTestStation({
+      script: { turns: [{ calls: [write("a.txt", "lost\n")] }, { say: "slow words here", pauseMs: 300 }] },
+    });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    await station.until(run, "model.requested", (event) => event.data.step === 2);
+    letGo.abort();
+    await first;
+    await (await station.runtime.open(await sandboxOf(station))).destroy();
+    await station.second().drive(run, { signal: never });
+    const events = await station.events(run);
+    expect(of(events, "run.sandboxed").at(-1)?.data).toMatchObject({ why: "lost", files: "gone" });
+    const [told] = of(events, "message.received");
+    expect(told?.data.text).toContain("is gone");
+    expect(of(events, "model.requested").at(-1)?.data.messages).toEqual([told?.data.message]);
   });
 
   test("before the first step is replaced once", async () => {

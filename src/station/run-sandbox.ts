@@ -40,6 +40,8 @@ export function createRunSandbox(options: {
   session: Session;
   sessions: SessionStore;
   removeRemains: RemoveRemains;
+  /** The sandbox that the run had last, as far as its log says. */
+  previous: () => string | null;
   /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
@@ -96,7 +98,8 @@ export function createRunSandbox(options: {
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
     if (grainMs !== undefined && snapshot === null) await delay(grainMs - (Date.now() % grainMs));
-    await options.onReady(sandbox, died === undefined ? { why: "start" } : { why: "lost", files: died });
+    const files = died ?? (await filesOfGone(options.previous(), { ...options, session }));
+    await options.onReady(sandbox, files === undefined ? { why: "start" } : { why: "lost", files });
     return sandbox;
   };
   return {
@@ -158,6 +161,15 @@ async function saveFiles(
     if (!(error instanceof CaissonError) || error.retryable) throw error;
     return { files: "gone", replaced: null };
   }
+}
+
+/** Of a sandbox of which not even remains were found, since somebody removed it: whether the session has its files. Undefined when there was none. */
+async function filesOfGone(previous: string | null, options: { runtime: Runtime; session: Session }): Promise<FilesFate | undefined> {
+  const { runtime, session } = options;
+  if (previous === null) return undefined;
+  if ((await runtime.capabilities()).workspaceLayer) return "kept";
+  const saved = (await runtime.snapshots()).find(({ id }) => id === session.snapshot?.id);
+  return saved?.sandbox === previous ? "kept" : "gone";
 }
 
 /** A session's snapshots all have this name, so that none is forgotten with it. */

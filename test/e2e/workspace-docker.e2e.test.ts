@@ -72,9 +72,9 @@ describe("a session in the docker runtime", () => {
         { calls: [bash("echo kept > file.txt")] },
         { calls: [bash("echo up; sleep 60")] },
         { calls: [bash("cat file.txt")], expect: { news: ["on the same workspace"] } },
-        { calls: [bash("echo up again; sleep 60")], expect: { news: ["kept"] } },
-        { calls: [bash("cat file.txt || echo nothing")], expect: { news: ["is gone"] } },
-        { say: "Told.", expect: { news: ["nothing"], contains: ["is gone"] } },
+        { calls: [bash("echo more > more.txt; echo up again; sleep 60")], expect: { news: ["kept"] } },
+        { calls: [bash("cat file.txt more.txt || echo nothing more")], expect: { news: ["is gone"] } },
+        { say: "Told.", expect: { news: ["kept", "nothing more"], contains: ["is gone"] } },
       ],
     });
     const going = cli.start(["run", "survive", "--model", model, "--runtime", "docker", "--session", "mortal", "--json"], {
