@@ -1,0 +1,192 @@
+import { describe, expect, test } from "vitest";
+import { CaissonError } from "../contract/error.ts";
+import type { RunEvent } from "../contract/run-event.ts";
+import type { Log } from "../log/log.ts";
+import { createMemoryLog } from "../log/memory/log.ts";
+import { createTestStation, type TestStation } from "./testing.ts";
+
+const never = new AbortController().signal;
+const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
+const read = (path: string) => ({ tool: "read", arguments: { path } });
+const of = <Type extends RunEvent["type"]>(events: readonly RunEvent[], type: Type) =>
+  events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
+const sandboxOf = async (station: TestStation) => (await station.runtime.list())[0]?.id ?? "";
+const broken = (methods: Partial<Log>): { log: Log; real: Log } => {
+  const real = createMemoryLog();
+  return { real, log: { ...real, ...methods } };
+};
+
+describe("a sandbox that dies", () => {
+  const script = {
+    turns: [{ calls: [write("a.txt", "kept\n")] }, { calls: [read("a.txt")] }, { calls: [read("a.txt")] }, { say: "Done." }],
+  };
+  const killAt = (number: number, files: "left" | "gone") => {
+    let calls = 0;
+    let station: TestStation;
+    const before = async () => {
+      calls += 1;
+      if (calls === number) station.runtime.kill(await sandboxOf(station), { files });
+      return { kind: "continue" } as const;
+    };
+    const watch = (made: TestStation) => {
+      station = made;
+    };
+    return { hooks: { before: [before] }, watch };
+  };
+
+  test("takes no files along where they are in it: they are saved before it is removed, and the next one starts from them", async () => {
+    const { hooks, watch } = killAt(2, "left");
+    await using station = await createTestStation({ script, hooks });
+    watch(station);
+    const { state, events } = await station.finish();
+    expect(state.ended?.reason).toBe("done");
+    const results = of(events, "tool.ended").map((event) => event.data.text);
+    expect(results[1]).toContain("on the same workspace");
+    expect(results[2]).toContain("kept");
+    expect(of(events, "run.sandboxed").map(({ data }) => [data.why, data.files])).toEqual([
+      ["start", undefined],
+      ["lost", "kept"],
+    ]);
+    // The one that the next run starts from, and no other.
+    expect(await station.runtime.snapshots()).toHaveLength(1);
+  });
+
+  test("whose files cannot be saved is told as that, never as the opposite", async () => {
+    const { hooks, watch } = killAt(2, "gone");
+    await using station = await createTestStation({ script, hooks, files: { "a.txt": "as it was\n" } });
+    watch(station);
+    const { events } = await station.finish();
+    const results = of(events, "tool.ended").map((event) => event.data.text);
+    expect(results[1]).toMatch(/everything that was changed since .* is gone/);
+    expect(results[2]).toContain("as it was");
+    expect(of(events, "message.received")[0]?.data).toMatchObject({ source: "system", text: expect.stringContaining("is gone") });
+    expect(of(events, "run.sandboxed")[1]?.data.files).toBe("gone");
+  });
+
+  test("while nobody drives the run is found dead by the next owner, and its files are saved", async () => {
+    await using station = await createTestStation({
+      script: {
+        turns: [
+          { calls: [write("a.txt", "kept\n")] },
+          { say: "slow words here", pauseMs: 300 },
+          { calls: [read("a.txt")] },
+          { say: "Done." },
+        ],
+      },
+    });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    await station.until(run, "model.requested", (event) => event.data.step === 2);
+    letGo.abort();
+    await first;
+    station.runtime.kill(await sandboxOf(station));
+    const second = station.second();
+    await second.send(run, { text: "and read it", mode: "queue", source: "user" });
+    await second.drive(run, { signal: never });
+    const events = await station.events(run);
+    expect(of(events, "tool.ended").at(-1)?.data.text).toContain("kept");
+    expect(of(events, "run.sandboxed").at(-1)?.data).toMatchObject({ why: "lost", files: "kept" });
+  });
+
+  test("and is removed while nobody drives the run takes its files along, and the agent is told", async () => {
+    await using station = await createTestStation({
+      script: { turns: [{ calls: [write("a.txt", "lost\n")] }, { say: "slow words here", pauseMs: 300 }] },
+    });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    await station.until(run, "model.requested", (event) => event.data.step === 2);
+    letGo.abort();
+    await first;
+    await (await station.runtime.open(await sandboxOf(station))).destroy();
+    await station.second().drive(run, { signal: never });
+    const events = await station.events(run);
+    expect(of(events, "run.sandboxed").at(-1)?.data).toMatchObject({ why: "lost", files: "gone" });
+    const [told] = of(events, "message.received");
+    expect(told?.data.text).toContain("is gone");
+    expect(of(events, "model.requested").at(-1)?.data.messages).toEqual([told?.data.message]);
+  });
+
+  test("before the first step is replaced once", async () => {
+    let made = 0;
+    let station: TestStation;
+    const options: Parameters<typeof createTestStation>[0] = {
+      script: { turns: [{ say: "Done." }] },
+      files: { "AGENTS.md": "rules" },
+      wrapRuntime: (runtime) => ({
+        ...runtime,
+        async create(...asked) {
+          const sandbox = await runtime.create(...asked);
+          made += 1;
+          if (made === 1) setImmediate(() => station.runtime.kill(sandbox.id));
+          if (made === 1) await sandbox.closed;
+          return sandbox;
+        },
+      }),
+    };
+    await using running = await createTestStation(options);
+    station = running;
+    const { state } = await running.finish();
+    expect(state.ended?.reason).toBe("done");
+    expect(made).toBe(2);
+    expect(await running.runtime.list()).toEqual([]);
+  });
+
+  test("is not taken for dead because something else fails on the way to it", async () => {
+    let failing = false;
+    await using station = await createTestStation({
+      script: { turns: [{ calls: [write("a.txt", "a")] }, { say: "slow words here", pauseMs: 300 }] },
+      wrapRuntime: (runtime) => ({
+        ...runtime,
+        async open(id, asked) {
+          if (failing) throw new CaissonError("unavailable", "the network cannot be served: there is no file /ca.pem");
+          return await runtime.open(id, asked);
+        },
+      }),
+    });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    await station.until(run, "tool.ended");
+    letGo.abort();
+    await first;
+    const before = await sandboxOf(station);
+    failing = true;
+    await expect(station.second().drive(run, { signal: never })).rejects.toMatchObject({ code: "unavailable" });
+    expect(await sandboxOf(station)).toBe(before);
+    failing = false;
+    expect((await station.second({ pid: 3 }).drive(run, { signal: never })).ended?.reason).toBe("done");
+  });
+});
+
+describe("a set-up that fails", () => {
+  test("leaves the run to be tried again, and no sandbox", async () => {
+    let failing = true;
+    const { log, real } = broken({
+      async append(stream, events, options) {
+        if (failing && events.some(({ type }) => type === "run.sandboxed")) throw new CaissonError("unavailable", "not now");
+        return await real.append(stream, events, options);
+      },
+    });
+    await using station = await createTestStation({ log, script: { turns: [{ say: "Done." }] } });
+    const run = await station.start();
+    for (let attempt = 0; attempt < 2; attempt++) {
+      await expect(station.runs.drive(run, { signal: never })).rejects.toMatchObject({ message: "not now" });
+      expect(await station.runtime.list()).toEqual([]);
+    }
+    failing = false;
+    expect((await station.runs.drive(run, { signal: never })).ended).toEqual({ reason: "done", text: "Done." });
+  });
+
+  test("when it was told to let go leaves its sandbox to the next owner", async () => {
+    await using station = await createTestStation({ script: { turns: [{ say: "one two three", pauseMs: 5_000 }] } });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
+    await station.until(run, "run.sandboxed");
+    letGo.abort();
+    await driven;
+    expect(await station.runtime.list()).toHaveLength(1);
+  });
+});
