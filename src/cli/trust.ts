@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { defineAgent } from "../agent/file/define-agent.ts";
+import { settingsOf } from "../agent/file/define-agent.ts";
 import { agentAt, agentFilesIn } from "../agent/file/find-agents.ts";
 import type { AgentFile } from "../agent/file/parse-agent-file.ts";
 import { type Right, rightsOf } from "../agent/rights/rights.ts";
@@ -71,7 +71,7 @@ async function judge(context: CliContext, about: { trust: TrustStore; path: stri
   };
   const shown = visible(relative(context.cwd, path) || path);
   const agent = await agentAt(path, agentPlaces(context));
-  const asked = await rightsAskedFor(agent.file, context);
+  const asked = rightsAskedFor(agent.file, context);
   if (asked instanceof CaissonError) {
     await say(asked.message);
     return { path, status: "broken", rights: [], error: asked };
@@ -100,14 +100,10 @@ async function judge(context: CliContext, about: { trust: TrustStore; path: stri
   return { path, status: "trusted", rights };
 }
 
-async function rightsAskedFor(
-  file: AgentFile | CaissonError,
-  context: CliContext,
-): Promise<{ source: string; rights: Right[] } | CaissonError> {
+function rightsAskedFor(file: AgentFile | CaissonError, context: CliContext): { source: string; rights: Right[] } | CaissonError {
   if (file instanceof CaissonError) return file;
   try {
-    const definition = await defineAgent(file, { checkInput: false });
-    return { source: file.source, rights: rightsOf(definition, { limits: context.config.limits }) };
+    return { source: file.source, rights: rightsOf(settingsOf(file), { limits: context.config.limits }) };
   } catch (error) {
     if (error instanceof CaissonError) return error;
     throw error;

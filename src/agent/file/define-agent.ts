@@ -14,13 +14,19 @@ export async function defineAgent(
   file: AgentFile,
   options: { input?: Record<string, unknown>; checkInput?: boolean } = {},
 ): Promise<AgentDefinition> {
+  const definition = settingsOf(file);
+  return { ...definition, system: await renderTemplate(file, { given: options.input ?? {}, check: options.checkInput ?? true }) };
+}
+
+/** The same without its prompt: a template is a small program, and what a file asks for is judged before anything of it is evaluated. Throws `invalid`. */
+export function settingsOf(file: AgentFile): AgentDefinition {
   const { frontmatter } = file;
   const parsed = AgentDefinition.safeParse({
     name: frontmatter.name ?? basename(file.path).replace(/\.prompt$/, ""),
     description: frontmatter.description ?? "",
     ...optional({ model: frontmatter.model, tools: frontmatter.tools }),
     agents: frontmatter.agents ?? [],
-    system: await renderTemplate(file, { given: options.input ?? {}, check: options.checkInput ?? true }),
+    system: "",
     ...optional({ temperature: frontmatter.config?.temperature, outputTokensMax: frontmatter.config?.maxOutputTokens }),
     harness: harnessSettings(file),
     permissions: frontmatter.permissions ?? {},

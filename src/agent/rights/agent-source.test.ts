@@ -38,6 +38,13 @@ const agree = async (path: string) => {
 };
 
 describe("an agent of the folder", () => {
+  test("that is refused is not evaluated: its template is never looked at", async () => {
+    await put("work/agents/a.prompt", "sandbox: { network: [x.org] }");
+    await writeFile(join(dir, "work/agents/a.prompt"), "---\nsandbox: { network: [x.org] }\n---\n{{#if broken}}");
+    await expect(source().load("a")).rejects.toMatchObject({ code: "denied" });
+    await expect(source().load("a", { vouched: true })).rejects.toMatchObject({ code: "invalid" });
+  });
+
   test("that only brings a prompt and tighter limits runs, and it is told which file it is", async () => {
     await put("work/agents/a.prompt", "sandbox: { memory: 1g }");
     expect(await source().load("a")).toMatchObject({ name: "a", sandbox: { limits: { memoryBytes: 2 ** 30 } } });

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
-import { defineAgent } from "../file/define-agent.ts";
+import { defineAgent, settingsOf } from "../file/define-agent.ts";
 import { type AgentPlaces, type ChosenAgent, findAgent } from "../file/find-agents.ts";
 import { isMachinePath } from "./machine-path.ts";
 import { type Right, rightsOf, type UsualBounds } from "./rights.ts";
@@ -44,10 +44,10 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
     places: options.places,
     async load(nameOrPath, { input = {}, given = new Set<string>(), vouched = false } = {}) {
       const chosen = await findAgent(nameOrPath, options.places);
-      const definition = await defineAgent(chosen.file, { input });
+      const settings = settingsOf(chosen.file);
       tellWhichFile(chosen, options);
-      if (chosen.origin === "folder" && !vouched) await checkRights(chosen, { ...options, definition, given });
-      const { image } = definition.sandbox;
+      if (chosen.origin === "folder" && !vouched) await checkRights(chosen, { ...options, settings, given });
+      const { image } = settings.sandbox;
       // A user's own file, too: such an image shows a part of the machine, which is said where it can be seen.
       if (image !== undefined && isMachinePath(image) && !vouched && !given.has("sandbox.image")) {
         throw new CaissonError(
@@ -58,7 +58,7 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
           },
         );
       }
-      return withSecrets(definition, { ...options, path: chosen.path, given });
+      return withSecrets(await defineAgent(chosen.file, { input }), { ...options, path: chosen.path, given });
     },
   };
 }
@@ -75,9 +75,9 @@ function tellWhichFile({ name, path, origin, passedOver }: ChosenAgent, { places
 /** Throws `denied`, naming what was not granted. */
 async function checkRights(
   chosen: ChosenAgent,
-  options: AgentSourceOptions & { definition: AgentDefinition; given: ReadonlySet<string> },
+  options: AgentSourceOptions & { settings: AgentDefinition; given: ReadonlySet<string> },
 ): Promise<void> {
-  const rights = rightsOf(options.definition, options.usual).filter(({ field }) => !options.given.has(field));
+  const rights = rightsOf(options.settings, options.usual).filter(({ field }) => !options.given.has(field));
   const impossible = rights.filter(({ never }) => never !== undefined);
   if (rights.length === 0) return;
   const file = visible(relative(options.places.cwd, chosen.path) || chosen.path);
