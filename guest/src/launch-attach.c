@@ -59,7 +59,7 @@ int attach_workspace(struct launch *launch, const struct plan *plan) {
   if (mounts < 0) launch_fail("plan", "mount-pid is needed");
   if (launch->rootless) enter_user_namespace(launch);
   private_mounts();
-  mount_stage(launch);
+  mount_stage(launch, plan);
   const char *target = NULL;
   int tree = workspace_tree(launch, plan, &target);
   cleanup_free int *covers = empty_trees(launch, plan);

@@ -165,17 +165,30 @@ int overlay_tree(struct launch *launch, const char **fields) {
   return tree;
 }
 
-/* Any folder that is always there will do: what it holds is hidden from the OCI runtime alone, and nothing is needed of it. */
-static const char *stage_folder(void) {
-  static const char *const candidates[] = {"/mnt", "/media", "/srv", "/run"};
-  struct stat status;
-  for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++)
-    if (stat(candidates[i], &status) == 0 && S_ISDIR(status.st_mode)) return candidates[i];
-  launch_fail("stage", "none of /mnt, /media, /srv and /run is a folder");
+static bool is_below(const char *path, const char *folder) {
+  size_t length = strlen(folder);
+  return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-void mount_stage(struct launch *launch) {
-  launch->stage = stage_folder();
+/* Whether the plan needs anything of the folder, which the stage would hide: a workspace, the state folder, the guest itself. */
+static bool is_needed(const struct plan *plan, const char *folder) {
+  for (size_t i = 0; i < plan->count; i++)
+    for (const char **field = plan->records[i].fields; *field != NULL; field++)
+      if (is_below(*field, folder)) return true;
+  return false;
+}
+
+/* Any folder will do that is there and of which nothing is needed: what it holds is hidden from the OCI runtime alone. */
+static const char *stage_folder(const struct plan *plan) {
+  static const char *const candidates[] = {"/mnt", "/media", "/srv", "/boot", "/opt", "/run"};
+  struct stat status;
+  for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++)
+    if (stat(candidates[i], &status) == 0 && S_ISDIR(status.st_mode) && !is_needed(plan, candidates[i])) return candidates[i];
+  launch_fail("stage", "each of /mnt, /media, /srv, /boot, /opt and /run is missing or in use");
+}
+
+void mount_stage(struct launch *launch, const struct plan *plan) {
+  launch->stage = stage_folder(plan);
   if (mount("caisson", launch->stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=8m") != 0) launch_fail("stage", "%s", launch->stage);
   static const char *const folders[] = {"l", "bundle", "bundle/rootfs", "state", "disk", "empty"};
   char path[64];

@@ -307,7 +307,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   if (pipe2(leash, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");
   pass(&run, leash[0]);
   private_mounts();
-  mount_stage(launch);
+  mount_stage(launch, plan);
   show_cgroups(launch, plan);
   build(&run, plan);
   char path[64];

@@ -94,7 +94,8 @@ void mount_overlay(struct launch *launch, const char **fields, const char *targe
 int overlay_tree(struct launch *launch, const char **fields);
 /* A path as it is below a root, links included; nothing leaves it. */
 int open_in_root(int root, const char *path, uint64_t flags);
-void mount_stage(struct launch *launch);
+/* Nothing that the plan names is hidden by it. */
+void mount_stage(struct launch *launch, const struct plan *plan);
 void mount_image(const char *image, const char *target);
 bool has_option(const char *options, const char *name);
 

@@ -164,6 +164,19 @@ describe.skipIf(!asRoot)("oci as root", () => {
     });
   });
 
+  it.runIf(asRoot)("a workspace below any of the machine's folders is found, also where the launcher keeps its stage", async () => {
+    for (const parent of ["/mnt", "/srv", "/opt"]) {
+      const folder = mkdtempSync(join(parent, "caisson-test-"));
+      try {
+        writeFileSync(join(folder, "mine.txt"), "mine\n");
+        await using sandbox = await create({ workspace: { kind: "folder", path: folder } });
+        expect((await sh(sandbox, "cat mine.txt")).text).toBe("mine");
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    }
+  });
+
   it("a state folder longer than a socket's address works", async () => {
     const deep = join(stateDir, "x".repeat(90), "y".repeat(60));
     mkdirSync(deep, { recursive: true, mode: 0o700 });
