@@ -1,5 +1,6 @@
 import { benchCommandLine } from "./command-line.ts";
 import { benchCommands } from "./commands.ts";
+import { benchDiff } from "./diff.ts";
 import { benchHeld } from "./held.ts";
 import { benchNetwork } from "./network.ts";
 import { openPlace } from "./place.ts";
@@ -17,6 +18,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   "command-line": () => inPlace(benchCommandLine),
   runs: benchRuns,
   network: benchNetwork,
+  diff: benchDiff,
 };
 
 async function inPlace<Result>(bench: (place: Awaited<ReturnType<typeof openPlace>>) => Promise<Result>): Promise<Result> {

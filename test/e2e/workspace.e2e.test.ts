@@ -78,6 +78,13 @@ describe("a folder", () => {
     ]);
   });
 
+  test("a file too large to show is told after the run, which is not called one without changes", async () => {
+    const folder = await repository({ a: "1\n" });
+    const { text } = await work("truncate -s 80M big", [], folder);
+    expect(text).not.toContain("No file was changed");
+    expect(text).toMatch(/left out[\s\S]*big: it is larger than 64 MiB/);
+  });
+
   test("that the user edits meanwhile: marked in the diff, refused by apply unless forced", async () => {
     const folder = await cli.folder({ a: "1\n", b: "2\n" });
     const { run } = await work("echo agent >> a; echo agent >> b", [], folder);
