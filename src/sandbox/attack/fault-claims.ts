@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
+import type { OwnedSandbox } from "../sandbox.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
@@ -32,7 +33,87 @@ export const faultClaims: Claim[] = [
       ...(aborted > 0 ? [] : ["no create was broken off"]),
     ],
   }),
+  defineClaim<{ files: string; command: string; after: string }>({
+    id: "D05",
+    title: "A program that stops all it can reach holds up no file request",
+    group: "faults",
+    tried:
+      "Ran `kill -STOP -1` in a loop, and meanwhile wrote and read a file and ran a command with a time limit; then ended the loop and ran another.",
+    observe: observeStopper,
+    judge: ({ files, command, after }) => [
+      ...(files === "read back" ? [] : [`the file: ${files}`]),
+      // It is the stopper's equal, and may be stopped; its time limit is the guest's matter.
+      ...(command === "timedOut" || command === "exited" ? [] : [`the command with a time limit: ${command}`]),
+      ...(after === "exited" ? [] : [`the command afterwards: ${after}`]),
+    ],
+  }),
+  defineClaim<{ file: string; command: string; after: string }>({
+    id: "D06",
+    title: "A guest that was stopped is noticed, and told as that",
+    group: "faults",
+    tried: "Stopped process 1 of a sandbox from the host (SIGSTOP), asked for a file and for a command, and let it go on.",
+    observe: observeStoppedGuest,
+    judge: ({ file, command, after }) => [
+      ...(file === "timeout stopped" ? [] : [`the file request: ${file}`]),
+      ...(command === "timeout stopped" ? [] : [`the command: ${command}`]),
+      ...(after === "exited" ? [] : [`the command afterwards: ${after}`]),
+    ],
+  }),
 ];
+
+/** Without a wall, everything that can be reached is the machine. */
+async function observeStopper(context: AttackContext) {
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be stopped");
+  const sandbox = await context.create();
+  const stopper = await context.startShell(sandbox, "echo; while :; do kill -STOP -1; done");
+  for await (const _ of stopper.output) break;
+  const files = await context.within(
+    "a file",
+    sandbox.writeFile("stopped", Buffer.from("back")).then(() => readBack(sandbox, "stopped")),
+  );
+  const limited = await context.within("starting a command", sandbox.spawn({ argv: ["sleep", "0"], timeoutMs: 1_000 }));
+  limited.discardOutput();
+  const command = (await context.within("a command with a time limit", limited.ended)).kind;
+  await context.within("ending the loop", stopper.kill());
+  const after = (await context.shell(sandbox, "true")).ended.kind;
+  await sandbox.destroy();
+  return { files, command, after };
+}
+
+async function readBack(sandbox: OwnedSandbox, path: string): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await sandbox.readFile(path)) pieces.push(piece);
+  const text = Buffer.concat(pieces).toString();
+  return text === "back" ? "read back" : JSON.stringify(text);
+}
+
+async function observeStoppedGuest(context: AttackContext) {
+  if (context.capabilities.isolation === 0)
+    return unverifiable("the runtime has no process namespace whose first process could be told for sure");
+  const sandbox = await context.create();
+  const marker = `6${process.pid}${Date.now() % 1000}`;
+  const running = await context.startShell(sandbox, 'exec sleep "$1"', [marker]);
+  running.discardOutput();
+  const guest = await context.within("finding the guest", findGuest(marker));
+  if (guest === null) return unverifiable("the sandbox's first process is not among those this user can see on the host");
+  process.kill(guest, "SIGSTOP");
+  try {
+    const [file, command] = await Promise.all([fateOf(sandbox.stat("/")), fateOf(sandbox.spawn({ argv: ["true"] }))]);
+    process.kill(guest, "SIGCONT");
+    const after = (await context.shell(sandbox, "true")).ended.kind;
+    return { file, command, after };
+  } finally {
+    await sandbox.destroy();
+  }
+}
+
+/** The code of a call's error, and how the guest failed to answer. */
+async function fateOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => "succeeded",
+    (error: unknown) => (error instanceof CaissonError ? [error.code, error.details?.guest].filter(Boolean).join(" ") : String(error)),
+  );
+}
 
 async function observeKilledGuest(context: AttackContext) {
   if (context.capabilities.isolation === 0)

@@ -268,6 +268,22 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { aborted: 0, finished: 12, listed: [], mounts: 0 },
     ],
   },
+  D05: {
+    right: { files: "read back", command: "timedOut", after: "exited" },
+    wrong: [
+      { files: '""', command: "timedOut", after: "exited" },
+      { files: "read back", command: "lost", after: "exited" },
+      { files: "read back", command: "timedOut", after: "lost" },
+    ],
+  },
+  D06: {
+    right: { file: "timeout stopped", command: "timeout stopped", after: "exited" },
+    wrong: [
+      { file: "succeeded", command: "timeout stopped", after: "exited" },
+      { file: "timeout stopped", command: "timeout slow", after: "exited" },
+      { file: "timeout stopped", command: "timeout stopped", after: "lost" },
+    ],
+  },
 };
 
 describe("the judges of the attack suite", () => {
