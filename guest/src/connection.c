@@ -83,6 +83,7 @@ void stream_remove(struct stream *stream) {
   }
   if (stream->kind == STREAM_WAITS) forget_waiter(stream);
   if (guest->shutdown_stream == stream) guest->shutdown_stream = NULL;
+  if (connection->fence_stream == stream) connection->fence_stream = NULL;
   struct stream **link = &connection->streams[(stream->id >> 1) % STREAM_BUCKETS];
   while (*link && *link != stream) link = &(*link)->next;
   if (*link) *link = stream->next;
@@ -247,6 +248,13 @@ static void connection_flush(struct connection *connection) {
     relay_resume(connection);
     serve_resume(connection->guest);
   }
+}
+
+void connection_close_with(struct connection *connection, enum error_code code, const char *message) {
+  if (connection->dead) return;
+  reply_error(connection, 0, code, 0, "%s", message);
+  flush_queue(connection);
+  connection_close(connection);
 }
 
 void connection_flush_all(struct guest *guest) {

@@ -38,6 +38,7 @@ static bool hello(struct connection *connection, const struct frame_header *head
   frame_field_u64(out, 4, guest->uid);
   frame_field_u64(out, 5, guest->gid);
   frame_field_u64(out, 6, guest->allow_root);
+  frame_field_u64(out, 7, 1); /* FENCE is known */
   frame_end(out);
   connection_touch(connection);
   return true;
@@ -96,6 +97,8 @@ static bool request(struct connection *connection, const struct frame_header *he
       return request_connect(connection, header, payload);
     case FRAME_LISTENERS:
       return request_listeners(connection, header);
+    case FRAME_FENCE:
+      return request_fence(connection, header, payload);
     case FRAME_LISTEN:
       return request_listen(connection, header, payload);
     case FRAME_SHUTDOWN: {

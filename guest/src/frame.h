@@ -34,6 +34,7 @@ enum frame_type {
   FRAME_CREDIT = 0x0A,
   FRAME_CANCEL = 0x0B,
   FRAME_SHUTDOWN = 0x0C,
+  FRAME_FENCE = 0x0D,
   FRAME_SPAWN = 0x10,
   FRAME_ATTACH = 0x11,
   FRAME_STARTED = 0x12,
@@ -84,6 +85,7 @@ enum error_code {
   ERR_REFUSED = 14,
   ERR_NOT_EXECUTABLE = 15,
   ERR_UNSAFE = 16,
+  ERR_SUPERSEDED = 17,
 };
 
 /* Who may send a type. */

@@ -37,6 +37,7 @@ struct guest;
 struct connection;
 struct process;
 struct relay;
+struct fence;
 struct file_worker;
 struct port;
 struct claim;
@@ -81,6 +82,9 @@ struct connection {
   struct stream *streams[STREAM_BUCKETS];
   size_t stream_count;
   uint32_t last_accepted; /* the guest's own ids are even */
+  struct fence *fence; /* whose owner this is, and in which place */
+  uint64_t fence_epoch;
+  struct stream *fence_stream; /* waits for what earlier owners had under way to end */
   /* Attached processes with bytes to send, served in turn. */
   struct process *send_first, *send_last;
 };
@@ -208,6 +212,7 @@ struct guest {
   struct supervisor *supervisors;
   struct process *waiting_first, *waiting_last; /* starting, without a supervisor yet */
   struct relays *relays;
+  struct fence *fences;
 
   struct listener *listeners; /* served for the host; they stay once they are open */
   size_t listener_count, claim_count;
@@ -224,6 +229,8 @@ struct guest {
 void connection_accept(struct guest *guest, int fd);
 /* Closes this connection and detaches everything from it. Safe at any time; memory goes at the end of the turn. */
 void connection_close(struct connection *connection);
+/* The same, with a last word on stream 0. */
+void connection_close_with(struct connection *connection, enum error_code code, const char *message);
 void connection_flush_all(struct guest *guest);
 /* Something was put into `out`. */
 void connection_touch(struct connection *connection);
@@ -328,6 +335,11 @@ void relay_trim_idle(struct guest *guest);
 
 /* False when no file request waits for its worker. */
 bool relay_rouse(struct guest *guest);
+
+/* fence.c */
+bool request_fence(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
+/* A file worker ended: whoever takes over may have waited for it. */
+void fence_check(struct guest *guest);
 
 /* rouse.c */
 /* Something was asked of one of our processes: it is looked at until it answered. */

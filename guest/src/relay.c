@@ -44,6 +44,7 @@ static void worker_free(struct file_worker *worker) {
   source_close(&guest->loop, &worker->exit);
   free(worker->in);
   loop_free_later(&guest->loop, worker);
+  if (worker->dismissed) fence_check(guest);
 }
 
 void worker_signal(struct file_worker *worker, int number) {

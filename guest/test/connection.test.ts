@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -364,5 +364,35 @@ describe("shutdown", () => {
     await ending.exited;
     await until("nothing is left", () => pidsWith("sleep\u000069").length === 0);
     await ending[Symbol.asyncDispose]();
+  });
+});
+
+describe("a fence", () => {
+  test("keeps an earlier owner's write from landing, and says why; others are left alone", async () => {
+    const path = join(guest.folder, "fenced");
+    writeFileSync(path, "new");
+    const earlier = await guest.link();
+    const other = await guest.link();
+    expect(await earlier.ask("FENCE", { name: "run_a", epoch: 1 })).toBe("OK");
+    expect(await other.ask("FENCE", { name: "run_b", epoch: 1 })).toBe("OK");
+    const write = earlier.open("WRITE", { path });
+    earlier.send(Buffer.concat([encodeDataHead(write.id, 3), Buffer.from("old")]));
+    const running = spawnIn(earlier, { argv: ["sleep", "7.31"] });
+    await started(running.stream);
+    const later = await guest.link();
+    const said = earlier.stream(0).next();
+    expect(await later.ask("FENCE", { name: "run_a", epoch: 2 })).toBe("OK");
+    expect(errorCode(await said)).toBe("superseded");
+    // As one that wakes up after it was taken over from.
+    earlier.frame("END", write.id);
+    await earlier.closed;
+    expect(readFileSync(path, "utf8")).toBe("new");
+    expect(readdirSync(guest.folder).filter((name) => name.startsWith(".caisson-"))).toEqual([]);
+    const again = await guest.link();
+    expect(await again.ask("FENCE", { name: "run_a", epoch: 1 })).toBe("superseded");
+    expect(await again.ask("FENCE", { name: "", epoch: 1 })).toBe("invalid");
+    for (const alive of [link, other, later]) await alive.ping();
+    expect(await later.ask("KILL", { ref: running.ref })).toBe("OK");
+    for (const each of [other, later, again]) each.close();
   });
 });

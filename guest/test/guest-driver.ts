@@ -52,7 +52,7 @@ export interface TestGuest extends AsyncDisposable {
 }
 
 const codes =
-  `none invalid not_found exists denied not_directory is_directory not_empty no_space busy unsupported io gone too_large refused not_executable unsafe`.split(
+  `none invalid not_found exists denied not_directory is_directory not_empty no_space busy unsupported io gone too_large refused not_executable unsafe superseded`.split(
     " ",
   );
 export const errorCode = (frame: Frame): string => codes[decodeFields("ERROR", shapes.ERROR, frame.payload).code] ?? "?";

@@ -176,6 +176,10 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       return files.tarOut(inside(path), { exclude, bytesMax, user, signal });
     },
 
+    async fence(owner) {
+      ready();
+      await connection.fence(owner);
+    },
     async ping() {
       ready();
       return connection.ping({ timeoutMs: PING_TIMEOUT_MS });

@@ -201,6 +201,11 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   readonly network: SandboxNetwork | null;
   /** Resolves when the sandbox is gone, however it came. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
+  /**
+   * From now on this handle works for the owner number `epoch` of the work `name`. Handles of earlier owners of the same work are closed, and what they had under way at the guest has
+   * ended, before this resolves: they cannot write any more. Commands live on. Throws `superseded` when a later owner was here already, `unsupported` for an older guest.
+   */
+  fence(owner: { name: string; epoch: number }): Promise<void>;
   /** Round trip to the guest. Throws `timeout`, `lost`. */
   ping(): Promise<{ roundTripMs: number }>;
   /** When the guest was last heard of, by any frame; it beats every 5 s by itself. */

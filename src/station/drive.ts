@@ -128,6 +128,14 @@ async function runtimeOf(session: Session, definition: AgentDefinition, options:
 const FILES_GONE =
   "The sandbox died, and its files could not be saved. This is a new one, with the files as they were when they were last saved: when this run began, or when a sandbox of it died before. Everything that was changed since then is gone. Look at what is there before you go on.";
 
+/** Throws `superseded` when another process owns the run by now. */
+async function checkOwned(journal: OwnedJournal, log: Log): Promise<void> {
+  const { stream, epoch } = journal.lease();
+  const last = await log.lastLease(stream);
+  if (last === null || last.epoch === epoch) return;
+  throw new CaissonError("superseded", `the run ${journal.state.run} was taken over by another process`);
+}
+
 function sandboxFor(
   journal: OwnedJournal,
   { session, runtime, network }: { session: Session; runtime: Runtime; network: AttachedNetwork },
@@ -144,6 +152,8 @@ function sandboxFor(
     removeRemains: options.removeRemains,
     previous: () => journal.state.sandbox?.id ?? null,
     async onReady(sandbox, { why, files }) {
+      // Before anything else: an owner that this one took over from may still stand in the middle of a write.
+      await sandbox.fence({ name: run, epoch: journal.lease().epoch });
       network.attach(sandbox);
       if (journal.state.sandbox?.id !== sandbox.id) {
         const told = files === "gone" ? [systemMessage(FILES_GONE)] : [];
@@ -169,7 +179,11 @@ async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOp
     model,
     tools,
     sandbox,
-    onLost: () => place.sandbox.lost(),
+    onLost: async () => {
+      // To one who was taken over from, the sandbox looks lost; it is the next owner's.
+      await checkOwned(journal, options.log);
+      return await place.sandbox.lost();
+    },
     hooks: { before: options.hooks?.before ?? [], after: options.hooks?.after ?? [] },
     history: runHistory(options.log, journal.state.run),
     network: place.network,

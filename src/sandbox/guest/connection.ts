@@ -31,6 +31,8 @@ export interface Welcome {
   uid: number;
   gid: number;
   rootAllowed: boolean;
+  /** Whether it keeps later owners of the same work from earlier ones. */
+  fences: boolean;
 }
 
 /**
@@ -53,6 +55,8 @@ export interface GuestConnection {
   ping(options: { timeoutMs: number }): Promise<{ roundTripMs: number }>;
   /** Ends all work and the guest itself; resolves when the guest has ended its work. */
   shutdown(options: { graceMs: number }): Promise<void>;
+  /** See `OwnedSandbox.fence`. */
+  fence(values: Encodable<typeof shapes.FENCE>): Promise<void>;
   spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
   attach(values: Encodable<typeof shapes.ATTACH>, observer?: ProcessObserver): Promise<GuestProcess>;
   forget(ref: ProcessRef): Promise<void>;
@@ -160,11 +164,11 @@ export function greet(options: GreetOptions): Promise<GuestConnection> {
 }
 
 function welcomeOf(payload: Buffer): Welcome {
-  const { version, guestVersion, bootId, uid, gid, rootAllowed } = decodeFields("WELCOME", shapes.WELCOME, payload);
+  const { version, guestVersion, bootId, uid, gid, rootAllowed, fences } = decodeFields("WELCOME", shapes.WELCOME, payload);
   if (version !== PROTOCOL_VERSION)
     throw new CaissonError("unsupported", `the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
   if (bootId.length !== 16) throw protocolError(`a boot id of ${bootId.length} bytes`);
-  return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed };
+  return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed, fences };
 }
 
 function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonError {
@@ -187,6 +191,13 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
     close: link.close,
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
     shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
+    async fence(values) {
+      if (!welcome.fences)
+        throw new CaissonError("unsupported", `the sandbox's guest (${welcome.guestVersion}) cannot keep an earlier owner of a run away`, {
+          hint: "It was started by an older Caisson: end the sandbox with `caisson sandbox rm`, and the run goes on in a new one.",
+        });
+      await tell(link, { type: "FENCE", values, what: `taking over ${values.name}` });
+    },
     spawn: (values, observer) => startProcess(link, { type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
     attach: (values, observer) => startProcess(link, { type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
     forget: (ref) => tell(link, { type: "FORGET", values: { ref }, what: `forgetting ${ref}` }),

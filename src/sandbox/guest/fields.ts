@@ -53,10 +53,12 @@ export const shapes = {
     uid: required(4, "u64"),
     gid: required(5, "u64"),
     rootAllowed: optional(6, "flag"),
+    fences: optional(7, "flag"),
   },
   HEARTBEAT: { uptimeMs: required(1, "u64"), processes: optional(2, "u64"), lateMs: optional(3, "u64") },
   ERROR: { code: required(1, "u64"), message: optional(2, "text"), errno: optional(3, "u64") },
   SHUTDOWN: { graceMs: optional(1, "u64") },
+  FENCE: { name: required(1, "text"), epoch: required(2, "u64") },
   SPAWN: {
     ref: required(1, "text"),
     argv: required(2, "texts"),

@@ -20,6 +20,7 @@ export const frameTypes = {
   CREDIT: { code: 0x0a, direction: "both" },
   CANCEL: { code: 0x0b, direction: "toGuest" },
   SHUTDOWN: { code: 0x0c, direction: "toGuest" },
+  FENCE: { code: 0x0d, direction: "toGuest" },
   SPAWN: { code: 0x10, direction: "toGuest" },
   ATTACH: { code: 0x11, direction: "toGuest" },
   STARTED: { code: 0x12, direction: "toHost" },

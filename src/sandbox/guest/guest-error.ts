@@ -20,6 +20,7 @@ const guestErrors = {
   14: { name: "refused", code: "unavailable", hint: "Nothing listens on that port inside yet." },
   15: { name: "not_executable", code: "denied", hint: "Give the file execute permission, or run it with its interpreter." },
   16: { name: "unsafe", code: "unsafe" },
+  17: { name: "superseded", code: "superseded" },
 } as const satisfies Readonly<Record<number, { name: string; code: ErrorCode; hint?: string }>>;
 
 type GuestError = (typeof guestErrors)[keyof typeof guestErrors];

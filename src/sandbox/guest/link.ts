@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
+import { errorFromGuest } from "./guest-error.ts";
 import { Outbox } from "./outbox.ts";
 import { ping } from "./ping.ts";
 import type { SlabReader } from "./slab-reader.ts";
@@ -109,6 +110,8 @@ export function createLink(options: { socket: Duplex; reader?: SlabReader | unde
       if (handler.onFrame(type, payload)) forget(stream);
     } else if (type === frameCode.ACCEPTED && link.onAccepted !== null) link.onAccepted(stream, payload);
     else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
+    // The guest's last word before it closes the connection.
+    else if (stream === 0 && type === frameCode.ERROR) throw errorFromGuest("the connection to the sandbox's guest", payload);
     else refuseUnlessCancelled(type, stream);
   };
   const onBulk = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => {

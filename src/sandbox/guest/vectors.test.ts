@@ -69,6 +69,7 @@ const vectors: Vector[] = [
     uid: 1000,
     gid: 1000,
     rootAllowed: true,
+    fences: true,
   }),
   raw("PING", "PING", 1, encodeFrame("PING", 1, text("12345678"))),
   raw("PONG", "PONG", 1, encodeFrame("PONG", 1, text("12345678"))),
@@ -85,6 +86,7 @@ const vectors: Vector[] = [
   raw("CREDIT", "CREDIT", 11, encodeCredit(11, 524_288)),
   raw("CANCEL", "CANCEL", 11, encodeFrame("CANCEL", 11)),
   message("SHUTDOWN", 13, { graceMs: 2_000 }),
+  message("FENCE", 13, { name: "run_k3v7q2m5x4ab", epoch: 3 }),
   message("SPAWN", 15, {
     ref: "run-1.step:2_x",
     argv: ["sh", "-c", "echo 'ä'; exit 3", ""],

@@ -29,6 +29,8 @@ export class FakeMachine {
   readonly startedMs: number;
   readonly byRef = new Map<string, FakeProcess>();
   readonly forgotten = new Set<string>();
+  /** Who works here for what, and how a later one ends that. */
+  readonly owners = new Map<string, { epoch: number; supersede: () => void }>();
   readonly listeners = new Map<number, { owner: FakeProcess; onConnection: (connection: Duplex) => void }>();
   readonly #programs: ReadonlyMap<string, Program>;
   readonly #processes = new Set<FakeProcess>();

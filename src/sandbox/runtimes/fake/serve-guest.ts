@@ -91,6 +91,14 @@ class GuestSession {
       this.#machine.killAll();
       this.#ok(stream, answers.nothing, {});
     },
+    FENCE: (stream, payload) => {
+      const { name, epoch } = decodeFields("FENCE", shapes.FENCE, payload);
+      const before = this.#machine.owners.get(name);
+      if (before !== undefined && before.epoch > epoch) return this.#fail(stream, failure("superseded", "a later owner works here"));
+      if (before !== undefined && before.epoch < epoch) before.supersede();
+      this.#machine.owners.set(name, { epoch, supersede: () => this.#socket.destroy() });
+      this.#ok(stream, answers.nothing, {});
+    },
     SPAWN: (stream, payload) => this.#spawn(stream, payload),
     ATTACH: (stream, payload) => {
       const { ref } = decodeFields("ATTACH", shapes.ATTACH, payload);
@@ -119,7 +127,7 @@ class GuestSession {
 
   #welcome(): void {
     const { uid, rootAllowed } = this.#options;
-    const welcome = { version: 1, guestVersion: "fake", bootId: this.#machine.bootId, uid, gid: uid, rootAllowed };
+    const welcome = { version: 1, guestVersion: "fake", bootId: this.#machine.bootId, uid, gid: uid, rootAllowed, fences: true };
     this.#write(encodeFields("WELCOME", 0, shapes.WELCOME, welcome));
   }
 
