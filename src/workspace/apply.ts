@@ -6,6 +6,7 @@ import { openStaging, perform, type Staging, takeBack } from "./apply-journal.ts
 import { stage } from "./apply-stage.ts";
 import { type Change, isWithin, type LeftOut, sameSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
+import { hookFolders } from "./hook-folders.ts";
 import { whyHeldBack, whyTold } from "./protected-files.ts";
 import { forbidden } from "./protected-path.ts";
 import { readLower } from "./read-side.ts";
@@ -52,7 +53,7 @@ export async function applyChanges(changes: readonly Change[], options: ApplyOpt
 
 async function applyTo(staging: Staging, changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
-    const { chosen, skipped } = choose(changes, staging.tree, options);
+    const { chosen, skipped } = choose(changes, staging.tree, { ...options, hookFolders: await hookFolders(staging.tree) });
     refuseChangedOutside(chosen, options);
     const going = new Set(chosen.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : [])));
     for (const change of chosen) await check(change, { tree: staging.tree, going });
@@ -67,7 +68,11 @@ async function applyTo(staging: Staging, changes: readonly Change[], options: Ap
   }
 }
 
-function choose(changes: readonly Change[], tree: FolderTree, options: ApplyOptions): { chosen: Change[]; skipped: LeftOut[] } {
+function choose(
+  changes: readonly Change[],
+  tree: FolderTree,
+  options: ApplyOptions & { hookFolders: readonly string[] },
+): { chosen: Change[]; skipped: LeftOut[] } {
   const wanted = options.paths?.map((path) => posix.normalize(path).replace(/\/$/, "")) ?? null;
   const candidates = wanted === null ? changes : onlyWithin(changes, wanted);
   const isNamed = (change: Change) => wanted?.includes(change.path) === true;
@@ -84,7 +89,10 @@ function choose(changes: readonly Change[], tree: FolderTree, options: ApplyOpti
       ends,
       (path) => forbidden(path) ?? (ownFiles !== null && isWithin(path, [ownFiles]) ? "it is Caisson's own state" : null),
     );
-    const held = first(ends, whyHeldBack);
+    const held = first(
+      ends,
+      (path) => whyHeldBack(path) ?? (isWithin(path, options.hookFolders) ? "git runs what is there as hooks" : null),
+    );
     if (never !== null) leaveOut(change, never);
     else if (held !== null && !isNamed(change) && !options.includeConfiguration)
       skipped.push({ path: change.path, reason: `${held}; name it, or give --include-config` });

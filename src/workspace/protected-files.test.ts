@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -47,6 +47,28 @@ describe("files that tools outside act on", () => {
   test("are taken when they are named, or all asked for", async () => {
     expect((await apply([change(".envrc"), change(".npmrc")], { paths: [".envrc"] })).applied).toEqual([".envrc"]);
     expect((await apply([change(".npmrc"), change(".hg/hgrc")], { includeConfiguration: true })).applied).toHaveLength(2);
+  });
+
+  test("are hooks in whatever folder the user's repository looks for them", async () => {
+    mkdirSync(join(folder, ".git"));
+    const changes = ["tools/hooks/pre-commit", "tools/other"].map(change);
+    for (const config of [
+      "[core]\n\thooksPath = tools/hooks\n",
+      '[core]\n\tHooksPath = "./tools/hooks/" ; ours\n',
+      `[core]\n\thookspath=${folder}/tools/hooks\n`,
+    ]) {
+      writeFileSync(join(folder, ".git/config"), config);
+      const { applied, skipped } = await apply(changes);
+      expect([applied, skipped], config).toEqual([
+        ["tools/other"],
+        [{ path: "tools/hooks/pre-commit", reason: expect.stringContaining("hooks") }],
+      ]);
+      rmSync(join(folder, "tools"), { recursive: true });
+    }
+    writeFileSync(join(folder, ".git/config"), "[core]\n\tbare = false\n");
+    symlinkSync("../tools/hooks", join(folder, ".git/hooks"));
+    expect((await apply(changes)).applied).toEqual(["tools/other"]);
+    expect((await apply(changes.slice(0, 1), { paths: ["tools/hooks/pre-commit"] })).applied).toHaveLength(1);
   });
 
   test("are not all files: what a person runs, and what nothing runs, passes", () => {
