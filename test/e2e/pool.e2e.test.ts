@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,6 +8,8 @@ import { createStore } from "../../src/sandbox/store.ts";
 
 test("a program keeps sandboxes ready, takes them, and leaves none behind", async () => {
   const base = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  const folder = await mkdtemp(join(tmpdir(), "caisson-test-"));
+  await writeFile(join(folder, "theirs"), "");
   const store = createStore({ stateDir: base });
   const ids = async () => (await store.list()).records.map(({ id }) => id);
   try {
@@ -18,14 +20,14 @@ test("a program keeps sandboxes ready, takes them, and leaves none behind", asyn
       const ready = await ids();
       expect(ready).toHaveLength(2);
       expect(await caisson.list()).toEqual([]);
-      await using sandbox = await caisson.create({ workspace: { kind: "folder", path: base }, limits: { pids: 77 } }, { runtime });
+      await using sandbox = await caisson.create({ workspace: { kind: "folder", path: folder }, limits: { pids: 77 } }, { runtime });
       expect(ready).toContain(sandbox.id);
       expect(sandbox.info.limits.pids).toBe(77);
       const { stdout } = await run(sandbox, { argv: ["ls", "/workspace"] });
-      expect(stdout.toString()).toContain("sandboxes");
+      expect(stdout.toString()).toBe("theirs\n");
     }
     expect(await ids()).toEqual([]);
   } finally {
-    await rm(base, { recursive: true, force: true });
+    for (const path of [base, folder]) await rm(path, { recursive: true, force: true });
   }
 });
