@@ -138,6 +138,7 @@ describe("what is asked of the engine", () => {
 
   test("Podman hides the same paths by an option of its own", () => {
     const { host } = configOf({}, { facts: { ...facts, kind: "podman" } });
+    expect(JSON.stringify(host.Tmpfs)).not.toContain("nr_inodes");
     expect(host.SecurityOpt?.[2]).toMatch(/^mask=.*\/proc\/kcore:/);
     expect(host).not.toHaveProperty("MaskedPaths");
   });

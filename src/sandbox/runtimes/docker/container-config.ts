@@ -123,6 +123,8 @@ type HostConfig = NonNullable<ContainerCreateOptions["HostConfig"]> & { Cgroupns
 
 function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
   const { spec, limits, cgroupParent, socketGroup } = request;
+  // Podman takes no bound on the number of files; there the memory limit alone counts them.
+  const sizeOf = (bytes: number) => (facts.kind === "podman" ? [`size=${bytes}`] : tmpfsSize(bytes));
   return {
     NetworkMode: "none",
     IpcMode: "private",
@@ -140,8 +142,8 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ...security(request),
     Mounts: mounts(request),
     Tmpfs: {
-      "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...tmpfsSize(spec.tmpBytes)].join(","),
-      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...tmpfsSize(SHM_BYTES)].join(","),
+      "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...sizeOf(spec.tmpBytes)].join(","),
+      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...sizeOf(SHM_BYTES)].join(","),
     },
     OomScoreAdj: 0,
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),
