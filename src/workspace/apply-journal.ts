@@ -156,7 +156,8 @@ function takeBackOne(tree: FolderTree, staging: string, operation: Operation): v
       takeBackFolder(tree, operation);
       return;
     case "mkdir":
-      unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
+      // Where a link is still on the way, in whose place a folder was to come, nothing was made.
+      if (tree.stat(path)?.isDirectory()) unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "put":
       // The kept one takes its place by itself. Otherwise only what was put there goes: what waits in the staging folder was not, and a folder is not ours.

@@ -79,7 +79,22 @@ describe("applying", () => {
         expect(readTree(folder)).toEqual(describeTree(after));
         expect(readdirSync(folder).filter((name) => name.startsWith(".caisson-apply"))).toEqual([]);
       }),
-      { numRuns: 200 },
+      {
+        numRuns: 200,
+        // A folder in the place of a link that moves, interrupted before anything was done.
+        examples: [
+          [
+            {
+              before: new Map<string, FileSide>([["x", { kind: "link", mode: 0o777, content: Buffer.from("a") }]]),
+              after: new Map<string, FileSide>([
+                ["x/a/a", file("new")],
+                ["x.moved", { kind: "link", mode: 0o777, content: Buffer.from("a") }],
+              ]),
+            },
+            0,
+          ],
+        ],
+      },
     );
   });
 
