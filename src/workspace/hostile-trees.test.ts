@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -20,6 +20,7 @@ import { commitToBranch } from "./git/branch.ts";
 import { readLower } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
 import { diffStat, renderDiff } from "./render-diff.ts";
+import { leadsOut, linksOf, treeAsItIs } from "./resulting-tree.ts";
 
 const TIME_MS_MAX = 25_000;
 const SEED = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 2 ** 31);
@@ -50,6 +51,15 @@ async function changesOf(folder: string, wishes: readonly Wish[], fill: (text: s
   return pairRenames([...changes.values()]);
 }
 
+/** Links of the folder's own that lead nowhere now and out once what is missing on their way is there: they were the folder's before, and stay. */
+function waysOutOnceThere(folder: string): string[] {
+  using tree = new FolderTree(folder);
+  const now = treeAsItIs(tree);
+  return [...linksOf(tree)]
+    .filter(({ path, target }) => leadsOut(now, path.split("/").slice(0, -1), target) !== null)
+    .map(({ path, target }) => `link ${join(realpathSync(folder), path)} -> ${target.toString("utf8")}`);
+}
+
 /** Refusals are fine; anything else is a defect. */
 async function orRefused(work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
@@ -75,7 +85,7 @@ async function attempt(base: string, entries: readonly HostileEntry[], rounds: r
   const before = fingerprint(outside);
   const fill = (text: string) => text.replaceAll("OUT", outside).replaceAll("EVIL", evil);
   for (const wishes of rounds) {
-    const dangers = dangersIn(folder);
+    const dangers = new Set([...dangersIn(folder), ...waysOutOnceThere(folder)]);
     const changes = await changesOf(folder, wishes, fill);
     renderDiff(changes);
     await diffStat(changes);

@@ -93,8 +93,8 @@ export interface DangerousLink {
 }
 
 /**
- * Every link that these changes bring, and every other one that they make lead out, because something on its way is or was a link. Links of the user's own that led out before
- * stay what they are. Throws `too_large` for a folder with more files than can be looked through.
+ * Every link that these changes bring, and every other one that they make lead out, because something on its way is or was a link. Links of the user's own that led out before,
+ * or would once what is missing comes, stay what they are. Throws `too_large` for a folder with more files than can be looked through.
  */
 export function dangerousLinks(tree: FolderTree, changes: readonly Change[]): DangerousLink[] {
   const after = treeWith(tree, changes);
@@ -112,7 +112,7 @@ export function dangerousLinks(tree: FolderTree, changes: readonly Change[]): Da
   return found;
 }
 
-function* linksOf(tree: FolderTree): Generator<{ path: string; target: Buffer }> {
+export function* linksOf(tree: FolderTree): Generator<{ path: string; target: Buffer }> {
   const folders = [""];
   let left = ENTRIES_MAX;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
