@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { SandboxSpec, type SandboxSpecInput } from "../src/contract/sandbox.ts";
-import { createDockerRuntime } from "../src/sandbox/runtimes/docker/runtime.ts";
-import { createOciRuntime, type OciOptions, type OciRuntime } from "../src/sandbox/runtimes/oci/runtime.ts";
+import { createDockerRuntime } from "../src/runtimes/docker/runtime.ts";
+import { createOciRuntime, type OciOptions, type OciRuntime } from "../src/runtimes/oci/runtime.ts";
 import { startDockerEngine } from "../test/support/docker-engine-process.ts";
 import { makePlainBundle, runPeer } from "./peers.ts";
 

@@ -7,9 +7,9 @@ import { createScriptedModel, type Script } from "../src/agent/model/scripted-mo
 import { AgentDefinition } from "../src/contract/agent.ts";
 import type { Log, StoredEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
+import { createFakeRuntime } from "../src/runtimes/fake/runtime.ts";
+import { createOciRuntime } from "../src/runtimes/oci/runtime.ts";
 import type { Runtime } from "../src/sandbox/runtime.ts";
-import { createFakeRuntime } from "../src/sandbox/runtimes/fake/runtime.ts";
-import { createOciRuntime } from "../src/sandbox/runtimes/oci/runtime.ts";
 import { createStore } from "../src/sandbox/store.ts";
 import { noCrash } from "../src/station/crashpoint.ts";
 import { runStream } from "../src/station/run-facts.ts";

@@ -16,15 +16,15 @@ if (target === undefined || (forPackage !== undefined && forPackage !== "--packa
 /** What package.json's `exports` name. */
 const library = {
   index: source("index.ts"),
-  conformance: source("sandbox", "conformance", "describe-runtime.ts"),
-  attack: source("sandbox", "attack", "run-attacks.ts"),
+  conformance: source("suites", "conformance", "describe-runtime.ts"),
+  attack: source("suites", "attack", "run-attacks.ts"),
 };
 
 const bundle = await rolldown({
   input: {
     main: source("main.ts"),
     // A program of its own, started beside whichever file starts it.
-    "unpack-main": source("sandbox", "runtimes", "oci", "template", "unpack-main.ts"),
+    "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
     ...(forPackage && library),
   },
   platform: "node",

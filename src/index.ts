@@ -35,13 +35,13 @@ export type { Ended } from "./contract/outcome.ts";
 export type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 export type { RunEvent } from "./contract/run-event.ts";
 export type { Capabilities, Limits, SandboxInfo, SandboxSpec, SandboxSpecInput, SandboxState, SandboxStats } from "./contract/sandbox.ts";
+export { createDockerRuntime } from "./runtimes/docker/runtime.ts";
+export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
+export { createHostRuntime } from "./runtimes/host/runtime.ts";
+export { createOciRuntime } from "./runtimes/oci/runtime.ts";
 export { type Copied, copyIn, copyOut } from "./sandbox/copy.ts";
 export { type RunOptions, type RunResult, run } from "./sandbox/run.ts";
 export type { Finding, Probe, Runtime, RuntimeContext, SnapshotInfo } from "./sandbox/runtime.ts";
-export { createDockerRuntime } from "./sandbox/runtimes/docker/runtime.ts";
-export { createFakeRuntime } from "./sandbox/runtimes/fake/runtime.ts";
-export { createHostRuntime } from "./sandbox/runtimes/host/runtime.ts";
-export { createOciRuntime } from "./sandbox/runtimes/oci/runtime.ts";
 export {
   type Bytes,
   type FileInfo,
@@ -109,7 +109,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
   const redactors: NetworkHost["redactors"] = new Map();
   const withNetwork = async (runtime: Runtime) => {
     const [{ networked }, { composeNetwork }] = await Promise.all([
-      import("./network/networked-runtime.ts"),
+      import("./network/held/networked-runtime.ts"),
       import("./compose-network.ts"),
     ]);
     const settings = { caFiles: [], registries: {}, gateway: {}, ...options.network };
@@ -130,7 +130,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     factories: {
       oci: async (context) =>
         withNetwork(
-          (await import("./sandbox/runtimes/oci/runtime.ts")).createOciRuntime(context, {
+          (await import("./runtimes/oci/runtime.ts")).createOciRuntime(context, {
             home,
             path,
             session: userSession(),
@@ -139,10 +139,10 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
         ),
       docker: async (context) => {
         const { DOCKER_HOST: host, XDG_RUNTIME_DIR: runtimeDir } = process.env;
-        const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
+        const { createDockerRuntime } = await import("./runtimes/docker/runtime.ts");
         return withNetwork(createDockerRuntime(context, { ...(host && { host }), ...(runtimeDir && { runtimeDir }) }));
       },
-      host: async (context) => withNetwork((await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context)),
+      host: async (context) => withNetwork((await import("./runtimes/host/runtime.ts")).createHostRuntime(context)),
     },
   });
   const resolver = createResolver({ runtimes, stateDir, guestPath, path });

@@ -60,7 +60,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const ociRuntime = choices.ociRuntime ?? config.ociRuntime;
   const withNetwork = async (runtime: Runtime) => {
     const [{ networked }, { composeNetwork }] = await Promise.all([
-      import("./network/networked-runtime.ts"),
+      import("./network/held/networked-runtime.ts"),
       import("./compose-network.ts"),
     ]);
     const { prices } = config.models;
@@ -80,17 +80,17 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     context: { stateDir, guestPath, ...(choices.events ? { onEvent: redactedEvents(tell, redactors) } : {}) },
     factories: {
       oci: async (context) => {
-        const { createOciRuntime } = await import("./sandbox/runtimes/oci/runtime.ts");
+        const { createOciRuntime } = await import("./runtimes/oci/runtime.ts");
         const session = { runtimeDir: variable("XDG_RUNTIME_DIR"), busAddress: variable("DBUS_SESSION_BUS_ADDRESS") };
         const options = { home, path, command: commandLine(process.argv.slice(2)), session: withoutUndefined(session) };
         return withNetwork(createOciRuntime(context, { ...options, ...(ociRuntime === undefined ? {} : { ociRuntime }) }));
       },
       docker: async (context) => {
-        const { createDockerRuntime } = await import("./sandbox/runtimes/docker/runtime.ts");
+        const { createDockerRuntime } = await import("./runtimes/docker/runtime.ts");
         const location = { host: variable("DOCKER_HOST"), runtimeDir: variable("XDG_RUNTIME_DIR"), defaultImage: config.dockerImage };
         return withNetwork(createDockerRuntime(context, withoutUndefined(location)));
       },
-      host: async (context) => withNetwork((await import("./sandbox/runtimes/host/runtime.ts")).createHostRuntime(context)),
+      host: async (context) => withNetwork((await import("./runtimes/host/runtime.ts")).createHostRuntime(context)),
     },
   });
   const { fallbackRuntime } = config;

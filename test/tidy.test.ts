@@ -50,11 +50,11 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   },
   "runtimes do not reach into each other": {
     rule: runtimesApart,
-    bad: [{ path: "src/sandbox/runtimes/docker/bad.ts", text: 'import { x } from "../oci/runtime.ts";' }],
+    bad: [{ path: "src/runtimes/docker/bad.ts", text: 'import { x } from "../oci/runtime.ts";' }],
   },
   "the CLI does not reach into a runtime": {
     rule: runtimesApart,
-    bad: [{ path: "src/cli/bad.ts", text: 'import { x } from "../sandbox/runtimes/oci/runtime.ts";' }],
+    bad: [{ path: "src/cli/bad.ts", text: 'import { x } from "../runtimes/oci/runtime.ts";' }],
   },
   "only runtimes start processes of the host": {
     rule: childProcessOnlyInRuntimes,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HookCommand } from "../contract/agent.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
-import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
+import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import { summaryText, verdictText } from "../sandbox/attack/print-report.ts";
-import { signReport } from "../sandbox/attack/report.ts";
-import { runAttacks } from "../sandbox/attack/run-attacks.ts";
+import { summaryText, verdictText } from "../suites/attack/print-report.ts";
+import { signReport } from "../suites/attack/report.ts";
+import { runAttacks } from "../suites/attack/run-attacks.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { hostClaims } from "./host-claims.ts";

@@ -1,4 +1,4 @@
-import { type ConformanceResult, runConformance } from "../sandbox/conformance/run-conformance.ts";
+import { type ConformanceResult, runConformance } from "../suites/conformance/run-conformance.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines } from "./line.ts";

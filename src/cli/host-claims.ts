@@ -1,6 +1,6 @@
-import type { Claim } from "../sandbox/attack/claim.ts";
-import { workspaceClaims } from "../workspace/attack-claims.ts";
+import type { Claim } from "../suites/attack/claim.ts";
 import { folderClaims } from "./folder-claims.ts";
+import { workspaceClaims } from "./workspace-claims.ts";
 
 /** What claims about the host itself need. */
 export interface HostClaimOptions {

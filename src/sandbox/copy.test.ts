@@ -2,9 +2,9 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import { copyIn, copyOut } from "./copy.ts";
 import { run } from "./run.ts";
-import { createFakeRuntime } from "./runtimes/fake/runtime.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 import { parseSpec } from "./spec.ts";
 import { stageIn, stageOut } from "./stage.ts";

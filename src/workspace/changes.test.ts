@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { changesBetween, edited } from "../../test/support/random-trees.ts";
 import { writeTree } from "../../test/support/tree-on-disk.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
+import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
-import { createFakeRuntime } from "../sandbox/runtimes/fake/runtime.ts";
 import { findChanges } from "./changes.ts";
 import { renderDiff } from "./render-diff.ts";
 

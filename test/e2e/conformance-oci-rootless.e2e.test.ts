@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { isRequired } from "../../src/sandbox/conformance/describe-runtime.ts";
-import { conformanceTests } from "../../src/sandbox/conformance/suite.ts";
+import { isRequired } from "../../src/suites/conformance/describe-runtime.ts";
+import { conformanceTests } from "../../src/suites/conformance/suite.ts";
 import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
 import { requiredRuntimes, runSuite, type SuiteLine } from "../support/run-suite.ts";
 

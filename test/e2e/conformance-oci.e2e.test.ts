@@ -1,5 +1,5 @@
-import { describeBroken } from "../../src/sandbox/conformance/broken/describe-broken.ts";
-import { describeRuntime } from "../../src/sandbox/conformance/describe-runtime.ts";
+import { describeBroken } from "../../src/suites/conformance/broken/describe-broken.ts";
+import { describeRuntime } from "../../src/suites/conformance/describe-runtime.ts";
 import { ociSubject } from "../support/oci-subject.ts";
 import { requiredRuntimes } from "../support/run-suite.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createCaisson, run } from "../../src/index.ts";
-import type { OciRuntime } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import type { OciRuntime } from "../../src/runtimes/oci/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 
 test("a program keeps sandboxes ready, takes them, and leaves none behind", async () => {

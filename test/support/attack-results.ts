@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Claim, Verdict } from "../../src/sandbox/attack/claim.ts";
-import { claims } from "../../src/sandbox/attack/suite.ts";
-import { isRequired } from "../../src/sandbox/conformance/describe-runtime.ts";
+import type { Claim, Verdict } from "../../src/suites/attack/claim.ts";
+import { claims } from "../../src/suites/attack/suite.ts";
+import { isRequired } from "../../src/suites/conformance/describe-runtime.ts";
 import { requiredRuntimes } from "./run-suite.ts";
 
 /** Registers one test for each claim of the attack suite, and for those from above the sandbox. `attack` gives the verdicts, or why there are none. */

@@ -1,5 +1,5 @@
+import { networked } from "../../src/network/held/networked-runtime.ts";
 import type { NetworkHost } from "../../src/network/network-host.ts";
-import { networked } from "../../src/network/networked-runtime.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 
 /** A runtime whose sandboxes have a network that this process serves, with nothing of the user's environment. */

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Subject } from "../../src/sandbox/conformance/describe-runtime.ts";
-import { createOciRuntime } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import { createOciRuntime } from "../../src/runtimes/oci/runtime.ts";
+import type { Subject } from "../../src/suites/conformance/describe-runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
 

@@ -3,7 +3,7 @@ import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Verdict } from "../../src/sandbox/attack/claim.ts";
+import type { Verdict } from "../../src/suites/attack/claim.ts";
 
 export interface SuiteLine {
   usable?: boolean;

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
-import { type DbusMessage, decodeMessage } from "../../src/sandbox/runtimes/oci/systemd/dbus-message.ts";
-import { type DbusValue, marshal } from "../../src/sandbox/runtimes/oci/systemd/dbus-value.ts";
+import { type DbusMessage, decodeMessage } from "../../src/runtimes/oci/systemd/dbus-message.ts";
+import { type DbusValue, marshal } from "../../src/runtimes/oci/systemd/dbus-value.ts";
 
 export interface BusReply {
   kind: "return" | "error" | "signal";

@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import { hostClaims } from "../../src/cli/host-claims.ts";
-import { runAttacks } from "../../src/sandbox/attack/run-attacks.ts";
-import { runConformance } from "../../src/sandbox/conformance/run-conformance.ts";
-import { createOciRuntime, type OciOptions } from "../../src/sandbox/runtimes/oci/runtime.ts";
+import { createOciRuntime, type OciOptions } from "../../src/runtimes/oci/runtime.ts";
+import { runAttacks } from "../../src/suites/attack/run-attacks.ts";
+import { runConformance } from "../../src/suites/conformance/run-conformance.ts";
 import { networkedForTest } from "./network-host.ts";
 
 const [suite, stateDir = "", optionsText = "{}"] = process.argv.slice(2);

@@ -19,13 +19,15 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   contract: [],
   lib: [],
   sandbox: ["contract", "lib"],
+  runtimes: ["contract", "lib", "sandbox"],
+  suites: ["contract", "lib", "sandbox"],
   log: ["contract", "lib"],
   workspace: ["contract", "lib", "sandbox", "log"],
   agent: ["contract", "lib", "sandbox"],
   network: ["contract", "lib", "sandbox"],
-  station: ["contract", "lib", "sandbox", "log", "workspace", "agent", "network"],
+  station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
   // Its client is the local one for now: the sandboxes and runs of this machine.
-  cli: ["contract", "lib", "sandbox", "log", "workspace", "agent", "network", "station"],
+  cli: ["contract", "lib", "sandbox", "suites", "log", "workspace", "agent", "network", "station"],
 };
 
 const TYPESCRIPT_LINES_MAX = 400;
@@ -64,7 +66,7 @@ export const runtimesApart: Rule = (files) =>
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
     // The program itself is started again by the composition roots, to go on in the background; and a secret may come from a command.
-    const mayStart = ["src/sandbox/runtimes/", "src/workspace/git/", "src/main.ts", "src/compose-network.ts"].some((place) =>
+    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/main.ts", "src/compose-network.ts"].some((place) =>
       file.path.startsWith(place),
     );
     if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
@@ -85,7 +87,7 @@ export const environmentOnlyInMain: Rule = (files) =>
 /** Who may write bytes as they are: to connect a program to the user's own streams, or a file to the user's pipe. */
 const rawWriters = ["src/cli/output.ts", "src/cli/process-stdio.ts", "src/cli/print-diff.ts", "src/cli/cp.ts"];
 /** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
-const stdioOwners = ["src/main.ts", "src/sandbox/runtimes/oci/template/unpack-main.ts"];
+const stdioOwners = ["src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];
 
 export const terminalOnlyByLines: Rule = (files) =>
   files.flatMap((file) => {
@@ -175,9 +177,9 @@ function folderOf(path: string): string | null {
 }
 
 function runtimeOf(path: string): string | null {
-  return /^src\/sandbox\/runtimes\/([^/]+)\//.exec(path)?.[1] ?? null;
+  return /^src\/runtimes\/(?!hardening\/)([^/]+)\//.exec(path)?.[1] ?? null;
 }
 
 function isTest(path: string): boolean {
-  return path.endsWith(".test.ts");
+  return path.endsWith(".test.ts") || /\/testing[^/]*\.ts$/.test(path);
 }

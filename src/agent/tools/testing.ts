@@ -5,9 +5,9 @@ import { z } from "zod";
 import type { TodoList } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
+import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
+import { createHostRuntime } from "../../runtimes/host/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import { createFakeRuntime } from "../../sandbox/runtimes/fake/runtime.ts";
-import { createHostRuntime } from "../../sandbox/runtimes/host/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolContext, ToolResult } from "../tool.ts";
 

@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import type { TargetHost } from "../address/target-host.ts";
 import type { Verdict } from "../http/verdict.ts";
 import { type Denial, denialAnswer } from "./denial.ts";
 import { askedOf, connectPassage, type EgressContext, isDenial, openPassage } from "./egress-context.ts";
 import type { Passage } from "./passages.ts";
-import type { TargetHost } from "./target-host.ts";
 import { carryTunnel, needsInspection } from "./tunnel.ts";
 
 /** A tunnel that may be used: decided, resolved, and connected unless it is inspected. */

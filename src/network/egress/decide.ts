@@ -1,9 +1,9 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
-import type { AddressReach } from "./addresses.ts";
+import type { AddressReach } from "../address/addresses.ts";
+import { hasPathPrefix, unambiguousPath } from "../address/request-path.ts";
+import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { type IndexedRule, indexOf, rulesFor } from "./policy-index.ts";
-import { hasPathPrefix, unambiguousPath } from "./request-path.ts";
-import { parseTargetHost, type TargetHost } from "./target-host.ts";
 
 /** What lets something through: the rules that fit, and whether the policy is open, which is a rule for every public address. */
 export interface Grant {

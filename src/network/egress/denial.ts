@@ -1,9 +1,9 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { DenialReason, NetworkVia } from "../../contract/network-event.ts";
+import { pathOf } from "../address/request-path.ts";
+import { parseTargetHost } from "../address/target-host.ts";
 import type { AnswerVerdict } from "../http/verdict.ts";
 import { indexOf, rulesFor, ruleText } from "./policy-index.ts";
-import { pathOf } from "./request-path.ts";
-import { parseTargetHost } from "./target-host.ts";
 
 /** What somebody inside wanted. `host` is empty when it could not be made out. */
 export interface Asked {

@@ -2,7 +2,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
-import { canonicalAddress } from "./addresses.ts";
+import { canonicalAddress } from "../address/addresses.ts";
+import type { Resolver } from "../address/resolve.ts";
+import type { TargetHost } from "../address/target-host.ts";
 import { type Decision, decideHost, type Grant } from "./decide.ts";
 import type { Asked, Denial, Refusal } from "./denial.ts";
 import type { Dialer } from "./dial.ts";
@@ -11,8 +13,6 @@ import type { EgressOptions } from "./egress-options.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
 import type { Destroyable, Passage, Passages } from "./passages.ts";
-import type { Resolver } from "./resolve.ts";
-import type { TargetHost } from "./target-host.ts";
 import type { ToldRecently } from "./told-recently.ts";
 
 /** What the parts of one sandbox's egress share. */

@@ -1,3 +1,4 @@
+import { createResolver } from "../address/resolve.ts";
 import { makeDenial } from "./denial.ts";
 import { createDenialLog } from "./denial-log.ts";
 import { createDialer } from "./dial.ts";
@@ -8,7 +9,6 @@ import { createFakeNames } from "./fake-names.ts";
 import { createFetch } from "./fetch.ts";
 import { createPassages } from "./passages.ts";
 import { createProxy } from "./proxy.ts";
-import { createResolver } from "./resolve.ts";
 import { createToldRecently } from "./told-recently.ts";
 
 export type { Egress, EgressOptions } from "./egress-options.ts";

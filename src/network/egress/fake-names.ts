@@ -1,6 +1,6 @@
-import { addressBytes } from "./addresses.ts";
-import { DNS_TYPE_A, DNS_TYPE_AAAA, encodeDnsAnswer, parseDnsQuestion } from "./dns-message.ts";
-import { parseTargetHost, type TargetHost } from "./target-host.ts";
+import { addressBytes } from "../address/addresses.ts";
+import { DNS_TYPE_A, DNS_TYPE_AAAA, encodeDnsAnswer, parseDnsQuestion } from "../address/dns-message.ts";
+import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 
 /** The addresses that names get inside in transparent mode. Nothing real has one: the range is for benchmarks (RFC 2544), and egress refuses it. */
 export const FAKE_IPV4_RANGE = "198.18.0.0/15";

@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
+import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { encodeRequestHead, type Header, header, type RequestHead } from "../http/head.ts";
 import { decideRequest } from "./decide.ts";
 import type { Asked, Denial } from "./denial.ts";
@@ -9,7 +10,6 @@ import { connectPassage, type EgressContext, isDenial, openPassage } from "./egr
 import { readAnswer } from "./fetch-answer.ts";
 import { hasSecrets, identityEncoding, putSecretsIn, takeSecretsOut } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
-import { authorityText, parseTargetHost, type TargetHost } from "./target-host.ts";
 
 export interface Fetching {
   fetch(request: FetchRequest): Promise<FetchResult>;

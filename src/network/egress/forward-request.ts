@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import { pathOf } from "../address/request-path.ts";
 import { type Header, header, type RequestHead, type ResponseHead } from "../http/head.ts";
 import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
 import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
@@ -9,7 +10,6 @@ import { type Asked, denialAnswer } from "./denial.ts";
 import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Passage } from "./passages.ts";
-import { pathOf } from "./request-path.ts";
 
 export interface ForwardOptions {
   passage: Passage;

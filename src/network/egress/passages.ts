@@ -2,11 +2,11 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import type { Pinned } from "../address/resolve.ts";
 import { resetStream } from "../http/reset-stream.ts";
 import { decideHost, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
-import type { Pinned } from "./resolve.ts";
 
 /** One connection of a client to one host, from the decision on: what it may be ended for, and what is told when it is over. */
 export interface Passage {

@@ -1,4 +1,5 @@
 import { type Duplex, duplexPair } from "node:stream";
+import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { type RequestTarget, requestTarget } from "../http/target.ts";
 import type { AnswerVerdict, Verdict } from "../http/verdict.ts";
@@ -8,7 +9,6 @@ import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial
 import type { EgressContext } from "./egress-context.ts";
 import { toOrigin } from "./forward-request.ts";
 import { createPlainPassages } from "./plain-passages.ts";
-import { authorityText, parseTargetHost, type TargetHost } from "./target-host.ts";
 
 /** What one client asks of the proxy, request by request. */
 export interface ProxyRequests {

@@ -1,5 +1,5 @@
 import type { NetworkPolicy, NetworkRule } from "../../contract/network.ts";
-import { parseTargetHost, type TargetHost } from "./target-host.ts";
+import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 
 export interface IndexedRule {
   /** As events and denials name it. */

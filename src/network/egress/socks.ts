@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
+import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { openTunnel } from "./connect.ts";
 import { type EgressContext, isDenial } from "./egress-context.ts";
 import { nextBytes } from "./first-bytes.ts";
-import { parseTargetHost, type TargetHost } from "./target-host.ts";
 import { carryTunnel } from "./tunnel.ts";
 
 const VERSION = 5;

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { relayHttp } from "../http/relay.ts";
 import { requestTarget } from "../http/target.ts";
@@ -12,7 +13,6 @@ import { nextBytes, readBeginning } from "./first-bytes.ts";
 import { toOrigin } from "./forward-request.ts";
 import { relayLimitsOf } from "./inspect.ts";
 import { createPlainPassages } from "./plain-passages.ts";
-import { authorityText, parseTargetHost, type TargetHost } from "./target-host.ts";
 import { carryTunnel, endWithAlert } from "./tunnel.ts";
 
 interface TransparentOptions {

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import { authorityText, parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { requestTarget } from "../http/target.ts";
 import type { Verdict } from "../http/verdict.ts";
@@ -8,7 +9,6 @@ import { denialAnswer, type Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
 import { forwardRequest, toOrigin } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
-import { authorityText, parseTargetHost } from "./target-host.ts";
 
 export interface TunnelRequests {
   decide(head: RequestHead): Verdict | Promise<Verdict>;

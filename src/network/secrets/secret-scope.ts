@@ -1,6 +1,6 @@
 import type { SecretSpec } from "../../contract/network.ts";
-import { hasPathPrefix, unambiguousPath } from "../egress/request-path.ts";
-import { parseTargetHost } from "../egress/target-host.ts";
+import { hasPathPrefix, unambiguousPath } from "../address/request-path.ts";
+import { parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
 import type { SecretDestination } from "./secret-book.ts";

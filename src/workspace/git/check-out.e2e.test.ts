@@ -8,9 +8,9 @@ import { type GitServer, startGitServer } from "../../../test/support/git-server
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Session, WorkspaceSource } from "../../contract/session.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
+import { createOciRuntime } from "../../runtimes/oci/runtime.ts";
 import { run } from "../../sandbox/run.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import { createOciRuntime } from "../../sandbox/runtimes/oci/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { kindOf } from "../change.ts";
 import { createSessionStore, type SessionStore } from "../sessions.ts";

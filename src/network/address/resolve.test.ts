@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { NetworkPolicy } from "../../contract/network.ts";
+import { decideHost, type Grant } from "../egress/decide.ts";
+import { egressLimits } from "../egress/egress-limits.ts";
+import { createResolver } from "./resolve.ts";
+
+function grantFor(host: string, rule: object = {}, mode = "allow"): Grant {
+  const policy = NetworkPolicy.parse({ mode, rules: [{ host: "*", ...rule }] });
+  const decision = decideHost(policy, { host, port: 443 });
+  if (!decision.allowed) throw new Error("denied");
+  return decision.grant;
+}
+const resolver = (resolve: (name: string) => Promise<string[]>, limits: object = {}) =>
+  createResolver({ resolve, ownAddresses: () => ["203.0.113.9", "fe80::1%eth0", "2001:db8::9"], limits: { ...egressLimits, ...limits } });
+
+describe("where a name leads", () => {
+  test.each([
+    [["203.0.113.1"], {}, ["203.0.113.1"]],
+    [["2001:DB8:0::1", "203.0.113.1"], {}, ["2001:db8::1", "203.0.113.1"]],
+    [["::ffff:203.0.113.1", "203.0.113.1"], {}, ["203.0.113.1"]],
+    [["10.0.0.1", "203.0.113.1"], {}, ["203.0.113.1"]],
+    [["10.0.0.1"], {}, "private_address"],
+    [["203.0.113.9"], {}, "private_address"],
+    [["2001:db8::9"], {}, "private_address"],
+    [["10.0.0.1", "203.0.113.1", "10.0.0.2"], { private: true }, ["10.0.0.1", "10.0.0.2"]],
+    [["203.0.113.9"], { private: true }, ["203.0.113.9"]],
+    [["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "198.18.0.1"], { private: true }, "private_address"],
+    [["nonsense"], { private: true }, "name_not_found"],
+    [[], {}, "name_not_found"],
+    [
+      ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4", "203.0.113.5"],
+      {},
+      ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"],
+    ],
+  ])("%j with %j", async (found, rule, expected) => {
+    const pinned = await resolver(async () => found).pin(grantFor("a.test", rule));
+    expect("refused" in pinned ? pinned.refused.reason : pinned.addresses).toEqual(expected);
+  });
+
+  test("an address is not looked up", async () => {
+    let lookups = 0;
+    const counting = resolver(async () => [`${lookups++}`]);
+    expect(await counting.pin(grantFor("203.0.113.1"))).toMatchObject({ addresses: ["203.0.113.1"], reach: "public" });
+    expect(lookups).toBe(0);
+  });
+
+  test("an open policy leads to public addresses only, but for its rules", async () => {
+    expect(await resolver(async () => ["10.0.0.1"]).pin(grantFor("a.test", {}, "open"))).toMatchObject({
+      refused: { reason: "private_address" },
+    });
+    expect(await resolver(async () => ["10.0.0.1"]).pin(grantFor("a.test", { private: true }, "open"))).toMatchObject({
+      reach: "private",
+      grant: { open: false },
+    });
+  });
+
+  test("a lookup that never answers is given up, and only so many are begun", async () => {
+    let begun = 0;
+    const stuck = resolver(() => new Promise(() => void begun++), { resolveMs: 20, resolvesMax: 2 });
+    const refusals = await Promise.all(["a.test", "a.test", "b.test", "c.test"].map((name) => stuck.pin(grantFor(name))));
+    expect(refusals.map((each) => "refused" in each && each.refused.reason)).toEqual([
+      "name_not_found",
+      "name_not_found",
+      "name_not_found",
+      "too_many",
+    ]);
+    expect(begun).toBe(2);
+  });
+
+  test("each connection asks anew", async () => {
+    const answers = [["203.0.113.1"], ["10.0.0.1"]];
+    const rebinding = resolver(async () => answers.shift() ?? []);
+    expect(await rebinding.pin(grantFor("a.test"))).toMatchObject({ addresses: ["203.0.113.1"] });
+    expect(await rebinding.pin(grantFor("a.test"))).toMatchObject({ refused: { reason: "private_address" } });
+  });
+});

@@ -1,0 +1,88 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { GatewaySpec, GatewayWire } from "../../contract/network.ts";
+import type { InboundConnection } from "../../sandbox/sandbox.ts";
+import type { Emit } from "../egress/emit.ts";
+import { createGateway } from "../gateway/gateway.ts";
+import type { Gateway, GatewayOptions, GatewayUpstream } from "../gateway/gateway-options.ts";
+import type { NetworkHost } from "../network-host.ts";
+
+const Spent = z.object({ costUsd: z.number(), tokens: z.number() });
+const SPENT_NAME = "gateway-spent.json";
+const keyVariables: Record<GatewayWire, string> = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" };
+
+/** The gateway of one sandbox, made when the first program asks for it. What it spends is kept in the sandbox's folder, so that a bound holds over processes. */
+export function keepGateway(options: {
+  folder: string;
+  spec: () => GatewaySpec | null;
+  host: NetworkHost;
+  upstreamCa: readonly string[];
+  redact: (text: string) => string;
+  emit: Emit;
+  budget: NonNullable<GatewayOptions["budget"]>;
+  hostedTools: () => boolean;
+  howToRaise: string;
+}): Gateway {
+  const { folder, host } = options;
+  let gateway: { of: GatewaySpec; serves: Gateway } | null = null;
+  const make = (spec: GatewaySpec) =>
+    createGateway({
+      spec,
+      upstreams: Object.fromEntries(spec.wires.flatMap((wire) => upstreamOf(wire, host).map((upstream) => [wire, upstream]))),
+      // What a provider does on its own side would go around the rules; with an open network there are none.
+      hostedTools: options.hostedTools,
+      spent: () => readSpent(folder),
+      emit: (event) => {
+        // First what may fail, so that an event that is told again is not counted twice.
+        const { usage, costUsd } = event.data;
+        const before = readSpent(folder);
+        writeSpent(folder, { costUsd: before.costUsd + (costUsd ?? 0), tokens: before.tokens + usage.inputTokens + usage.outputTokens });
+        try {
+          options.emit(event);
+        } catch (error) {
+          writeSpent(folder, before);
+          throw error;
+        }
+      },
+      prices: host.prices,
+      redact: options.redact,
+      budget: options.budget,
+      howToRaise: options.howToRaise,
+      upstreamCa: options.upstreamCa,
+    });
+  return {
+    handle(connection: InboundConnection) {
+      const spec = options.spec();
+      if (spec === null) return void connection.stream.destroy();
+      if (gateway?.of !== spec) {
+        // Calls that the old one has begun come to their end.
+        void gateway?.serves.close();
+        gateway = { of: spec, serves: make(spec) };
+      }
+      gateway.serves.handle(connection);
+    },
+    close: async () => gateway?.serves.close(),
+  };
+}
+
+/** None for a provider whose key is not there: the gateway then says so. A server of one's own may need none. */
+function upstreamOf(wire: GatewayWire, host: NetworkHost): GatewayUpstream[] {
+  const baseUrl = host.settings.gateway[wire];
+  const key = () => host.variable(keyVariables[wire]) ?? "";
+  if (baseUrl === undefined && key() === "") return [];
+  return [{ ...(baseUrl === undefined ? {} : { baseUrl }), key: async () => key() }];
+}
+
+/** Throws for what cannot be read: a bound that nobody can count to is not passed. */
+function readSpent(folder: string): z.infer<typeof Spent> {
+  const path = join(folder, SPENT_NAME);
+  if (!existsSync(path)) return { costUsd: 0, tokens: 0 };
+  return Spent.parse(JSON.parse(readFileSync(path, "utf8")));
+}
+
+function writeSpent(folder: string, spent: z.infer<typeof Spent>): void {
+  const path = join(folder, SPENT_NAME);
+  writeFileSync(`${path}.tmp`, JSON.stringify(spent), { mode: 0o600 });
+  renameSync(`${path}.tmp`, path);
+}

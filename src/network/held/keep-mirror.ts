@@ -1,0 +1,68 @@
+import { writeFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { RegistryName } from "../../contract/network.ts";
+import { insideFolderOf, insideTarget } from "../../sandbox/inside-folder.ts";
+import type { InboundConnection, OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { Emit } from "../egress/emit.ts";
+import { createMirror } from "../mirror/mirror.ts";
+import type { InsideFile, Mirror } from "../mirror/mirror-options.ts";
+import type { NetworkHost } from "../network-host.ts";
+import { usePackages } from "./shared-packages.ts";
+
+/** The mirror of the registries that the policy of now names; made when it first names one. */
+export interface KeptMirror {
+  /** Puts in place what leads programs inside to it. */
+  use(registries: readonly RegistryName[]): Promise<void>;
+  handle(connection: InboundConnection): void;
+  plain(host: string): boolean;
+  close(): Promise<void>;
+}
+
+export function keepMirror(options: {
+  sandbox: OwnedSandbox;
+  folder: string;
+  host: NetworkHost;
+  upstreamCa: readonly string[];
+  emit: Emit;
+}): KeptMirror {
+  const { host } = options;
+  let mirror: Mirror | null = null;
+  let leave = async () => {};
+  let served: readonly RegistryName[] = [];
+  const make = () => {
+    const use = usePackages(host, options.upstreamCa);
+    leave = use.leave;
+    return createMirror({ packages: use.packages, registries: () => served, upstreams: host.settings.registries, emit: options.emit });
+  };
+  return {
+    async use(registries) {
+      served = registries;
+      if (registries.length === 0) return;
+      mirror ??= make();
+      for (const file of mirror.files) await place(file, options);
+    },
+    handle(connection) {
+      if (mirror === null) connection.stream.destroy();
+      else mirror.handle(connection);
+    },
+    plain: (name) => mirror?.plain(name) ?? false,
+    async close() {
+      await mirror?.close();
+      await leave();
+    },
+  };
+}
+
+/** What lies elsewhere is the user's own: a file that is there already stays as it is. */
+async function place(file: InsideFile, options: { sandbox: OwnedSandbox; folder: string }): Promise<void> {
+  if (posix.dirname(file.path) === insideTarget) {
+    await writeFile(join(insideFolderOf(options.folder), posix.basename(file.path)), file.text, { mode: 0o644 });
+    return;
+  }
+  try {
+    await options.sandbox.writeFile(file.path, Buffer.from(file.text), { how: "create", parents: true });
+  } catch (error) {
+    if (!(error instanceof CaissonError) || !["exists", "denied", "conflict", "not_found", "no_space"].includes(error.code)) throw error;
+  }
+}

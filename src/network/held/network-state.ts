@@ -1,0 +1,129 @@
+import { randomBytes } from "node:crypto";
+import { link, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { EnvName } from "../../contract/ids.ts";
+import { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
+import { watchFolder } from "./watch-folder.ts";
+
+/** What holds for a sandbox's network now. It lies in the sandbox's folder, so that every process sees the same. */
+export const NetworkState = z.object({
+  policy: NetworkPolicy,
+  secrets: z.record(EnvName, SecretSpec),
+  gateway: GatewaySpec.nullable(),
+  revoked: z.array(EnvName),
+  /** Who made the last change, for those who are told of it. */
+  changedBy: z.string().max(200).default(""),
+  /** What stands for each secret inside. */
+  placeholders: z.record(EnvName, z.string()),
+  /** The authority that this sandbox, and no other, trusts. */
+  authority: z.object({ keyPem: z.string(), certificatePem: z.string() }).nullable(),
+});
+export type NetworkState = z.infer<typeof NetworkState>;
+
+export interface NetworkStateFile {
+  /** Null when there is none: a sandbox that never had a network. */
+  read(): Promise<NetworkState | null>;
+  /** Writes what `change` makes of the state that is there; asked again when another process was faster. Throws what `change` throws. */
+  update(change: (state: NetworkState | null) => NetworkState): Promise<NetworkState>;
+  /** Calls with the state that is there, and with each new one, until closed. */
+  watch(onChange: (state: NetworkState) => void): { close(): void };
+}
+
+const ATTEMPTS_MAX = 50;
+/** A number must stay taken until nobody can be about to take it: who read the state this many changes ago has long written or given up. */
+const REVISIONS_KEPT = 64;
+const FILE_BYTES_MAX = 4 * 1024 * 1024;
+const fileName = /^network-(\d{8})\.json$/;
+
+/**
+ * Each state is a file of its own with the next number in its name. A link to a name that is taken fails, so two processes that change it at once cannot undo each
+ * other's change, and a process that is killed leaves the old state or the new one.
+ */
+export function networkStateFile(folder: string): NetworkStateFile {
+  const newest = async (): Promise<number> => {
+    const names = await readdir(folder).catch((cause: unknown) => {
+      throw new CaissonError("lost", "the sandbox's folder is gone", { cause });
+    });
+    return Math.max(0, ...names.map((name) => Number(fileName.exec(name)?.[1] ?? 0)));
+  };
+  const pathOf = (revision: number) => join(folder, `network-${String(revision).padStart(8, "0")}.json`);
+  const load = async (): Promise<{ revision: number; state: NetworkState | null }> => {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const revision = await newest();
+      if (revision === 0) return { revision, state: null };
+      const text = await readFile(pathOf(revision), "utf8").catch(() => null);
+      // Replaced between the listing and the reading.
+      if (text === null) continue;
+      if (text.length > FILE_BYTES_MAX) break;
+      return { revision, state: parse(text) };
+    }
+    throw new CaissonError("internal", "the state of the sandbox's network cannot be read");
+  };
+  return {
+    read: async () => (await load()).state,
+    async update(change) {
+      for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+        const { revision, state } = await load();
+        const next = NetworkState.parse(change(state));
+        const temporary = join(folder, `network-${randomBytes(6).toString("hex")}.tmp`);
+        await writeFile(temporary, `${JSON.stringify(next)}\n`, { mode: 0o600, flag: "wx", flush: true });
+        try {
+          await link(temporary, pathOf(revision + 1));
+          await rm(pathOf(revision + 1 - REVISIONS_KEPT), { force: true });
+          return next;
+        } catch (error) {
+          if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+        } finally {
+          await rm(temporary, { force: true });
+        }
+      }
+      throw new CaissonError("conflict", "the sandbox's network is changed by too many at once", { hint: "Try again." });
+    },
+    watch(onChange) {
+      let seen = -1;
+      let closed = false;
+      let looking = false;
+      let again = false;
+      const look = async () => {
+        if (looking) {
+          again = true;
+          return;
+        }
+        looking = true;
+        try {
+          do {
+            again = false;
+            const { revision, state } = await load();
+            if (closed || state === null || revision === seen) continue;
+            seen = revision;
+            onChange(state);
+          } while (again);
+        } catch {
+          // A folder that went away ends the sandbox, and with it whoever watches.
+        } finally {
+          looking = false;
+        }
+      };
+      const watching = watchFolder(folder, (name) => {
+        if (name === null || fileName.test(name)) void look();
+      });
+      void look();
+      return {
+        close() {
+          closed = true;
+          watching.close();
+        },
+      };
+    },
+  };
+}
+
+function parse(text: string): NetworkState {
+  try {
+    return NetworkState.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new CaissonError("internal", "the state of the sandbox's network is damaged", { cause });
+  }
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import { CaissonError } from "../../contract/error.ts";
+import type { DenialReason, NetworkEvent } from "../../contract/network-event.ts";
+import type { FetchRequest, FetchResult, OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { resolveByHost } from "../address/resolve.ts";
+import { createAuthority } from "../authority/authority.ts";
+import { createEgress } from "../egress/egress.ts";
+import type { Egress } from "../egress/egress-options.ts";
+import type { NetworkEventInput } from "../egress/emit.ts";
+import type { GatewayOptions } from "../gateway/gateway-options.ts";
+import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "../inside/ports.ts";
+import type { NetworkHost } from "../network-host.ts";
+import type { SecretBook } from "../secrets/secret-book.ts";
+import { keepGateway } from "./keep-gateway.ts";
+import { keepMirror } from "./keep-mirror.ts";
+import { keepTransparent } from "./keep-transparent.ts";
+import type { NetworkState } from "./network-state.ts";
+
+/** The host's side of one sandbox's network, as long as this process serves it. */
+export interface ServedNetwork {
+  /** Takes over what the state says now: opens what became needed, ends what is not allowed any more. */
+  apply(state: NetworkState): Promise<void>;
+  fetch(request: FetchRequest): Promise<FetchResult>;
+  /** What was counted until now becomes events. */
+  settle(): void;
+  close(): Promise<void>;
+}
+
+export interface ServeOptions {
+  sandbox: OwnedSandbox;
+  folder: string;
+  state: NetworkState;
+  book: SecretBook;
+  host: NetworkHost;
+  emit: (event: NetworkEvent) => void;
+  budget: NonNullable<GatewayOptions["budget"]>;
+}
+
+/** The machine itself, as programs inside call it. */
+const HOST_NAME = "host.caisson";
+
+/** Throws `invalid` for certificates that cannot be read, and what `sandbox.serve` throws. */
+export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork> {
+  const { sandbox, host, folder, book } = options;
+  let { state } = options;
+  const upstreamCa = host.settings.caFiles.map(readCertificates);
+  const redactor = book.redactor();
+  const emit = (input: NetworkEventInput) => {
+    const data = { ...redactor.json(input.data), sandbox: sandbox.id };
+    options.emit({ type: input.type, version: 1, at: new Date().toISOString(), data } as NetworkEvent);
+  };
+  const mirror = keepMirror({ sandbox, folder, host, upstreamCa, emit });
+  const egress = createEgress({
+    sandbox: sandbox.id,
+    policy: () => state.policy,
+    secrets: book,
+    authority: createAuthority(state.authority ?? undefined),
+    emit,
+    howToAsk: (name, port, reason) => howToAsk(sandbox, { host: name, port, reason }),
+    // Loopback inside is the sandbox's own: what listens on the host's has a name, which only a private rule leads to.
+    resolve: async (name) => (name === HOST_NAME ? ["127.0.0.1"] : resolveByHost(name)),
+    upstreamCa,
+    mirror,
+  });
+  const gateway = keepGateway({
+    folder,
+    spec: () => state.gateway,
+    host,
+    upstreamCa,
+    redact: redactor.text,
+    emit,
+    budget: options.budget,
+    hostedTools: () => state.policy.mode === "open",
+    howToRaise: "Whoever made the sandbox gives its bound (--gateway-cost, --gateway-tokens).",
+  });
+  const transparent = keepTransparent(sandbox, egress);
+  const claims = new Map<number, { close(): void }>();
+  const claim = async (port: number, handle: Egress["handle"]) => {
+    if (!claims.has(port)) claims.set(port, await sandbox.serve(port, handle));
+  };
+  const apply = async (next: NetworkState) => {
+    state = next;
+    for (const name of next.revoked) if (!book.isRevoked(name)) book.revoke(name);
+    const { policy } = next;
+    egress.enforce();
+    await mirror.use(policy.mode === "none" ? [] : policy.registries);
+    // Also where nothing may be reached: what is asked for is denied with a reason.
+    await claim(PROXY_PORT, egress.handle);
+    await transparent.use(policy);
+    if (policy.mode !== "none" && policy.registries.length > 0) await claim(MIRROR_PORT, mirror.handle);
+    if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);
+  };
+  const close = async () => {
+    for (const each of claims.values()) each.close();
+    claims.clear();
+    transparent.close();
+    await Promise.all([egress.close(), mirror.close(), gateway.close()]);
+  };
+  try {
+    await apply(state);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { apply, close, settle: () => egress.settle(), fetch: (request) => egress.fetch(request) };
+}
+
+function readCertificates(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new CaissonError("invalid", `the certificates in ${file} cannot be read`, {
+      cause,
+      hint: "Look at network.caFiles of the configuration.",
+    });
+  }
+}
+
+/** Of a run, people know the run's name rather than its sandbox's, and its agent can ask by itself: but not for what only a person may give, a way into private networks. */
+function howToAsk(sandbox: OwnedSandbox, asked: { host: string; port: number; reason: DenialReason }): string {
+  const { host, port, reason } = asked;
+  const run = sandbox.info.labels.run;
+  const target = port === 80 || port === 443 ? host : `${host}:${port}`;
+  const isPrivate = reason === "private_address";
+  const person = `A person can allow it: caisson net allow ${run ?? sandbox.id} ${isPrivate ? `'private ${target}'` : target}`;
+  return run === undefined || isPrivate ? person : `An agent can ask for it with the tool request_network. ${person}`;
+}

@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { currentOwner, type Owner, ownerAlive } from "../../sandbox/store.ts";
+import { becomeKeeper, keeperOf, markServing, servedBy, unmarkServing } from "./serving.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "caisson-test-serving-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** A process of that number, as long as it is in `alive`. */
+const storeOf = (pid: number, alive: Set<number>) => ({
+  ownerOf: (): Owner => ({ pid, startTicks: 1, bootId: "boot" }),
+  ownerAlive: (owner: Owner | null) => owner !== null && alive.has(owner.pid),
+});
+
+test("of many who find no keeper one becomes it; and of many who find it dead, one", async () => {
+  const alive = new Set(Array.from({ length: 12 }, (_, index) => index + 1));
+  const tryAll = () => Promise.all([...alive].map(async (pid) => ((await becomeKeeper(folder, storeOf(pid, alive))) ? [pid] : [])));
+  for (let round = 0; round < 5; round++) {
+    const keepers = (await tryAll()).flat();
+    expect(keepers).toHaveLength(1);
+    expect(keeperOf(folder, storeOf(1, alive))).toEqual({ pid: keepers[0], serves: false });
+    // It may ask again.
+    expect(await becomeKeeper(folder, storeOf(keepers[0] as number, alive))).toBe(true);
+    alive.delete(keepers[0] as number);
+    expect(keeperOf(folder, storeOf(1, alive))).toBeNull();
+  }
+  expect((await readdir(folder)).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+});
+
+test("who serves and who keeps are told apart: a guest who serves for a while does not hide the keeper", async () => {
+  const alive = new Set([1, 2]);
+  const [keeper, other] = [storeOf(1, alive), storeOf(2, alive)];
+  await becomeKeeper(folder, keeper);
+  await markServing(folder, keeper);
+  await markServing(folder, other);
+  expect(keeperOf(folder, other)).toEqual({ pid: 1, serves: true });
+  await unmarkServing(folder, other);
+  expect(servedBy(folder, other)).toBe(1);
+  alive.delete(1);
+  expect(servedBy(folder, other)).toBeNull();
+});
+
+test("processes exclude each other, too", async () => {
+  const program = `
+    import { becomeKeeper } from ${JSON.stringify(join(import.meta.dirname, "serving.ts"))};
+    import { currentOwner, ownerAlive } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/store.ts"))};
+    process.stdout.write(String(await becomeKeeper(process.argv[1], { ownerOf: currentOwner, ownerAlive })));
+    process.stdin.resume();
+  `;
+  const children = Array.from({ length: 4 }, () =>
+    promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program, folder], {
+      env: { ...process.env, NODE_NO_WARNINGS: "1" },
+    }),
+  );
+  // Each lives until all have spoken, so that none finds another dead.
+  const words = await Promise.all(children.map(({ child }) => new Promise<string>((resolve) => child.stdout?.once("data", resolve))));
+  for (const { child } of children) child.stdin?.end();
+  await Promise.all(children);
+  expect(words.map(String).sort()).toEqual(["false", "false", "false", "true"]);
+  // They are dead now.
+  expect(await becomeKeeper(folder, { ownerOf: currentOwner, ownerAlive })).toBe(true);
+});

@@ -1,0 +1,237 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { refuseNetwork } from "../../sandbox/spec.ts";
+import { viewState } from "../../sandbox/state-places.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import { packFolder } from "../../sandbox/tar/pack-folder.ts";
+import { dockerSeccompProfile } from "../hardening/seccomp.ts";
+import { accountEntries, guestFolders } from "./accounts.ts";
+import { attachSandbox } from "./attach-sandbox.ts";
+import { type ContainerRequest, containerConfig, containerName, workspaceInside } from "./container-config.ts";
+import { type DockerDetails, runtimeName, workUidFor } from "./details.ts";
+import { enforcedLimits } from "./enforced-limits.ts";
+import type { Engine } from "./engine.ts";
+import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
+import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
+import { type EngineImage, findImage } from "./image.ts";
+import { placeholders } from "./paths.ts";
+import { accountFilesOf, putIn } from "./put-in.ts";
+import { removeSandbox } from "./remove-sandbox.ts";
+import type { ForkSource, Scope } from "./scope.ts";
+import { archiveOf } from "./small-archive.ts";
+import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
+
+/** From the engine's word that it runs to the guest's listening. */
+const GUEST_START_MS = 20_000;
+const ACCOUNT_FILES_MAX = 256;
+
+export interface CreateRequest {
+  spec: SandboxSpec;
+  signal?: AbortSignal | undefined;
+  fork?: ForkSource;
+}
+
+/** Everything known before anything is made. */
+interface Plan {
+  engine: Engine;
+  facts: EngineFacts;
+  image: EngineImage;
+  workspace: WorkspacePlan;
+  record: SandboxRecord;
+  details: DockerDetails;
+  ownUid: boolean;
+}
+
+/** Makes a sandbox and connects to its guest. On any failure nothing is left. See `Runtime.create` for what it throws. */
+export async function createSandbox(scope: Scope, request: CreateRequest): Promise<OwnedSandbox> {
+  stopIfAborted(request.signal);
+  const plan = await planSandbox(scope, request);
+  stopIfAborted(request.signal);
+  // The intent: whoever finds this record after a crash knows what may be there.
+  await scope.store.write(plan.record);
+  try {
+    return await build(scope, request, plan);
+  } catch (error) {
+    await removeSandbox(scope, plan.record).catch(() => {
+      // The engine is gone; the record stays, and the next sweep tries again.
+    });
+    if (request.signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was given up", { cause: error });
+    throw error;
+  }
+}
+
+async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> {
+  const { spec, fork } = request;
+  const engine = fork?.engine ?? (await scope.engine());
+  const facts = await engine.facts();
+  const capabilities = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const { reasons, paths } = capabilities;
+  refuseNetwork(spec, capabilities);
+  if (!facts.seccomp) {
+    throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
+      hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
+    });
+  }
+  if (!paths && spec.readOnlyPaths.length + spec.deniedPaths.length > 0) {
+    throw new CaissonError("unsupported", "read-only and denied paths cannot be enforced here", { hint: reasons.paths ?? "" });
+  }
+  const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
+  const image =
+    fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: scope.defaultImage, stateLabel: scope.stateLabel }));
+  const workspace: WorkspacePlan =
+    fork !== undefined && isStaged(spec)
+      ? { kind: "none" }
+      : await planWorkspace({ spec, facts, reasons, state: viewState(scope.context.stateDir) });
+  const { records } = await scope.store.list();
+  const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
+  const id = fork?.id ?? scope.store.newId();
+  const ownerUid = workspace.kind === "bound" ? workspace.ownerUid : null;
+  const workUid = ownerUid ?? image.workUid ?? workUidFor(id, taken);
+  if (ownerUid === null && taken.has(workUid)) {
+    warnings.push("It has the user id of the sandbox its files come from, which still lives; the two share one count of processes.");
+  }
+  if (spec.allowRoot && facts.remappedRoot === null && !facts.rootless) {
+    warnings.push(
+      "The engine uses no user namespace: root inside is the machine's root, with few capabilities. Docker's userns-remap or the oci runtime give one.",
+    );
+  }
+  const details: DockerDetails = {
+    engineSocket: engine.socketPath,
+    ownImage: fork?.reference ?? null,
+    workUid,
+    env: image.env,
+    workspace: workspace.kind === "bound" ? (workspace.readOnly ? "ro" : "rw") : workspace.kind,
+  };
+  const record: SandboxRecord = {
+    ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
+    ...{ spec, limits, warnings, owner: scope.store.ownerOf(), details },
+  };
+  return { engine, facts, image, workspace, record, details, ownUid: ownerUid === null };
+}
+
+function isStaged(spec: SandboxSpec): boolean {
+  return spec.workspace.kind === "empty" || spec.workspace.access === "overlay";
+}
+
+function workUidOf(record: SandboxRecord): number {
+  const details = record.details;
+  return typeof details === "object" && details !== null && "workUid" in details ? Number(details.workUid) : 0;
+}
+
+async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<OwnedSandbox> {
+  const { engine, record } = plan;
+  const { signal } = request;
+  const folder = scope.store.dir(record.id);
+  const guest = await guestIdentity({ facts: plan.facts, socketPath: engine.socketPath });
+  const { group } = await makeSocketFolder({ sandboxFolder: folder, guest });
+  const config = containerConfig({ ...(await containerRequest(scope, plan, folder)), socketGroup: group });
+  // Never given up in the middle: whether the engine made it would not be known.
+  await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
+  stopIfAborted(signal);
+  await putFilesIn(scope, plan, signal);
+  stopIfAborted(signal);
+  const container = engine.docker.getContainer(containerName(record.id));
+  await engine.call(`starting sandbox ${record.id}`, () => container.start());
+  const alive = async () => {
+    const { State } = await engine.call(`looking at sandbox ${record.id}`, () => container.inspect());
+    if (!State.Running)
+      throw new CaissonError("internal", `the guest of sandbox ${record.id} ended with ${State.ExitCode} before it listened`);
+  };
+  await takeSocket({ sandboxFolder: folder, timeoutMs: GUEST_START_MS, alive, signal });
+  const running: SandboxRecord = { ...record, state: "running" };
+  await scope.store.write(running);
+  const sandbox = await attachSandbox(scope, { record: running, engine, fresh: true });
+  try {
+    await removeTokenInside(folder);
+    if (plan.workspace.kind === "bound") await requireReadable(sandbox, plan.workspace.folder);
+    stopIfAborted(signal);
+    return sandbox;
+  } catch (error) {
+    await sandbox.destroy();
+    throw error;
+  }
+}
+
+async function containerRequest(scope: Scope, plan: Plan, folder: string): Promise<Omit<ContainerRequest, "socketGroup">> {
+  const { record, facts, workspace } = plan;
+  return {
+    id: record.id,
+    spec: record.spec,
+    limits: record.limits,
+    facts,
+    image: plan.image.id,
+    workUid: plan.details.workUid,
+    ownUid: plan.ownUid,
+    guestPath: guestFor(scope.context.guestPath, facts),
+    socketFolder: socketFolderIn(folder),
+    insideFolder: makeInsideFolder(folder),
+    stateLabel: scope.stateLabel,
+    seccomp: await seccompFor(plan, folder),
+    workspaceBind:
+      workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly, covered: workspace.covered } : null,
+    cgroupParent: scope.cgroupParent,
+  };
+}
+
+/** The guest of the engine's processor, which lies beside that of this machine when they differ. */
+function guestFor(guestPath: string, facts: EngineFacts): string {
+  if (facts.architecture === process.arch) return guestPath;
+  return `${guestPath}-${facts.architecture === "x64" ? "x86_64" : "aarch64"}`;
+}
+
+/** Docker takes the filter itself, Podman the path of a file with it. */
+async function seccompFor({ facts, workspace }: Plan, folder: string): Promise<string> {
+  const profile = dockerSeccompProfile({ writesToHost: workspace.kind === "bound" && !workspace.readOnly });
+  if (facts.kind === "docker") return profile;
+  const path = join(folder, "seccomp.json");
+  await writeFile(path, profile, { mode: 0o600 });
+  return path;
+}
+
+/** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
+async function smallFiles(scope: Scope, plan: Plan): Promise<Buffer> {
+  const { engine, record, workspace, details } = plan;
+  const container = containerName(record.id);
+  const entries = await placeholders({ engine, container, spec: record.spec, plan: workspace });
+  // A snapshot has them already, with what became of them since.
+  if (plan.image.workUid === null) {
+    const files = scope.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
+    if (scope.accountFiles.size >= ACCOUNT_FILES_MAX) scope.accountFiles.clear();
+    scope.accountFiles.set(plan.image.id, files);
+    const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
+    // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
+    entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
+  }
+  return archiveOf([...guestFolders(), ...entries]);
+}
+
+async function putFilesIn(scope: Scope, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
+  const { engine, record, workspace, details } = plan;
+  const target = { engine, container: containerName(record.id), signal };
+  const small = await smallFiles(scope, plan);
+  await putIn({ ...target, folder: "/", archive: [small] });
+  if (workspace.kind !== "staged") return;
+  stopIfAborted(signal);
+  const owner = { uid: details.workUid, gid: details.workUid };
+  await putIn({ ...target, folder: workspaceInside, archive: packFolder(workspace.folder, { excludePaths: workspace.exclude, owner }) });
+}
+
+async function requireReadable(sandbox: OwnedSandbox, folder: string): Promise<void> {
+  try {
+    await sandbox.list(workspaceInside, { entriesMax: 1 });
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
+    throw new CaissonError("denied", `the sandbox's user may not read the workspace ${folder}`, {
+      hint: "Its user is none of this machine's: make the folder readable for others (`chmod o+rx`), or use overlay, which copies it.",
+      cause: error,
+    });
+  }
+}
+
+function stopIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was given up", { cause: signal.reason });
+}

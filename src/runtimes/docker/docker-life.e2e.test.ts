@@ -1,0 +1,116 @@
+import { spawn } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { guestPath, sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
+import { processGone } from "../../../test/support/docker-remains.ts";
+
+const _MIB = 1024 * 1024;
+const docker = useDockerHarness();
+
+describe("life", () => {
+  test("snapshot, fork, and what becomes of their images", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf());
+    await sandbox.writeFile("/workspace/file", Buffer.from("one"));
+    const id = await sandbox.snapshot({ name: 'first "one" $HOME' });
+    expect(await docker.runtime.snapshots()).toMatchObject([{ id, name: 'first "one" $HOME', sandbox: sandbox.id }]);
+    const fork = await sandbox.fork();
+    const grandchild = await fork.fork();
+    await sandbox.destroy();
+    await fork.destroy();
+    expect((await sh(grandchild, "cat file; echo two > file; stat -c %U file")).stdout).toBe("oneuser\n");
+    const restored = await docker.runtime.create(docker.specOf({ template: { kind: "snapshot", id } }));
+    await expect(docker.runtime.removeSnapshot(id)).rejects.toMatchObject({ code: "conflict" });
+    expect((await sh(restored, "cat file; touch new")).stdout).toBe("one");
+    await restored.destroy();
+    await grandchild.destroy();
+    await docker.runtime.removeSnapshot(id);
+    await expect(docker.runtime.removeSnapshot(id)).rejects.toMatchObject({ code: "not_found" });
+    expect(docker.images().filter((name) => /caisson-(fork|snapshot)/.test(name))).toEqual([]);
+    expect(docker.docker("images", "-q", "--filter", "dangling=true")).toBe("");
+  });
+
+  test("another process finds a kept sandbox, its files and its running command", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    const process = await sandbox.spawn({ argv: ["sh", "-c", "echo one; sleep 0.3; echo two"], ref: "job" });
+    process.detach();
+    await sandbox.release();
+    const again = docker.runtimeWith();
+    expect(await again.sweep()).toEqual([]);
+    await using opened = await again.open(sandbox.id);
+    const attached = await opened.attach("job", { stdoutOffset: 0 });
+    let text = "";
+    for await (const { data } of attached.output) text += Buffer.from(data).toString();
+    expect(text).toBe("one\ntwo\n");
+    await opened.destroy();
+  });
+
+  test("a paused sandbox is opened as paused, and goes on when resumed", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    await sandbox.pause();
+    await sandbox.release();
+    const opened = await docker.runtime.open(sandbox.id);
+    expect(opened.info.state).toBe("paused");
+    await expect(opened.stat("/")).rejects.toMatchObject({ code: "conflict" });
+    await opened.resume();
+    expect((await sh(opened, "echo on")).stdout).toBe("on\n");
+    await opened.destroy();
+  });
+
+  test("what a creator killed with -9 left is swept: finished and half-made ones, and nothing else", async () => {
+    const mine = await docker.runtime.create(docker.specOf());
+    const script = `
+      import { createDockerRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
+      import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
+      const runtime = createDockerRuntime(${JSON.stringify({ stateDir: docker.stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
+      const spec = SandboxSpec.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
+      const { id } = await runtime.create(spec);
+      void runtime.create({ ...spec, keep: true });
+      console.log(id);`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const id = (await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve))).toString().trim();
+    const records = () => readdirSync(join(docker.stateDir, "sandboxes")).filter((name) => name.startsWith("sb_"));
+    await vi.waitFor(() => expect(records()).toHaveLength(3), { interval: 5 });
+    child.kill("SIGKILL");
+    await processGone(child.pid ?? 0);
+    const other = docker.runtimeWith({ stateDir: docker.newFolder("state") });
+    expect(await other.sweep()).toEqual([]);
+    const swept = await docker.runtime.sweep();
+    expect(swept).toContain(id);
+    expect(swept).not.toContain(mine.id);
+    expect(docker.containers()).toEqual([`caisson-${mine.id}`]);
+    expect(records()).toEqual([mine.id]);
+    await mine.destroy();
+  });
+
+  test("a sandbox whose record is gone is swept by its label", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf());
+    rmSync(join(docker.stateDir, "sandboxes", sandbox.id), { recursive: true });
+    expect(await docker.runtime.sweep()).toEqual([sandbox.id]);
+    expect(docker.containers()).toEqual([]);
+  });
+
+  test("a sandbox that died is found so, and its remains can be removed", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf());
+    const running = await sandbox.spawn({ argv: ["sleep", "60"] });
+    running.discardOutput();
+    docker.docker("kill", `caisson-${sandbox.id}`);
+    expect(await sandbox.closed).toEqual({ why: "lost" });
+    expect(await running.ended).toMatchObject({ kind: "lost" });
+    expect(await docker.runtime.list()).toMatchObject([{ id: sandbox.id, state: "failed" }]);
+    await expect(docker.runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
+    await sandbox.destroy();
+    expect(await docker.runtime.list()).toEqual([]);
+  });
+
+  test("no path inside leads to the guest's socket, and what root inside puts in its place leads nowhere", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
+    const { stdout } = await sh(sandbox, "find / -xdev -type s; cd /.caisson/private/socket && ls -A && ln -s /etc/passwd guest.sock", {
+      user: "root",
+    });
+    expect(stdout).toBe("");
+    const opened = await docker.runtime.open(sandbox.id);
+    expect((await sh(opened, "echo alive")).stdout).toBe("alive\n");
+    await sandbox.destroy();
+  });
+});

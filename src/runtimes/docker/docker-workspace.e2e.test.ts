@@ -1,0 +1,140 @@
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
+import { mountSmallDisk } from "../../../test/support/small-disk.ts";
+
+const _MIB = 1024 * 1024;
+const docker = useDockerHarness();
+
+describe("workspace", () => {
+  test("overlay: a copy that belongs to the sandbox's user", async () => {
+    const folder = docker.newFolder("workspace");
+    mkdirSync(join(folder, "sub"));
+    writeFileSync(join(folder, "sub/file"), "before", { mode: 0o600 });
+    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder } }));
+    const { stdout } = await sh(sandbox, "cat sub/file; echo after > sub/file; cat sub/file; rm -r sub; ls");
+    expect(stdout).toBe("beforeafter\n");
+    expect(readFileSync(join(folder, "sub/file"), "utf8")).toBe("before");
+  });
+
+  test("rw: changes are the folder owner's", async () => {
+    const folder = docker.newFolder("workspace", 12_345);
+    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder, access: "rw" } }));
+    expect((await sh(sandbox, "id -u; echo made > made; mkdir sub")).stdout).toBe("12345\n");
+    await sandbox.writeFile("/workspace/by-host", Buffer.from("x"));
+    expect(statSync(join(folder, "made")).uid).toBe(12_345);
+    expect(statSync(join(folder, "by-host")).uid).toBe(12_345);
+    expect(statSync(folder)).toMatchObject({ uid: 12_345, mode: 0o40700 });
+    await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "unsupported" });
+    await expect(sandbox.fork()).rejects.toMatchObject({ code: "unsupported" });
+  });
+
+  test("rw: nobody inside leaves a set-user-id file there, and root is refused: here it would be the machine's", async () => {
+    const folder = docker.newFolder("workspace", 12_345);
+    const spec = { workspace: { kind: "folder" as const, path: folder, access: "rw" as const } };
+    await expect(docker.runtime.create(docker.specOf({ ...spec, allowRoot: true }))).rejects.toMatchObject({
+      code: "unsupported",
+      hint: expect.stringContaining("--allow-root"),
+    });
+    await using sandbox = await docker.runtime.create(docker.specOf(spec));
+    const { stdout } = await sh(sandbox, "cp /bin/busybox s; chmod 4755 s 2>&1; chmod g+s s 2>&1; chmod 755 s && stat -c %a s");
+    expect(stdout).toMatch(/not permitted[\s\S]*not permitted[\s\S]*755\n$/);
+    expect(statSync(join(folder, "s")).mode & 0o7777).toBe(0o755);
+  });
+
+  test("rw: work that fills the folder's disk is ended while there is room left", async () => {
+    const disk = mountSmallDisk({ uid: 12_345, gid: 12_345 });
+    try {
+      const workspace = { kind: "folder" as const, path: disk.folder, access: "rw" as const };
+      const before = disk.freeBytes();
+      await using sandbox = await docker.runtime.create(docker.specOf({ workspace }));
+      expect((await sh(sandbox, "cat /dev/zero > big")).ended).toMatchObject({ kind: "killed", why: "disk" });
+      expect(disk.freeBytes()).toBeGreaterThan(before / 8);
+      await expect(docker.runtime.create(docker.specOf({ workspace, limits: { diskBytes: 2 ** 24 } }))).rejects.toMatchObject({
+        code: "unsupported",
+      });
+    } finally {
+      disk.remove();
+    }
+  });
+
+  test("rw of a folder that is root's is refused with what to do", async () => {
+    const refused = docker.runtime.create(
+      docker.specOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),
+    );
+    await expect(refused).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("overlay") });
+  });
+
+  test("ro: readable, never writable; refused when the sandbox's user may not read it", async () => {
+    const folder = docker.newFolder("workspace");
+    writeFileSync(join(folder, "file"), "x");
+    const spec = docker.specOf({ workspace: { kind: "folder", path: folder, access: "ro" } });
+    await expect(docker.runtime.create(spec)).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("chmod") });
+    expect(await docker.runtime.list()).toEqual([]);
+    chmodSync(folder, 0o777);
+    await using sandbox = await docker.runtime.create(spec);
+    expect((await sh(sandbox, "cat file; touch made 2>&1")).stdout).toMatch(/^xtouch: .*Read-only/);
+    expect(readdirSync(folder)).toEqual(["file"]);
+  });
+
+  test("read-only and denied paths hold, also where nothing was", async () => {
+    await using sandbox = await docker.runtime.create(
+      docker.specOf({ readOnlyPaths: ["/home/user/fixed"], deniedPaths: ["/etc/passwd", "/workspace/no"] }),
+    );
+    const { stdout } = await sh(
+      sandbox,
+      "cat /etc/passwd; touch /home/user/fixed/x /workspace/no/x 2>&1; mv /workspace/no /workspace/yes 2>&1",
+    );
+    expect(stdout.match(/Read-only/g)).toHaveLength(2);
+    expect(stdout).toContain("busy");
+    expect(stdout).not.toContain("root:");
+  });
+
+  test("a folder that holds the state folder is shared without it, however it is shared; the state folder is not", async () => {
+    const home = docker.newFolder("home", 1234);
+    chmodSync(home, 0o755);
+    const stateDir = join(home, ".state", "caisson");
+    mkdirSync(stateDir, { recursive: true, mode: 0o755 });
+    for (const path of [join(home, ".state"), stateDir]) chownSync(path, 1234, 1234);
+    writeFileSync(join(stateDir, "log.db"), "precious", { mode: 0o666 });
+    const runtime = docker.runtimeWith({ stateDir });
+    for (const access of ["overlay", "ro", "rw"] as const) {
+      await using sandbox = await runtime.create(docker.specOf({ workspace: { kind: "folder", path: home, access } }));
+      const { stdout } = await sh(
+        sandbox,
+        "find . -name log.db -o -name guest.sock -o -name token; touch .state/caisson/x; mv .state moved; ls -A",
+      );
+      expect({ access, stdout: stdout.replace(/.*: .*\n/g, "") }).toEqual({
+        access,
+        stdout: access === "overlay" ? "moved\n" : ".state\n",
+      });
+    }
+    expect(readdirSync(stateDir)).toEqual(expect.not.arrayContaining(["x"]));
+    for (const [path, access] of [
+      [stateDir, "ro"],
+      [join(stateDir, "sandboxes"), "overlay"],
+    ] as const) {
+      mkdirSync(join(stateDir, "sandboxes", "some"), { recursive: true });
+      const spec = docker.specOf({ workspace: { kind: "folder", path, access } });
+      await expect(runtime.create(spec)).rejects.toMatchObject({ code: "invalid" });
+    }
+  });
+
+  test("a folder of thousands of files goes in whole, and giving up in the middle leaves nothing", async () => {
+    const folder = docker.newFolder("workspace");
+    for (let i = 0; i < 3000; i += 1) writeFileSync(join(folder, `file-${i}`), Buffer.alloc(10_000, i % 256));
+    const spec = docker.specOf({ workspace: { kind: "folder", path: folder } });
+    await using sandbox = await docker.runtime.create(spec);
+    expect((await sh(sandbox, "ls | wc -l; du -sk . | cut -f1")).stdout).toMatch(/^3000\n3\d{4}\n/);
+    for (const afterMs of [20, 60, 120, 200, 300]) {
+      const created = docker.runtime.create(spec, { signal: AbortSignal.timeout(afterMs) });
+      await created.then(
+        (made) => made.destroy(),
+        (error) => expect(error).toMatchObject({ code: "cancelled" }),
+      );
+      expect((await docker.runtime.list()).map(({ id }) => id)).toEqual([sandbox.id]);
+      expect(docker.containers()).toEqual([`caisson-${sandbox.id}`]);
+    }
+  });
+});

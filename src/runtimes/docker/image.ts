@@ -1,0 +1,102 @@
+import type { ImageInfo } from "dockerode";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { EnvName } from "../../contract/ids.ts";
+import type { Template } from "../../contract/sandbox.ts";
+import { labels } from "./container-config.ts";
+import { isWorkUid } from "./details.ts";
+import type { Engine } from "./engine.ts";
+import { engineError, statusOf } from "./engine-error.ts";
+
+/** What a sandbox starts from, in the engine. */
+export interface EngineImage {
+  id: string;
+  env: Record<string, string>;
+  /** For a snapshot: whose its files are. */
+  workUid: number | null;
+}
+
+/** What of an image's description matters here. */
+const ImageDescription = z.object({
+  Id: z.string(),
+  Os: z.string().default("linux"),
+  Config: z.object({ Env: z.array(z.string()).nullish(), Labels: z.record(z.string(), z.string()).nullish() }).nullish(),
+});
+
+/** An engine's names of images, ids and digests among them; nothing that could be another path of its API. */
+const imageName = /^[A-Za-z0-9][A-Za-z0-9._:@-]*(\/[A-Za-z0-9][A-Za-z0-9._:@-]*)*$/;
+
+/** Throws `not_found`, `invalid`, `unsupported`, `unavailable`. */
+export async function findImage(options: {
+  engine: Engine;
+  template: Template;
+  defaultImage: string | null;
+  stateLabel: string;
+}): Promise<EngineImage> {
+  const { engine, template, defaultImage, stateLabel } = options;
+  switch (template.kind) {
+    case "image":
+      return inspectImage(engine, template.reference);
+    case "snapshot": {
+      const image = await snapshotImage({ engine, id: template.id, stateLabel });
+      if (image === null) throw new CaissonError("not_found", `there is no snapshot ${template.id} in the engine on ${engine.socketPath}`);
+      return inspectImage(engine, image);
+    }
+    case "host":
+      if (defaultImage !== null) return inspectImage(engine, defaultImage);
+      throw new CaissonError("unsupported", "the docker runtime has no template `host`: a sandbox starts from one of the engine's images", {
+        hint: "Name one (`--image debian:12`), set a default image, or use the oci runtime.",
+      });
+  }
+}
+
+/** The id of a snapshot's image; null when there is none. */
+export async function snapshotImage(options: { engine: Engine; id: string; stateLabel: string }): Promise<string | null> {
+  const images = await imagesOf(options);
+  return images.find(({ Labels }) => Labels?.[labels.snapshot] === options.id)?.Id ?? null;
+}
+
+/** All images made here for one state folder. Asked for by one label only: Podman finds nothing by two. */
+export async function imagesOf(options: { engine: Engine; stateLabel: string }): Promise<ImageInfo[]> {
+  const filters = JSON.stringify({ label: [`${labels.state}=${options.stateLabel}`] });
+  return options.engine.call("listing snapshots", (docker) => docker.listImages({ filters }));
+}
+
+export async function inspectImage(engine: Engine, reference: string): Promise<EngineImage> {
+  if (!imageName.test(reference)) {
+    throw new CaissonError("invalid", `${JSON.stringify(reference.slice(0, 200))} is not an image's name`, {
+      hint: "It looks like debian:12. Folders and archives are for the oci runtime; `docker import` brings them into the engine.",
+    });
+  }
+  const what = `looking for the image ${reference}`;
+  const described = ImageDescription.parse(
+    await engine.docker
+      .getImage(reference)
+      .inspect()
+      .catch((error: unknown) => {
+        throw statusOf(error) === 404 ? missing(engine, reference) : engineError(error, { what, socketPath: engine.socketPath });
+      }),
+  );
+  if (described.Os !== "linux") throw new CaissonError("invalid", `the image ${reference} is for ${described.Os}, not for Linux`);
+  const uid = Number(described.Config?.Labels?.[labels.workUid]);
+  return { id: described.Id, env: envOf(described.Config?.Env ?? []), workUid: isWorkUid(uid) ? uid : null };
+}
+
+function missing(engine: Engine, reference: string): CaissonError {
+  const docker = `docker -H unix://${engine.socketPath}`;
+  return new CaissonError("not_found", `the engine on ${engine.socketPath} has no image ${reference}`, {
+    hint: `\`${docker} pull ${reference}\`, or without a registry \`${docker} load < image.tar\` or \`${docker} import rootfs.tar ${reference}\`.`,
+  });
+}
+
+/** The image's variables; what is not one is left out, and so is what depends on the user, who is not the image's. */
+const notTaken = new Set(["HOME", "USER", "LOGNAME", "__proto__"]);
+function envOf(lines: readonly string[]): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const line of lines) {
+    const at = line.indexOf("=");
+    const name = line.slice(0, at);
+    if (at > 0 && EnvName.safeParse(name).success && !notTaken.has(name)) env[name] = line.slice(at + 1);
+  }
+  return env;
+}

@@ -1,0 +1,68 @@
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { workspaceInside } from "./container-config.ts";
+import type { Engine } from "./engine.ts";
+import { engineError, statusOf } from "./engine-error.ts";
+import type { SmallEntry } from "./small-archive.ts";
+import type { WorkspacePlan } from "./workspace.ts";
+
+/** Mounted fresh at the start: what would be below is not there yet to be covered. */
+const freshFolders = ["/tmp/", "/dev/", "/.caisson/"];
+
+/**
+ * The engine passes silently over read-only and denied paths that are not there, and work could make them later. So each is made to be
+ * there before the start. Returns what has to be put in. Throws `unsupported` and `not_found` for a path that cannot be held.
+ */
+export async function placeholders(options: {
+  engine: Engine;
+  container: string;
+  spec: SandboxSpec;
+  plan: WorkspacePlan;
+}): Promise<SmallEntry[]> {
+  const { engine, container, spec, plan } = options;
+  const entries: SmallEntry[] = [];
+  for (const path of [...spec.readOnlyPaths, ...spec.deniedPaths]) {
+    if (freshFolders.some((folder) => path.startsWith(folder))) {
+      throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is made anew when the sandbox starts`);
+    }
+    const below = path.startsWith(`${workspaceInside}/`) ? path.slice(workspaceInside.length + 1) : null;
+    if (below !== null && plan.kind !== "none") {
+      const found = await kindOnHost(join(plan.folder, below));
+      if (plan.kind === "bound") requireBound({ path, found, plan });
+      else if (found === null || plan.exclude.includes(below)) entries.push(empty(path, found ?? "directory"));
+      continue;
+    }
+    if (path !== workspaceInside && !(await existsInside({ engine, container, path }))) entries.push(empty(path, "directory"));
+  }
+  return entries;
+}
+
+function requireBound(options: { path: string; found: string | null; plan: { folder: string; readOnly: boolean } }): void {
+  const { path, found, plan } = options;
+  if (found !== null || plan.readOnly) return;
+  throw new CaissonError("not_found", `${path} is to be read-only or denied, but is not there in ${plan.folder}`, {
+    hint: "Make it first: nothing is made in a folder given read-write that was not asked for.",
+  });
+}
+
+function empty(path: string, kind: "file" | "directory"): SmallEntry {
+  return { name: path.slice(1), kind, mode: kind === "file" ? 0o644 : 0o755, uid: 0, gid: 0 };
+}
+
+async function kindOnHost(path: string): Promise<"file" | "directory" | null> {
+  const info = await lstat(path).catch(() => null);
+  if (info === null) return null;
+  return info.isDirectory() ? "directory" : "file";
+}
+
+async function existsInside({ engine, container, path }: { engine: Engine; container: string; path: string }): Promise<boolean> {
+  try {
+    await engine.docker.getContainer(container).infoArchive({ path });
+    return true;
+  } catch (error) {
+    if (statusOf(error) === 404) return false;
+    throw engineError(error, { what: `looking for ${path} in the image`, socketPath: engine.socketPath });
+  }
+}

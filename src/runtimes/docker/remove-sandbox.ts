@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import { containerName } from "./container-config.ts";
+import { DockerDetails } from "./details.ts";
+import type { Engine } from "./engine.ts";
+import { engineError, statusOf } from "./engine-error.ts";
+import type { Scope } from "./scope.ts";
+
+const REMOVE_MS = 30_000;
+const POLL_MS = 25;
+
+/** Removes all there is of a sandbox, in the engine and on disk; the record goes last. Idempotent. Throws `unavailable` when the engine is dead. */
+export async function removeSandbox(scope: Scope, record: SandboxRecord): Promise<void> {
+  const details = DockerDetails.safeParse(record.details);
+  // A record of a newer version: the engine for new sandboxes is the best guess at where it lives.
+  const engine = details.success ? await scope.engineFor(details.data.engineSocket) : await scope.engine();
+  // A record that is gone means that somebody else removed it all; writing it would bring it back.
+  const current = await scope.store.read(record.id).catch(() => null);
+  if (current !== null && current.state !== "completing") await scope.store.write({ ...current, state: "completing" });
+  await removeContainer(engine, containerName(record.id));
+  if (details.success && details.data.ownImage !== null) await removeImage(engine, details.data.ownImage);
+  await scope.store.remove(record.id);
+}
+
+/** Kills and removes; resolves when it is gone, also when another call is removing it. */
+export async function removeContainer(engine: Engine, name: string): Promise<void> {
+  const deadline = Date.now() + REMOVE_MS;
+  while (Date.now() < deadline) {
+    try {
+      // `v`: volumes that the image declares are made for this sandbox alone.
+      await engine.docker.getContainer(name).remove({ force: true, v: true });
+      return;
+    } catch (error) {
+      if (statusOf(error) === 404) return;
+      // The engine is removing it already.
+      if (statusOf(error) !== 409) throw engineError(error, { what: `removing ${name}`, socketPath: engine.socketPath });
+    }
+    await sleep(POLL_MS);
+  }
+  throw new CaissonError("timeout", `the engine did not remove ${name} within ${REMOVE_MS} ms`);
+}
+
+/**
+ * Removes an image by its name. One that later images are made from only loses the name; the engine removes it with the last of them.
+ * Idempotent.
+ */
+export async function removeImage(engine: Engine, reference: string): Promise<void> {
+  try {
+    await engine.docker.getImage(reference).remove({ force: true });
+  } catch (error) {
+    const status = statusOf(error);
+    if (status === 404 || status === 409) return;
+    throw engineError(error, { what: `removing the image ${reference}`, socketPath: engine.socketPath });
+  }
+}

@@ -1,0 +1,105 @@
+import { randomBytes } from "node:crypto";
+import { CaissonError } from "../../contract/error.ts";
+import { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import type { SnapshotInfo } from "../../sandbox/runtime.ts";
+import { containerName, labels } from "./container-config.ts";
+import type { Engine } from "./engine.ts";
+import { engineError, statusOf } from "./engine-error.ts";
+import { imagesOf, snapshotImage } from "./image.ts";
+
+const repository = "caisson-snapshot";
+const forkRepository = "caisson-fork";
+const NAME_MAX = 256;
+
+interface Commit {
+  engine: Engine;
+  id: SandboxId;
+  workUid: number;
+  stateLabel: string;
+}
+
+/** Keeps a sandbox's files as an image, while it stands still. Throws `no_space`, `invalid` for the name. */
+export async function commitSnapshot(options: Commit & { name: string | null }): Promise<SnapshotId> {
+  const { name, id } = options;
+  if (name !== null && (name.length === 0 || name.length > NAME_MAX)) {
+    throw new CaissonError("invalid", `a snapshot's name has 1 to ${NAME_MAX} characters`);
+  }
+  const snapshot = newSnapshotId();
+  await commit(options, {
+    repository,
+    tag: snapshot,
+    own: { [labels.snapshot]: snapshot, [labels.sandbox]: id, ...(name !== null && { [labels.name]: encodeName(name) }) },
+  });
+  return snapshot;
+}
+
+/** An image that lives as long as the fork made from it. Returns its name. */
+export async function commitFork(options: Commit & { forkId: SandboxId }): Promise<string> {
+  const { forkId } = options;
+  await commit(options, { repository: forkRepository, tag: forkId, own: { [labels.onlyFor]: forkId } });
+  return `${forkRepository}:${forkId}`;
+}
+
+async function commit(options: Commit, image: { repository: string; tag: string; own: Record<string, string> }): Promise<void> {
+  const { engine, id, workUid, stateLabel } = options;
+  // Named in full: an image inherits the labels of what it was made from, a fork of a restored snapshot its snapshot's.
+  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.sandbox]: "" };
+  const Labels = { ...none, [labels.state]: stateLabel, [labels.workUid]: String(workUid), ...image.own };
+  const changes = Object.entries(Labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
+  try {
+    await engine.docker
+      .getContainer(containerName(id))
+      .commit({ repo: image.repository, tag: image.tag, pause: true, changes: changes.join("\n") });
+  } catch (error) {
+    if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} is gone`, { cause: error });
+    throw engineError(error, { what: `keeping the files of sandbox ${id}`, socketPath: engine.socketPath });
+  }
+}
+
+export async function listSnapshots(options: { engine: Engine; stateLabel: string }): Promise<SnapshotInfo[]> {
+  const { engine } = options;
+  const found: SnapshotInfo[] = [];
+  for (const image of await imagesOf(options)) {
+    const id = SnapshotId.safeParse(image.Labels?.[labels.snapshot]);
+    const sandbox = SandboxId.safeParse(image.Labels?.[labels.sandbox]);
+    if (!id.success || !sandbox.success) continue;
+    const name = decodeName(image.Labels?.[labels.name] ?? "");
+    const createdAt = new Date(image.Created * 1000).toISOString();
+    found.push({ id: id.data, name: name === "" ? null : name, sandbox: sandbox.data, createdAt, bytes: await ownBytes(engine, image.Id) });
+  }
+  return found;
+}
+
+/** The size of the top layer: what the snapshot holds beyond what its sandbox started from. */
+async function ownBytes(engine: Engine, image: string): Promise<number> {
+  const history: unknown = await engine.call("asking for a snapshot's size", (docker) => docker.getImage(image).history());
+  const [top] = Array.isArray(history) ? history : [];
+  return typeof top?.Size === "number" ? top.Size : 0;
+}
+
+/** Throws `not_found`, `conflict` while a sandbox that started from it is there. */
+export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; stateLabel: string }): Promise<void> {
+  const { engine, id } = options;
+  if ((await snapshotImage(options)) === null) throw new CaissonError("not_found", `there is no snapshot ${id}`);
+  try {
+    await engine.docker.getImage(`${repository}:${id}`).remove();
+  } catch (error) {
+    if (statusOf(error) === 404) return;
+    if (statusOf(error) === 409) {
+      throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox that started from it`, {
+        hint: "Destroy that sandbox first.",
+        cause: error,
+      });
+    }
+    throw engineError(error, { what: `removing snapshot ${id}`, socketPath: engine.socketPath });
+  }
+}
+
+/** A label travels in a Dockerfile's syntax, where a name's quotes and dollars would mean something. */
+const encodeName = (name: string) => Buffer.from(name).toString("base64url");
+const decodeName = (label: string) => Buffer.from(label, "base64url").toString();
+
+const base32 = "abcdefghijklmnopqrstuvwxyz234567";
+function newSnapshotId(): SnapshotId {
+  return `sn_${[...randomBytes(12)].map((byte) => base32[byte & 31]).join("")}`;
+}

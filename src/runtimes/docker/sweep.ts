@@ -1,0 +1,79 @@
+import { CaissonError } from "../../contract/error.ts";
+import { SandboxId } from "../../contract/ids.ts";
+import { isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
+import { containerName, labels } from "./container-config.ts";
+import { runtimeName } from "./details.ts";
+import type { Engine } from "./engine.ts";
+import { imagesOf } from "./image.ts";
+import { removeContainer, removeImage, removeSandbox } from "./remove-sandbox.ts";
+import type { Scope } from "./scope.ts";
+
+/** Removes what dead creators left. An engine that does not answer is tried again by the next sweep. */
+export async function sweep(scope: Scope): Promise<SandboxId[]> {
+  const removed = new Set<SandboxId>();
+  const { records } = await scope.store.list();
+  for (const record of records) {
+    if (record.runtime !== runtimeName || !isLeft(scope, record)) continue;
+    if (await reached(() => removeSandbox(scope, record))) removed.add(record.id);
+  }
+  const engine = await scope.engine().catch(() => null);
+  if (engine !== null) await reached(() => removeUnrecorded(scope, engine, removed));
+  return [...removed];
+}
+
+/** Everything in the engine that bears this sandbox's id. */
+export async function discard(scope: Scope, id: SandboxId): Promise<void> {
+  const engine = await scope.engine();
+  await removeContainer(engine, containerName(id));
+  for (const { Id, Labels, RepoTags } of await imagesOf({ engine, stateLabel: scope.stateLabel }))
+    if (Labels?.[labels.onlyFor] === id) await removeImage(engine, RepoTags?.[0] ?? Id);
+}
+
+/** Its creator is dead and it was not to be kept; or its making or removal was broken off. */
+function isLeft(scope: Scope, record: SandboxRecord): boolean {
+  if (isOrphan(record)) return true;
+  const unfinished = record.state === "creating" || record.state === "completing";
+  return unfinished && !scope.store.ownerAlive(record.owner);
+}
+
+/** What bears our label without a record: the state folder was deleted, or restored from a copy. */
+async function removeUnrecorded(scope: Scope, engine: Engine, removed: Set<SandboxId>): Promise<void> {
+  const filters = { label: [`${labels.state}=${scope.stateLabel}`] };
+  const containers = await engine.call("looking for what was left", (docker) => docker.listContainers({ all: true, filters }));
+  const images = await imagesOf({ engine, stateLabel: scope.stateLabel });
+  // The record is written before the engine is asked, so what is here and unrecorded now was left.
+  for (const { Labels } of containers) {
+    const id = SandboxId.safeParse(Labels[labels.sandbox]);
+    if (!id.success || (await isRecorded(scope, id.data))) continue;
+    await removeContainer(engine, containerName(id.data));
+    removed.add(id.data);
+  }
+  for (const { Id, Labels, RepoTags, Created } of images) {
+    const id = SandboxId.safeParse(Labels?.[labels.onlyFor]);
+    // A fork's image is there a moment before the fork's record.
+    const fresh = Date.now() / 1000 - Created < FORK_SECONDS;
+    if (!id.success || fresh || (await isRecorded(scope, id.data))) continue;
+    await removeImage(engine, RepoTags?.[0] ?? Id);
+  }
+}
+const FORK_SECONDS = 60;
+
+async function isRecorded(scope: Scope, id: SandboxId): Promise<boolean> {
+  try {
+    await scope.store.read(id);
+    return true;
+  } catch (error) {
+    // A damaged record is somebody's to look at, not proof that nothing is there.
+    return !(error instanceof CaissonError && error.code === "not_found");
+  }
+}
+
+async function reached(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "unavailable") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,13 @@
+import { CaissonError } from "../../contract/error.ts";
+import { type GuestErrorName, guestErrorNumber } from "../../sandbox/guest/guest-error.ts";
+
+/** An error as the guest would answer it; `serve-guest` puts it on the wire. */
+export function failure(name: GuestErrorName, message: string): CaissonError {
+  return new CaissonError("internal", message, { details: { guest: name } });
+}
+
+export function failureNumber(error: unknown): { code: number; message: string } {
+  const name = error instanceof CaissonError ? (error.details?.guest ?? error.code) : "io";
+  const number = guestErrorNumber(name as GuestErrorName);
+  return { code: Number.isNaN(number) ? guestErrorNumber("io") : number, message: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,245 @@
+import { randomBytes } from "node:crypto";
+import { lstatSync } from "node:fs";
+import { type Duplex, duplexPair } from "node:stream";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxEvent } from "../../contract/event.ts";
+import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
+import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
+import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
+import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { emitCreated } from "../../sandbox/sandbox-events.ts";
+import { parseSpec, refuseNetwork } from "../../sandbox/spec.ts";
+import { packFolder } from "../../sandbox/tar/pack-folder.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { FakeMachine } from "./machine.ts";
+import { MemoryFiles } from "./memory-files.ts";
+import { unpackIntoMemory } from "./memory-tar.ts";
+import { basicPrograms, type Program } from "./program.ts";
+import { serveGuest } from "./serve-guest.ts";
+
+export interface FakeRuntimeOptions {
+  clock?: Clock;
+  /** Programs by name, next to the basic ones; `sh -c script name …` runs the one of that name, too. */
+  programs?: Readonly<Record<string, Program>>;
+  onEvent?: (event: SandboxEvent) => void;
+}
+
+export interface FakeRuntime extends Runtime {
+  /** What a program inside gets who connects to that port; null when nothing listens there. Throws `not_found`. */
+  connectInside(id: SandboxId, port: number): Duplex | null;
+  /** The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws `not_found`. */
+  kill(id: SandboxId, options?: { files?: "left" | "gone" }): void;
+}
+
+const NAME = "fake";
+const USER = 1000;
+const GREETING_MS = 5_000;
+const noLimit = "programs in memory use nothing that could be limited";
+
+const capabilities: Capabilities = {
+  isolation: 0,
+  sharesHostFilesystem: false,
+  templates: ["host", "snapshot"],
+  workspaceAccess: ["overlay"],
+  workspaceLayer: false,
+  limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
+  network: ["none", "allow", "open"],
+  transparentNetwork: false,
+  rootUser: true,
+  pause: false,
+  snapshot: true,
+  paths: false,
+  reattach: true,
+  reasons: {
+    isolation: "nothing is run: programs are functions of this process",
+    cpus: noLimit,
+    memoryBytes: noLimit,
+    pids: noLimit,
+    diskBytes: noLimit,
+    pause: "programs in memory cannot be frozen",
+    paths: "files in memory cannot be hidden",
+    rw: "files are in memory; the folder is only read",
+    ro: "files are in memory; the folder is only read",
+    transparentNetwork: "programs in memory have no sockets: what they connect to, they ask for by its port",
+    image: "there is nothing that could run an image",
+  },
+};
+const warnings = ["This is the fake runtime: programs are simulated in memory and no limit is enforced."];
+
+interface Room {
+  info: SandboxInfo;
+  spec: SandboxSpec;
+  machine: FakeMachine;
+  connections: Set<GuestConnection>;
+  /** What is left of one that died. */
+  remains: { files: MemoryFiles | null } | null;
+}
+
+/**
+ * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the test's choice. Files,
+ * processes and the guest's protocol behave as in the real ones; the same client and the same conformance suite are used.
+ */
+export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
+  const clock = options.clock ?? systemClock;
+  const programs = new Map(Object.entries({ ...basicPrograms, ...options.programs }));
+  const rooms = new Map<SandboxId, Room>();
+  const snapshots = new Map<SnapshotId, { info: SnapshotInfo; files: MemoryFiles }>();
+
+  const keep = (sandbox: SandboxId, files: MemoryFiles, name: string | null): SnapshotId => {
+    const info = { id: freshId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
+    snapshots.set(info.id, { info, files: files.clone() });
+    return info.id;
+  };
+  const enter = async (room: Room): Promise<OwnedSandbox> => {
+    const [inside, outside] = duplexPair();
+    serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
+    const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
+    room.connections.add(connection);
+    const { id } = room.info;
+    const unsupported = (what: "pause") => {
+      throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
+    };
+    return createGuestSandbox({
+      info: room.info,
+      spec: room.spec,
+      connection,
+      onEvent: options.onEvent,
+      wall: {
+        stats: async () => ({
+          cpuMs: null,
+          memoryBytes: null,
+          memoryKills: null,
+          processes: room.machine.live().length,
+          diskBytes: null,
+          source: "host",
+        }),
+        condition: async () => "running",
+        pause: async () => unsupported("pause"),
+        resume: async () => {},
+        snapshot: async ({ name }) => keep(id, room.machine.files, name ?? null),
+        fork: async () => enter(build(room.spec, room.machine.files.clone())),
+        async release() {},
+        async destroy() {
+          rooms.delete(id);
+          room.machine.killAll();
+          connection.close();
+        },
+      },
+    });
+  };
+  const build = (spec: SandboxSpec, files: MemoryFiles): Room => {
+    const { template, workspace, network, allowRoot, keep, labels } = spec;
+    const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
+    const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
+    const createdAt = new Date(clock.now()).toISOString();
+    const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
+    const info: SandboxInfo = { ...common, id: freshId("sb"), runtime: NAME, state: "running" };
+    const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
+    rooms.set(info.id, room);
+    emitCreated(options.onEvent, info);
+    return room;
+  };
+  const filesFor = async (spec: SandboxSpec): Promise<MemoryFiles> => {
+    if (spec.template.kind === "snapshot") {
+      const snapshot = snapshots.get(spec.template.id);
+      if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${spec.template.id}`);
+      return snapshot.files.clone();
+    }
+    const files = freshTree(clock);
+    if (spec.workspace.kind === "folder") {
+      const bounds = { bytesMax: 0, entriesMax: 0, stripComponents: 0, uid: USER };
+      await unpackIntoMemory(files, WORKSPACE, packFolder(spec.workspace.path), bounds);
+    }
+    return files;
+  };
+
+  const roomOf = (id: SandboxId): Room => {
+    const room = rooms.get(id);
+    if (room === undefined) throw new CaissonError("not_found", `there is no sandbox ${id}`);
+    return room;
+  };
+  const runtime: FakeRuntime = {
+    name: NAME,
+    capabilities: async () => capabilities,
+    probe: async () => ({
+      usable: true,
+      startMs: null,
+      findings: [{ level: "note", text: "The fake runtime runs nothing: it is for tests." }],
+    }),
+    async create(asked, { signal } = {}) {
+      const spec = parseSpec(asked);
+      refuse(spec);
+      const checkCancelled = () => {
+        if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: signal.reason });
+      };
+      checkCancelled();
+      const files = await filesFor(spec);
+      checkCancelled();
+      return enter(build(spec, files));
+    },
+    async open(id) {
+      const room = roomOf(id);
+      if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains are there`);
+      return enter(room);
+    },
+    async salvage(id, { name }) {
+      const files = roomOf(id).remains?.files;
+      if (!files) throw new CaissonError("lost", `nothing is left of sandbox ${id}`);
+      return keep(id, files, name);
+    },
+    kill(id, { files = "left" } = {}) {
+      const room = roomOf(id);
+      room.remains = { files: files === "left" ? room.machine.files : null };
+      room.machine.killAll();
+      for (const connection of room.connections) connection.close();
+    },
+    connectInside: (id, port) => roomOf(id).machine.connect(port),
+    list: async () => [...rooms.values()].map(({ info }) => info),
+    async sweep() {
+      const dead = [...rooms.values()].filter(({ remains }) => remains !== null).map(({ info }) => info.id);
+      for (const id of dead) rooms.delete(id);
+      return dead;
+    },
+    discard: async (id) => void rooms.delete(id),
+    snapshots: async () => [...snapshots.values()].map(({ info }) => info),
+    async removeSnapshot(id) {
+      if (!snapshots.delete(id)) throw new CaissonError("not_found", `there is no snapshot ${id}`);
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  return runtime;
+}
+
+function refuse(spec: SandboxSpec): void {
+  const no = (what: string, reason: string | undefined) => {
+    throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
+  };
+  const { reasons } = capabilities;
+  if (spec.template.kind === "image") no("start from an image", reasons.image);
+  refuseNetwork(spec, capabilities);
+  for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
+    if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
+  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
+  if (spec.workspace.kind !== "folder") return;
+  const { path, access } = spec.workspace;
+  if (access !== "overlay") no(`give the workspace as ${access}`, reasons[access]);
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new CaissonError("invalid", `the workspace ${path} is not a folder`);
+}
+
+function freshTree(clock: Clock): MemoryFiles {
+  const files = new MemoryFiles({ now: clock.now });
+  for (const path of ["/tmp", "/usr", "/etc", "/root"])
+    files.mkdir(path, { parents: true, mode: path === "/tmp" ? 0o1777 : 0o755, uid: 0 });
+  for (const path of [WORKSPACE, "/home/user"]) files.mkdir(path, { parents: true, mode: 0o755, uid: USER });
+  return files;
+}
+
+function freshId(prefix: string): string {
+  let id = `${prefix}_`;
+  for (const byte of randomBytes(12)) id += "abcdefghijklmnopqrstuvwxyz234567"[byte & 31];
+  return id;
+}

@@ -1,0 +1,77 @@
+import { CaissonError } from "../../contract/error.ts";
+import { type Capabilities, defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
+import { refuseNetwork } from "../../sandbox/spec.ts";
+
+const strongerHint = "Use the oci or docker runtime, which can.";
+const noLimit = "the host runtime starts plain processes; nothing accounts for them together";
+
+export const hostCapabilities: Capabilities = {
+  isolation: 0,
+  sharesHostFilesystem: true,
+  templates: ["host"],
+  workspaceAccess: ["rw"],
+  workspaceLayer: false,
+  limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
+  network: [],
+  transparentNetwork: false,
+  rootUser: false,
+  pause: false,
+  snapshot: false,
+  paths: false,
+  reattach: true,
+  reasons: {
+    isolation: "commands run on this machine as the user who started Caisson",
+    overlay: "there is no layer above the folder; changes go straight to it",
+    ro: "commands have the user's own rights to the folder",
+    cpus: noLimit,
+    memoryBytes: noLimit,
+    pids: noLimit,
+    diskBytes: noLimit,
+    network: "Commands use the machine's own network there; the oci and docker runtimes give one of its own.",
+    rootUser: "commands keep the user's own id",
+    pause: "processes are not in a group of their own that could be frozen",
+    snapshot: "files are the machine's own",
+    paths: "there is no mount namespace in which a path could be hidden or made read-only",
+    image: "there is no root file system but the machine's own",
+  },
+};
+
+export const hostWarnings = [
+  "Nothing is isolated: commands run on this machine as you, with your files, your network and your rights.",
+  "The network policy none is not enforced by the host runtime.",
+  "The default limits for cpu, memory and processes, and the size of /tmp, are not enforced by the host runtime.",
+];
+
+/** Throws `unsupported` for whatever was asked for by name and cannot be enforced without a wall. */
+export function refuseUnenforceable(spec: SandboxSpec): void {
+  const refuse = (what: string, reason: string | undefined, hint = strongerHint) => {
+    throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${reason}`, { hint });
+  };
+  const { reasons } = hostCapabilities;
+  if (spec.template.kind !== "host") refuse(`start from a template of kind ${spec.template.kind}`, reasons.image);
+  if (spec.workspace.kind === "folder" && spec.workspace.access !== "rw") {
+    const { access } = spec.workspace;
+    refuse(
+      `give the workspace as ${access}`,
+      reasons[access],
+      "Ask for :rw to have commands work on the folder itself, or use the oci runtime.",
+    );
+  }
+  for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const) {
+    if (spec.limits[name] !== undefined) refuse(`limit ${name}`, reasons[name]);
+  }
+  refuseNetwork(spec, hostCapabilities);
+  if (spec.allowRoot) refuse("give root", reasons.rootUser);
+  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) refuse("protect paths", reasons.paths);
+}
+
+export function hostLimits(spec: SandboxSpec): Limits {
+  return {
+    cpus: null,
+    memoryBytes: null,
+    pids: null,
+    diskBytes: null,
+    wallClockMs: spec.limits.wallClockMs ?? defaultLimits.wallClockMs,
+    outputBytes: spec.limits.outputBytes ?? null,
+  };
+}

@@ -1,0 +1,137 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import { tokenName } from "../../sandbox/guest-token.ts";
+
+/** In the environment of everything a host sandbox starts, so that what outlived its guest can still be found. */
+export const SANDBOX_MARK = "CAISSON_SANDBOX";
+export const SOCKET_NAME = "guest.sock";
+const LOG_NAME = "guest.log";
+const KILL_ROUNDS = 200;
+const KILL_PAUSE_MS = 10;
+
+/**
+ * Starts a guest in a session of its own, so that it survives its creator. It binds its socket in `dir`, which is its
+ * working directory: that way the path may have any length, and a guest nobody wrote down is found by its folder.
+ */
+export function startGuest(options: { guestPath: string; dir: string; id: string; uid: number; gid: number; home: string }): {
+  pid: number;
+  /** Rejects when the guest ends or cannot be started; never resolves. */
+  failed: Promise<never>;
+} {
+  const { guestPath, dir, id, uid, gid, home } = options;
+  const log = openSync(join(dir, LOG_NAME), "a", 0o600);
+  try {
+    const argv = [
+      "init",
+      "--not-init",
+      "--listen-path",
+      SOCKET_NAME,
+      "--token-file",
+      tokenName,
+      "--uid",
+      `${uid}`,
+      "--gid",
+      `${gid}`,
+      "--home",
+      home,
+    ];
+    const child = spawn(guestPath, argv, { cwd: dir, detached: true, stdio: ["ignore", log, log], env: { [SANDBOX_MARK]: id } });
+    const failed = new Promise<never>((_resolve, reject) => {
+      child.once("error", (error) =>
+        reject(
+          new CaissonError("unavailable", `the guest ${guestPath} cannot be started`, { cause: error, hint: "Build it: make -C guest" }),
+        ),
+      );
+      child.once("exit", (code, signal) =>
+        reject(new CaissonError("unavailable", `the guest ended at once (${signal ?? code}): ${logTail(dir)}`)),
+      );
+    });
+    failed.catch(() => {});
+    child.unref();
+    return { pid: child.pid ?? 0, failed };
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Kills every process of a sandbox: guests of this folder, all their descendants, and whatever carries the sandbox's mark. Resolves when none lives. */
+export async function killEverything(dir: string, id: string): Promise<void> {
+  for (let round = 0; round < KILL_ROUNDS; round += 1) {
+    const live = processesOf(dir, id);
+    if (live.length === 0) return;
+    // Stopped first: what is stopped starts nothing new while the rest is being killed.
+    for (const pid of live) signalQuietly(pid, "SIGSTOP");
+    for (const pid of processesOf(dir, id)) signalQuietly(pid, "SIGKILL");
+    await delay(KILL_PAUSE_MS);
+  }
+  throw new CaissonError("internal", `processes of sandbox ${id} could not be killed`, { details: { pids: processesOf(dir, id) } });
+}
+
+export function processesOf(dir: string, id: string): number[] {
+  const processes = allProcesses();
+  const found = new Set<number>();
+  for (const { pid } of processes) if (isGuestOf(pid, dir) || carriesMark(pid, id)) found.add(pid);
+  // Parents come before children only by chance, so the set grows until it is closed.
+  for (let size = -1; size !== found.size; ) {
+    size = found.size;
+    for (const { pid, parent } of processes) if (found.has(parent)) found.add(pid);
+  }
+  found.delete(process.pid);
+  return [...found];
+}
+
+export function guestAlive(dir: string): boolean {
+  return allProcesses().some(({ pid }) => isGuestOf(pid, dir));
+}
+
+function allProcesses(): { pid: number; parent: number }[] {
+  const processes: { pid: number; parent: number }[] = [];
+  for (const name of readdirSync("/proc")) {
+    if (!/^[0-9]+$/.test(name)) continue;
+    const stat = readProc(`/proc/${name}/stat`);
+    const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (state !== undefined && state !== "" && state !== "Z" && state !== "X")
+      processes.push({ pid: Number(name), parent: Number(parent) });
+  }
+  return processes;
+}
+
+function isGuestOf(pid: number, dir: string): boolean {
+  if (!readProc(`/proc/${pid}/cmdline`).includes(`\0init\0--not-init\0--listen-path\0${SOCKET_NAME}\0`)) return false;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === dir;
+  } catch {
+    return false;
+  }
+}
+
+function carriesMark(pid: number, id: string): boolean {
+  return `\0${readProc(`/proc/${pid}/environ`)}`.includes(`\0${SANDBOX_MARK}=${id}\0`);
+}
+
+function readProc(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+function logTail(dir: string): string {
+  try {
+    return readFileSync(join(dir, LOG_NAME), "utf8").slice(-500).trim();
+  } catch {
+    return "";
+  }
+}
+
+function signalQuietly(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It is gone already, which is what is wanted.
+  }
+}

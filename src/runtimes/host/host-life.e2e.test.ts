@@ -1,0 +1,175 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { connectGuest } from "../../sandbox/guest/connection.ts";
+import { run } from "../../sandbox/run.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { parseSpec } from "../../sandbox/spec.ts";
+import { createStore } from "../../sandbox/store.ts";
+import { killEverything, processesOf } from "./guest-process.ts";
+import { createHostRuntime } from "./runtime.ts";
+
+const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
+
+let stateDir: string;
+let runtime: Runtime;
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "caisson-test-host-"));
+  runtime = createHostRuntime({ stateDir, guestPath });
+});
+afterEach(async () => {
+  for (const { id } of await runtime.list()) await (await runtime.open(id).catch(() => null))?.destroy();
+  for (const name of await readdir(join(stateDir, "sandboxes")).catch(() => [])) {
+    for (const pid of processesOf(join(stateDir, "sandboxes", name), name)) process.kill(pid, "SIGKILL");
+  }
+  await rm(stateDir, { recursive: true, force: true });
+});
+
+const live = (sandbox: OwnedSandbox) => processesOf(join(stateDir, "sandboxes", sandbox.id), sandbox.id);
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await delay(10);
+}
+
+test("destroy ends the whole tree, daemons included, and leaves no file", async () => {
+  const sandbox = await runtime.create(parseSpec({}));
+  const process = await sandbox.spawn({ argv: ["sh", "-c", "setsid sleep 1000 & (sleep 1000 &); echo ready; sleep 1000"] });
+  await process.output[Symbol.asyncIterator]().next();
+  await until(() => live(sandbox).length >= 5);
+  await sandbox.destroy();
+  expect(live(sandbox)).toEqual([]);
+  expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
+});
+
+test("a guest that is killed is lost, and what it left behind is still found and ended", async () => {
+  const sandbox = await runtime.create(parseSpec({}));
+  const running = await sandbox.spawn({ argv: ["sleep", "1000"] });
+  const guests = live(sandbox).filter((pid) => pid !== running.pid);
+  // Process 1 goes first: whoever it started may go by itself when it is gone.
+  for (const pid of guests.toSorted((a, b) => a - b)) killIfThere(pid);
+  expect((await running.ended).kind).toBe("lost");
+  expect(await sandbox.closed).toEqual({ why: "lost" });
+  await expect(runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
+  expect((await runtime.list())[0]?.state).toBe("failed");
+  await sandbox.destroy();
+  expect(live(sandbox)).toEqual([]);
+});
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}
+
+/** Another process that creates a sandbox and tells its id; killed with -9 by the test. */
+async function creatorKilled(keep: boolean): Promise<string> {
+  const script = `
+    import { createHostRuntime } from ${JSON.stringify(new URL("./runtime.ts", import.meta.url).href)};
+    import { parseSpec } from ${JSON.stringify(new URL("../../spec.ts", import.meta.url).href)};
+    const runtime = createHostRuntime(${JSON.stringify({ stateDir, guestPath })});
+    const sandbox = await runtime.create(parseSpec({ keep: ${keep} }));
+    const process = await sandbox.spawn({ argv: ["sleep", "1000"], ref: "sleeper" });
+    console.log(sandbox.id);
+    setInterval(() => {}, 1000);
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  return line.toString().trim();
+}
+
+test("a sandbox whose creator was killed is an orphan, found and removed by sweep", async () => {
+  const id = await creatorKilled(false);
+  expect((await runtime.list()).map((info) => info.id)).toEqual([id]);
+  expect(await runtime.sweep()).toEqual([id]);
+  expect(await runtime.sweep()).toEqual([]);
+  expect(processesOf(join(stateDir, "sandboxes", id), id)).toEqual([]);
+  expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
+});
+
+test("a kept one survives its creator, is not swept, and its process can be attached to", async () => {
+  const id = await creatorKilled(true);
+  expect(await runtime.sweep()).toEqual([]);
+  const sandbox = await runtime.open(id);
+  const process = await sandbox.attach("sleeper");
+  await process.kill();
+  expect(await process.ended).toMatchObject({ kind: "killed", why: "cancelled" });
+  await sandbox.destroy();
+});
+
+test("a create or a delete that was begun and never ended is finished by sweep", async () => {
+  const store = createStore({ stateDir });
+  const sandbox = await runtime.create(parseSpec({ keep: true }));
+  const record = await store.read(sandbox.id);
+  const dead = { ...store.ownerOf(), startTicks: 1 };
+  await store.write({ ...record, state: "creating", owner: dead });
+  expect(await runtime.sweep()).toEqual([sandbox.id]);
+  expect(live(sandbox)).toEqual([]);
+});
+
+test("a workspace given rw is worked on in place and survives the sandbox; other access is refused", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "caisson-test-project-"));
+  await writeFile(join(folder, "a"), "before");
+  {
+    await using sandbox = await runtime.create(parseSpec({ workspace: { kind: "folder", path: folder, access: "rw" } }));
+    expect((await run(sandbox, { argv: ["cat", "a"] })).stdout.toString()).toBe("before");
+    await sandbox.writeFile("/workspace/a", Buffer.from("after"));
+  }
+  expect(await readFile(join(folder, "a"), "utf8")).toBe("after");
+  const overlay = parseSpec({ workspace: { kind: "folder", path: folder } });
+  await expect(runtime.create(overlay)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining(":rw") });
+  const own = parseSpec({ workspace: { kind: "folder", path: stateDir, access: "rw" } });
+  await expect(runtime.create(own)).rejects.toMatchObject({ code: "invalid" });
+  await rm(folder, { recursive: true });
+});
+
+test("a state folder with a path longer than a socket's address works", async () => {
+  const deep = join(stateDir, "x".repeat(100), "y".repeat(100));
+  await mkdir(deep, { recursive: true });
+  await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
+  expect((await run(sandbox, { argv: ["echo", "deep"] })).stdout.toString()).toBe("deep\n");
+});
+
+test("its guest asks for the token in the sandbox's folder; one started without a token is still opened", async () => {
+  const sandbox = await runtime.create(parseSpec({ keep: true }));
+  const folder = join(stateDir, "sandboxes", sandbox.id);
+  await expect(connectGuest({ socketPath: join(folder, "guest.sock"), timeoutMs: 5_000 })).rejects.toMatchObject({ code: "denied" });
+  await killEverything(folder, sandbox.id);
+  await rm(join(folder, "token"));
+  await rm(join(folder, "guest.sock"));
+  const argv = ["init", "--not-init", "--listen-path", "guest.sock"];
+  const guest = spawn(guestPath, argv, { cwd: folder, stdio: "ignore" });
+  await until(async () => (await readdir(folder)).includes("guest.sock"));
+  const again = await runtime.open(sandbox.id);
+  expect((await run(again, { argv: ["echo", "there"] })).stdout.toString()).toBe("there\n");
+  await again.destroy();
+  expect(guest.exitCode ?? guest.signalCode).not.toBeNull();
+});
+
+test("warnings say that nothing is isolated", async () => {
+  await using sandbox = await runtime.create(parseSpec({}));
+  expect(sandbox.info.warnings.join(" ")).toMatch(/isolated.*network/s);
+  expect(sandbox.info.limits).toMatchObject({ cpus: null, memoryBytes: null, pids: null });
+});
+
+test("a missing guest is unavailable, and nothing is left behind", async () => {
+  const broken = createHostRuntime({ stateDir, guestPath: "/nowhere/guest" });
+  await expect(broken.create(parseSpec({}))).rejects.toMatchObject({ code: "unavailable" });
+  expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
+  expect((await broken.probe()).usable).toBe(false);
+});
+
+test("ten thousand commands in a row are remembered and forgotten without end", { timeout: 120_000 }, async () => {
+  await using sandbox = await runtime.create(parseSpec({}));
+  for (let round = 0; round < 100; round += 1) {
+    const results = await Promise.all(Array.from({ length: 100 }, (_, i) => run(sandbox, { argv: ["echo", `${round}.${i}`] })));
+    expect(results.map(({ stdout }) => stdout.toString())).toEqual(Array.from({ length: 100 }, (_, i) => `${round}.${i}\n`));
+  }
+});

@@ -1,0 +1,241 @@
+import { realpathSync, statSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxId } from "../../contract/ids.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
+import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
+import { makeGuestToken, readGuestToken } from "../../sandbox/guest-token.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
+import { conditionOfProcess } from "../../sandbox/process-stat.ts";
+import type { Probe, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { emitCreated } from "../../sandbox/sandbox-events.ts";
+import { parseSpec } from "../../sandbox/spec.ts";
+import { viewState } from "../../sandbox/state-places.ts";
+import { createStore, infoOf, isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
+import type { Wall } from "../../sandbox/wall.ts";
+import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
+import { guestAlive, killEverything, SANDBOX_MARK, SOCKET_NAME, startGuest } from "./guest-process.ts";
+
+const NAME = "host";
+const CONNECT_TIMEOUT_MS = 10_000;
+const SHUTDOWN_GRACE_MS = 500;
+const SHUTDOWN_PATIENCE_MS = 3_000;
+
+/**
+ * Commands on this machine itself, without any isolation, for those who ask for it by name. The paths of the contract
+ * hold all the same: `/workspace` means the workspace's folder, translated here and nowhere else. Commands see the
+ * machine's real paths.
+ */
+export function createHostRuntime(context: RuntimeContext): Runtime {
+  const store = createStore(context);
+
+  const destroy = async (id: SandboxId, connection: GuestConnection | null) => {
+    const dir = store.dir(id);
+    const record = await store.read(id).catch(() => null);
+    if (record !== null) await store.write({ ...record, state: "completing" });
+    if (connection !== null && !connection.isClosed) await shutDown(connection);
+    await killEverything(realPath(dir), id);
+    await store.remove(id);
+  };
+  const sandboxOver = (record: SandboxRecord, connection: GuestConnection): OwnedSandbox => {
+    const { id, spec } = record;
+    const { username, homedir } = userInfo();
+    return createGuestSandbox({
+      info: infoOf(record),
+      spec,
+      connection,
+      wall: wallOf(record, connection),
+      onEvent: context.onEvent,
+      defaultEnv: { USER: username, HOME: homedir, [SANDBOX_MARK]: id },
+      sharedNetwork: "the host runtime uses the machine's own network.",
+      paths: workspacePaths(workspaceFolder(record, store.dir(id))),
+    });
+  };
+  const wallOf = ({ id, details }: SandboxRecord, connection: GuestConnection): Wall => {
+    const guest = z.object({ guestPid: z.int().positive() }).safeParse(details);
+    const unsupported = (what: "pause" | "snapshot") => {
+      throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${hostCapabilities.reasons[what]}`, {
+        hint: "Use the oci runtime.",
+      });
+    };
+    return {
+      async stats() {
+        // The guest and its own helpers are not the sandbox's work.
+        const processes = (await connection.processes()).filter(({ state }) => state === "running").length;
+        return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
+      },
+      condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
+      pause: async () => unsupported("pause"),
+      // Nothing can hold it still.
+      resume: async () => {},
+      snapshot: async () => unsupported("snapshot"),
+      fork: async () => unsupported("snapshot"),
+      async release() {
+        await store.write({ ...(await store.read(id)), owner: null });
+      },
+      destroy: () => destroy(id, connection),
+    };
+  };
+
+  const runtime: Runtime = {
+    name: NAME,
+    capabilities: async () => hostCapabilities,
+    async probe() {
+      return probe(runtime);
+    },
+    async create(asked, options = {}) {
+      const spec = checkedSpec(asked, context);
+      if (options.signal?.aborted) throw cancelled(options.signal.reason);
+      const owner = store.ownerOf();
+      const record: SandboxRecord = {
+        id: store.newId(),
+        runtime: NAME,
+        state: "creating",
+        createdAt: new Date().toISOString(),
+        spec,
+        limits: hostLimits(spec),
+        warnings: hostWarnings,
+        owner,
+        details: {},
+      };
+      const { id } = record;
+      const dir = store.dir(id);
+      await store.write(record);
+      let connection: GuestConnection | null = null;
+      try {
+        if (spec.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
+        const { uid, gid, homedir } = userInfo();
+        const token = makeGuestToken(dir);
+        const guest = startGuest({ guestPath: context.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
+        const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
+        connecting.catch(() => {});
+        connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
+        const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
+        await store.write(running);
+        options.signal?.throwIfAborted();
+        emitCreated(context.onEvent, infoOf(running));
+        return sandboxOver(running, connection);
+      } catch (error) {
+        connection?.close();
+        await destroy(id, null);
+        throw options.signal?.aborted ? cancelled(error) : error;
+      }
+    },
+    async open(id) {
+      const record = await store.read(id);
+      if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the runtime ${record.runtime}`);
+      if (record.state !== "running") throw new CaissonError("lost", `sandbox ${id} is ${record.state}`);
+      const token = readGuestToken(store.dir(id));
+      const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS });
+      return sandboxOver(record, connection);
+    },
+    async list() {
+      const { records } = await store.list();
+      return records
+        .filter((record) => record.runtime === NAME)
+        .map((record) =>
+          infoOf(record.state === "running" && !guestAlive(realPath(store.dir(record.id))) ? { ...record, state: "failed" } : record),
+        );
+    },
+    async sweep() {
+      const removed: SandboxId[] = [];
+      for (const record of (await store.list()).records) {
+        if (record.runtime !== NAME || !isForSweep(record, store.ownerAlive(record.owner))) continue;
+        await destroy(record.id, null);
+        removed.push(record.id);
+      }
+      return removed;
+    },
+    discard: (id) => destroy(id, null),
+    snapshots: async () => [],
+    async removeSnapshot(id) {
+      throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "The host runtime makes none." });
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  return runtime;
+}
+
+/** What a dead creator left: orphans, and creates and deletes that were begun. A kept sandbox that runs stays. */
+function isForSweep(record: SandboxRecord, ownerAlive: boolean): boolean {
+  if (ownerAlive) return false;
+  return isOrphan(record) || record.state === "creating" || record.state === "completing";
+}
+
+function checkedSpec(asked: SandboxSpec, { stateDir }: { stateDir: string }): SandboxSpec {
+  const spec = parseSpec(asked);
+  refuseUnenforceable(spec);
+  if (spec.workspace.kind !== "folder") return spec;
+  const path = resolve(spec.workspace.path);
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give a folder that exists." });
+  }
+  const real = realpathSync(path);
+  viewState(stateDir).refuse(real, spec.workspace);
+  return { ...spec, workspace: { ...spec.workspace, path: real } };
+}
+
+/** The kernel tells folders by their real path; one that is gone has only its name. */
+function realPath(dir: string): string {
+  try {
+    return realpathSync(dir);
+  } catch {
+    return dir;
+  }
+}
+
+function workspaceFolder(record: SandboxRecord, dir: string): string {
+  return record.spec.workspace.kind === "folder" ? record.spec.workspace.path : join(realPath(dir), "workspace");
+}
+
+function workspacePaths(folder: string): { toGuest(path: string): string; fromGuest(path: string): string } {
+  const replacePrefix = (path: string, from: string, to: string) =>
+    path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
+  return {
+    toGuest: (path) => replacePrefix(path, WORKSPACE, folder),
+    fromGuest: (path) => replacePrefix(path, folder, WORKSPACE),
+  };
+}
+
+/** Asks the guest to end its work; one that does not answer is killed by the caller. */
+async function shutDown(connection: GuestConnection): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((done) => {
+    timer = setTimeout(done, SHUTDOWN_PATIENCE_MS);
+  });
+  await Promise.race([connection.shutdown({ graceMs: SHUTDOWN_GRACE_MS }).catch(() => {}), connection.closed, late]);
+  clearTimeout(timer);
+}
+
+function cancelled(cause: unknown): CaissonError {
+  return new CaissonError("cancelled", "creating the sandbox was cancelled", { cause });
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason), { once: true }));
+}
+
+async function probe(runtime: Runtime): Promise<Probe> {
+  const startedMs = performance.now();
+  try {
+    await using sandbox = await runtime.create(parseSpec({}));
+    const process = await sandbox.spawn({ argv: ["true"] });
+    process.discardOutput();
+    await process.ended;
+    const startMs = performance.now() - startedMs;
+    return {
+      usable: true,
+      startMs,
+      findings: [{ level: "note", text: "The host runtime works, and isolates nothing: it is used only when asked for by name." }],
+    };
+  } catch (error) {
+    const fix = error instanceof CaissonError ? error.hint : undefined;
+    const text = `A host sandbox does not start: ${error instanceof Error ? error.message : String(error)}`;
+    return { usable: false, startMs: null, findings: [{ level: "problem", text, ...(fix === undefined ? {} : { fix }) }] };
+  }
+}

@@ -1,0 +1,148 @@
+import { basename } from "node:path";
+import type { SnapshotId } from "../../contract/ids.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { Basis } from "./details.ts";
+import type { House } from "./house.ts";
+import { removeFiles } from "./launch/remove-files.ts";
+import { runInside } from "./launch/run-inside.ts";
+import type { RootBind } from "./layers/layers.ts";
+import { readSnapshot } from "./layers/snapshot-store.ts";
+import { type HostTemplate, hostTemplate } from "./template/host-template.ts";
+import { writeSkeleton } from "./template/skeleton.ts";
+import { createTemplateCache } from "./template/template-cache.ts";
+
+type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
+
+/** Brings a spec's template to disk and says what it is made of. Throws `not_found` and `invalid` for images and snapshots that are not there, `unavailable`. */
+export async function findBasis(house: House, spec: SandboxSpec, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
+  const { template } = spec;
+  switch (template.kind) {
+    case "host":
+      return cached(house, spec, () => hostBasis(house, spec));
+    case "image":
+      return imageBasis(house, spec, { reference: template.reference, signal: options.signal });
+    case "snapshot":
+      return snapshotBasis(house, spec, template.id);
+  }
+}
+
+/** Our own few entries, in every root: the guest's mount point, and `sudo`, which is on PATH where root is allowed. */
+const ours = {
+  folders: [
+    { path: "/.caisson", mode: 0o755, owner: "root" as const },
+    { path: "/.caisson/bin", mode: 0o755, owner: "root" as const },
+  ],
+  files: [{ path: "/.caisson/guest", mode: 0o755, content: "" }],
+  links: [{ path: "/.caisson/bin/sudo", target: "../guest" }],
+};
+
+/** To look at the machine's toolchains and compare what was copied of /etc takes longer than the start itself. */
+const BASIS_FRESH_MS = 5_000;
+const BASES_MAX = 64;
+
+async function cached(house: House, spec: SandboxSpec, make: () => Promise<Basis>): Promise<Basis> {
+  const key = JSON.stringify([spec.allowRoot, spec.workspace.kind === "folder" ? spec.workspace.path : null]);
+  const known = house.bases.get(key);
+  const now = performance.now();
+  if (known !== undefined && now - known.atMs < BASIS_FRESH_MS) return known.basis;
+  const basis = await make();
+  if (house.bases.size >= BASES_MAX) house.bases.clear();
+  house.bases.set(key, { atMs: now, basis });
+  return basis;
+}
+
+async function hostBasis(house: House, spec: SandboxSpec): Promise<Basis> {
+  const { home, path } = house.options;
+  const avoid = [house.context.stateDir, ...(spec.workspace.kind === "folder" ? [spec.workspace.path] : [])];
+  const template = await hostTemplate({ home, path, avoid });
+  const dir = await skeleton(house, {
+    folders: [...template.folders, ...ours.folders],
+    links: [...template.links, ...ours.links],
+    files: [...template.files, ...ours.files],
+    copies: template.copies,
+  });
+  return {
+    root: { layers: [{ dir, mapped: false }], binds: template.binds.map((bind) => hostBind(bind, spec.allowRoot)) },
+    workspaceLayers: [],
+    hidden: [...template.hidden],
+    env: { ...template.env, ...sudoPath(template.env.PATH, spec.allowRoot) },
+  };
+}
+
+function hostBind({ source, target, kind }: { source: string; target: string; kind: "folder" | "file" }, allowRoot: boolean): RootBind {
+  const system = /^\/(?:usr|bin|sbin|lib\w*)$/.test(target);
+  return { source, target, kind, writable: allowRoot && system, layers: [] };
+}
+
+async function imageBasis(
+  house: House,
+  spec: SandboxSpec,
+  options: { reference: string; signal?: AbortSignal | undefined },
+): Promise<Basis> {
+  // Loaded when asked for: most sandboxes have no image.
+  const { imageRoot } = await import("./layers/image-root.ts");
+  const image = await imageRoot(house, options.reference, options);
+  const dir = await skeleton(house, {
+    folders: [...image.folders, ...ours.folders],
+    links: ours.links,
+    files: [...image.files, ...ours.files],
+    copies: [],
+  });
+  return {
+    root: { layers: [{ dir, mapped: false }, image.layer], binds: [] },
+    workspaceLayers: [],
+    hidden: [],
+    env: { ...image.env, ...sudoPath(image.env.PATH, spec.allowRoot) },
+  };
+}
+
+/** The snapshot's own, with the frozen changes to its workspace where the folder is the same. */
+async function snapshotBasis(house: House, spec: SandboxSpec, id: SnapshotId): Promise<Basis> {
+  const { basis, spec: before } = await readSnapshot(house, id);
+  const { workspace } = spec;
+  const same =
+    workspace.kind === "folder" &&
+    before.workspace.kind === "folder" &&
+    workspace.access === "overlay" &&
+    workspace.path === before.workspace.path;
+  const { PATH, ...env } = basis.env;
+  const plain = PATH?.startsWith(SUDO_PREFIX) ? PATH.slice(SUDO_PREFIX.length) : PATH;
+  return {
+    ...basis,
+    workspaceLayers: same ? basis.workspaceLayers : [],
+    env: { ...env, ...(plain === undefined ? {} : { PATH: plain }), ...sudoPath(plain, spec.allowRoot) },
+  };
+}
+
+/** A snapshot's changes to its folder mean something over that folder only, so it is the workspace unless another is asked for. */
+export async function withSnapshotWorkspace(house: House, spec: SandboxSpec): Promise<SandboxSpec> {
+  if (spec.template.kind !== "snapshot" || spec.workspace.kind !== "empty") return spec;
+  const { workspace } = (await readSnapshot(house, spec.template.id)).spec;
+  return workspace.kind === "folder" && workspace.access === "overlay" ? { ...spec, workspace } : spec;
+}
+
+const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+const SUDO_PREFIX = "/.caisson/bin:";
+
+/** `sudo` of our own comes first where root is allowed: the system's gains nothing inside. */
+function sudoPath(path: string | undefined, allowRoot: boolean): { PATH?: string } {
+  return allowRoot ? { PATH: `${SUDO_PREFIX}${path ?? standardPath}` } : {};
+}
+
+/** A skeleton owned by the sandbox's root. Rootless, its files are given away inside a user namespace, since only there can they be. */
+async function skeleton(house: House, template: Skeleton): Promise<string> {
+  const identity = house.identity();
+  const { stateDir } = house.context;
+  if (!identity.rootless) return writeSkeleton({ template, stateDir, owners: { root: identity.root, user: identity.user } });
+  const plain = await writeSkeleton({ template, stateDir });
+  const cache = createTemplateCache({ stateDir, remove: (tree) => removeFiles(house, [tree]) });
+  const name = `rootless-${basename(plain)}`;
+  if (await cache.has(name)) return cache.path(name);
+  const draft = await cache.draft();
+  const users = template.folders.filter(({ owner }) => owner === "user").map(({ path }) => draft + path);
+  await runInside(house, ["cp", "-a", "-T", plain, draft]);
+  await runInside(house, ["chown", "-hR", "0:0", draft]);
+  if (users.length > 0) await runInside(house, ["chown", "-h", "1000:1000", ...users]);
+  return cache.publish(draft, name);
+}

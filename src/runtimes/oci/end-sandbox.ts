@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxId } from "../../contract/ids.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroups/cgroup.ts";
+import type { OciDetails } from "./details.ts";
+import type { House } from "./house.ts";
+import { releaseRange } from "./identity/id-ranges.ts";
+import { identityOfProcess, isAlive } from "./identity/process-identity.ts";
+import { GUEST_PATH } from "./launch/bundle.ts";
+import { removeFiles } from "./launch/remove-files.ts";
+import { layerFolders } from "./layers/layers.ts";
+import { isBuiltOn, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+
+/** As the launcher calls it. */
+const GUEST_PID_NAME = "guest.pid";
+const DEATH_TIMEOUT_MS = 20_000;
+
+/**
+ * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so that whoever comes after a crash finds
+ * what there was to do. Idempotent.
+ */
+export async function endSandbox(house: House, record: SandboxRecord, known: OciDetails): Promise<void> {
+  const details = { ...known, guest: known.guest ?? writtenDown(house.store.dir(record.id)) };
+  noteEnding(house, { ...record, state: "completing", owner: house.store.ownerOf(), details });
+  await endProcesses(house, record.id, details);
+  await house.store.remove(record.id);
+  releaseRange(house, details.firstId, house.store.dir(record.id));
+  // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
+  if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+}
+
+/** On a full disk nothing can be noted, and ending a sandbox is what makes room. Whoever comes after a crash then finds it as it was, which is enough to end it. */
+function noteEnding(house: House, record: SandboxRecord): void {
+  try {
+    house.store.note(record);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "";
+    if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "no_space") throw error;
+  }
+}
+
+/** The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down, and the groups of that name. The folder stays. */
+export async function endUnrecorded(house: House, id: SandboxId): Promise<void> {
+  const cgroups = cgroupFolders(house.cgroups().parents, house.cgroupName, id);
+  await endProcesses(house, id, { guest: writtenDown(house.store.dir(id)), cgroups });
+}
+
+type Ended = Pick<OciDetails, "guest" | "cgroups">;
+
+async function endProcesses(house: House, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {
+  await killGuest(guest);
+  await emptyCgroups(cgroups);
+  await guestGone(guest);
+  await removeCgroups(cgroups);
+  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
+  await removeFiles(house, layerFolders(house.store.dir(id)));
+}
+
+/** The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when its writer dies. */
+function writtenDown(folder: string): OciDetails["guest"] {
+  try {
+    const pid = Number(readFileSync(join(folder, GUEST_PID_NAME), "latin1"));
+    // The number may be another process's by now.
+    return isGuest(pid) ? identityOfProcess(pid) : null;
+  } catch {
+    return null;
+  }
+}
+
+function isGuest(pid: number): boolean {
+  return Number.isInteger(pid) && pid > 1 && readFileSync(`/proc/${pid}/cmdline`, "latin1").startsWith(`${GUEST_PATH}\0init\0`);
+}
+
+/** Process 1 of a process namespace takes all others with it, wherever they hide. */
+async function killGuest(guest: OciDetails["guest"]): Promise<void> {
+  if (guest === null || !isAlive(guest)) return;
+  try {
+    process.kill(guest.pid, "SIGKILL");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return;
+    throw new CaissonError("denied", `process ${guest.pid} cannot be ended`, {
+      hint: "Only the user who made a sandbox, and root, can remove it.",
+      cause: error,
+    });
+  }
+}
+
+async function guestGone(guest: OciDetails["guest"]): Promise<void> {
+  const deadline = performance.now() + DEATH_TIMEOUT_MS;
+  for (let waitMs = 1; guest !== null && isAlive(guest); waitMs = Math.min(waitMs + 1, 20)) {
+    if (performance.now() > deadline) throw new CaissonError("timeout", `process ${guest.pid} was killed and is still there`);
+    await delay(waitMs);
+  }
+}

@@ -1,0 +1,105 @@
+import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
+import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
+import type { CgroupParents } from "./cgroups/cgroup-parents.ts";
+import type { LayerState } from "./layers/disk.ts";
+
+export interface LimitAbility {
+  cpus: boolean;
+  memoryBytes: boolean;
+  pids: boolean;
+  /** Whether root inside is counted, too: only a control group counts processes whoever they run as. */
+  pidsOfRoot: boolean;
+  diskBytes: boolean;
+  /** Whether a disk can outlive its sandbox: only an image does, and only root can mount one. */
+  diskOfLayer: boolean;
+  reasons: Record<string, string>;
+}
+
+/** What can be limited here. Without a group for processes the guest limits those of the sandbox's user by itself. */
+export function limitAbility(options: {
+  cgroups: Pick<CgroupParents, "parents" | "reason">;
+  rootless: boolean;
+  mkfs: string | null;
+}): LimitAbility {
+  const { parents, reason } = options.cgroups;
+  const has = (controller: string) => parents.some(({ controllers }) => controllers.includes(controller));
+  const reasons: Record<string, string> = {};
+  if (!has("cpu")) reasons.cpus = reason ?? "no cpu controller";
+  if (!has("memory")) reasons.memoryBytes = reason ?? "no memory controller";
+  if (!has("pids")) reasons.pidsOfRoot = reason ?? "no pids controller";
+  if (options.rootless) reasons.disk = "files of a sandbox with a disk limit are kept in memory, since only root can mount a disk image";
+  const diskBytes = options.rootless || options.mkfs !== null;
+  if (!diskBytes)
+    reasons.diskBytes = "mkfs.ext4 is not installed, so no disk of limited size can be made; install it: `apt install e2fsprogs`";
+  return {
+    ...{ cpus: has("cpu"), memoryBytes: has("memory"), pids: true, pidsOfRoot: has("pids") },
+    ...{ diskBytes, diskOfLayer: !options.rootless && diskBytes, reasons },
+  };
+}
+
+export interface EnforcedLimits {
+  limits: Limits;
+  warnings: string[];
+}
+
+type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
+
+/** Throws `unsupported` for a limit that was asked for and cannot be enforced; a default one is dropped, with a warning. */
+export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
+  const asked = spec.limits;
+  const warnings: string[] = [];
+  const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {
+    if (obstacle === null) return asked[name] ?? defaultLimits[name];
+    if (asked[name] !== undefined)
+      throw limitRefused({ limit: name, reason: obstacle, hint: "Leave the limit out, or mend what is missing." });
+    warnings.push(`${name} is not limited: ${obstacle}.`);
+    return null;
+  };
+  const missing = (name: "cpus" | "memoryBytes" | "pids") =>
+    ability[name] ? null : (ability.reasons[name] ?? "it cannot be enforced here");
+  const rootIsFree = spec.allowRoot && !ability.pidsOfRoot;
+  const obstacleOfPids = rootIsFree ? `root inside is bound by a control group only, and ${ability.reasons.pidsOfRoot}` : missing("pids");
+  const limits: Limits = {
+    cpus: decide("cpus", missing("cpus")),
+    memoryBytes: decide("memoryBytes", missing("memoryBytes")),
+    pids: decide("pids", obstacleOfPids),
+    diskBytes: layer === null ? plainDisk(spec, ability) : layerDisk(asked.diskBytes, { ability, layer, warnings }),
+    wallClockMs: asked.wallClockMs ?? defaultLimits.wallClockMs,
+    outputBytes: asked.outputBytes ?? null,
+  };
+  return { limits, warnings };
+}
+
+function plainDisk({ limits, workspace }: Asked, ability: LimitAbility): number | null {
+  const { diskBytes } = limits;
+  if (diskBytes === undefined) return null;
+  if (workspace.kind === "folder" && workspace.access === "rw") throw sharedFolderRefused(workspace.path);
+  if (!ability.diskBytes) {
+    const reason = ability.reasons.diskBytes ?? "it cannot be enforced here";
+    throw limitRefused({ limit: "diskBytes", reason, hint: "Leave the limit out, or mend what is missing." });
+  }
+  return diskBytes;
+}
+
+/** A workspace that outlives its sandbox is limited by a disk that does, too; it keeps the size it was made with. */
+function layerDisk(
+  asked: number | undefined,
+  { ability, layer, warnings }: { ability: LimitAbility; layer: LayerState; warnings: string[] },
+): number | null {
+  const refuse = (reason: string, hint: string) => limitRefused({ limit: "diskBytes", reason, hint });
+  if (asked === undefined && layer.diskBytes === null) return null;
+  if (!ability.diskOfLayer) {
+    const reason =
+      ability.reasons.diskBytes ?? "a session's files must outlive their sandbox, and only root can mount a disk image that does";
+    throw refuse(`the workspace of a run has no disk of its own here: ${reason}`, "Leave the disk limit out, or run Caisson as root.");
+  }
+  if (layer.diskBytes === null) {
+    if (!layer.inFolder) return asked ?? null;
+    throw refuse("the session's files lie on the host's disk already", "Start a new session, or leave the disk limit out.");
+  }
+  if (asked !== undefined && asked < layer.diskBytes)
+    throw refuse(`the session's disk was made with ${layer.diskBytes} bytes`, "Start a new session for a smaller one.");
+  if (asked !== undefined && asked > layer.diskBytes)
+    warnings.push(`The session's disk keeps the ${layer.diskBytes} bytes it was made with.`);
+  return layer.diskBytes;
+}

@@ -1,0 +1,106 @@
+import { readFileSync } from "node:fs";
+import { release } from "node:os";
+import { CaissonError } from "../../contract/error.ts";
+import type { Finding } from "../../sandbox/runtime.ts";
+import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
+import type { House } from "./house.ts";
+import { isChroot, userNamespaceFindings } from "./identity/user-namespaces.ts";
+import { LINGER_FIX } from "./systemd/user-systemd.ts";
+
+/** What can be said about this machine without starting anything. Never throws. */
+export async function findings(house: House): Promise<Finding[]> {
+  const rootless = process.getuid?.() !== 0;
+  return [...(await runtimeFindings(house)), ...kernelFindings(rootless), ...identityFindings(house), ...limitFindings(house)];
+}
+
+async function runtimeFindings(house: House): Promise<Finding[]> {
+  let chosen: OciBinary | undefined;
+  try {
+    chosen = house.binaries()[0];
+  } catch (error) {
+    return [problemOf(error)];
+  }
+  const found = findOciRuntimes(house.options.path);
+  if (chosen === undefined) {
+    const only = found.map(({ name }) => name).join(", ");
+    const text = only === "" ? "no OCI runtime is installed" : `${only} is installed, but cannot be handed the guest's socket`;
+    return [{ level: "problem", text, fix: "apt install crun" }];
+  }
+  const result: Finding[] = [];
+  for (const binary of [chosen, ...found.filter(({ path }) => path !== chosen.path)]) {
+    const version = await ociVersion(binary);
+    const role = binary.path === chosen.path ? "is used" : "is installed too";
+    result.push({ level: "ok", text: `${binary.path} ${role} (${version?.text ?? "of an unknown version"})` });
+    if (version === null || binary.path !== chosen.path) continue;
+    for (const flaw of knownFlaws(binary.name, version)) {
+      result.push({
+        level: "note",
+        text: `${version.text} is older than ${flaw.fixedIn}, which mended ${flaw.ids.join(", ")}: ${flaw.meaning}. Your distribution may have mended it under the old number`,
+        fix: `install ${binary.name} ${flaw.fixedIn} or later, or use crun`,
+      });
+    }
+  }
+  return result;
+}
+
+function kernelFindings(rootless: boolean): Finding[] {
+  const result: Finding[] = [];
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  const needed = rootless ? [5, 11] : [5, 19];
+  if (major < (needed[0] ?? 0) || (major === needed[0] && minor < (needed[1] ?? 0))) {
+    const what = rootless ? "overlay mounts of ordinary users" : "owners mapped in overlay mounts";
+    result.push({
+      level: "problem",
+      text: `Linux ${release()} has no ${what}; that came with ${needed.join(".")}`,
+      fix: rootless ? "upgrade the kernel" : "upgrade the kernel, or run Caisson as an ordinary user",
+    });
+  }
+  result.push(...userNamespaceFindings(readSetting, { rootless, chroot: isChroot() }));
+  return result;
+}
+
+function identityFindings(house: House): Finding[] {
+  try {
+    const { rootless, root, furtherRanges } = house.identity();
+    const ranges = furtherRanges === 0 ? "a range that all sandboxes share" : `a range of the sandbox's own, of ${furtherRanges}`;
+    const who = rootless
+      ? `rootless: uid 1000 inside is the caller, all others come from the caller's range (root inside is ${root.uid} on the host)`
+      : `as root: all ids inside come from ${ranges} (from ${root.uid} on)`;
+    return [{ level: "ok", text: who }];
+  } catch (error) {
+    return [problemOf(error)];
+  }
+}
+
+function limitFindings(house: House): Finding[] {
+  const { parents, reason, manager } = house.cgroups();
+  const places = parents.map(({ controllers, version, dir, makes }) => {
+    const where = makes === "systemd" ? `scopes of the user's systemd, in ${dir}` : dir;
+    return `${controllers.join(",") || "kill and freeze"} (v${version}) in ${where}`;
+  });
+  const result: Finding[] = [];
+  if (places.length > 0) result.push({ level: "ok", text: `control groups: ${places.join("; ")}` });
+  if (manager?.lingering === true) result.push({ level: "ok", text: "kept sandboxes outlive a logout: lingering is on" });
+  if (manager?.lingering === false)
+    result.push({ level: "note", text: "kept sandboxes end with the user's last session: lingering is off", fix: LINGER_FIX });
+  if (reason !== null) {
+    const [text = reason, fix] = reason.split("; ");
+    result.push({ level: "note", text, ...(fix === undefined ? {} : { fix }) });
+  }
+  return result;
+}
+
+export function problemOf(error: unknown): Finding {
+  const text = error instanceof Error ? error.message : String(error);
+  return error instanceof CaissonError && error.hint !== undefined
+    ? { level: "problem", text, fix: error.hint }
+    : { level: "problem", text };
+}
+
+function readSetting(path: string): string | null {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return null;
+  }
+}

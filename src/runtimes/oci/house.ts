@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import type { RuntimeContext } from "../../sandbox/runtime.ts";
+import { createStore, type Store } from "../../sandbox/store.ts";
+import { CGROUP_NAME } from "./cgroups/cgroup.ts";
+import { type CgroupParents, cgroupParents, readLayout } from "./cgroups/cgroup-parents.ts";
+import type { Basis } from "./details.ts";
+import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "./discover.ts";
+import { type LimitAbility, limitAbility } from "./enforced-limits.ts";
+import { findIdentity, type Identity } from "./identity/identity.ts";
+import { type HardLimits, parseHardLimits } from "./launch/bundle.ts";
+import { createLauncher, type Launch } from "./launch/launcher.ts";
+import { findUserSystemd, type UserSession } from "./systemd/user-systemd.ts";
+
+export interface OciOptions {
+  /** The user's home folder and PATH: where toolchains are looked for. */
+  home: string;
+  path: string;
+  /** The OCI runtime to use, by name or path; absent: the best that works. */
+  ociRuntime?: string;
+  /** The user's session, in which their own systemd can be asked for control groups. */
+  session?: UserSession;
+  /** How this program was called, for hints that say to call it otherwise. */
+  command?: string;
+  /** How many sandboxes and network namespaces are kept ready. Default none. */
+  pool?: { sandboxes?: number; networkNamespaces?: number };
+}
+
+/** Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first needed. */
+export interface House {
+  readonly context: RuntimeContext;
+  readonly options: OciOptions;
+  readonly store: Store;
+  readonly launch: Launch;
+  readonly arch: string;
+  /** Throws `unavailable`. */
+  identity(): Identity;
+  cgroups(): CgroupParents;
+  /** From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing. */
+  doWithoutScopes(reason: string): void;
+  /** The name of our folder in each hierarchy; another state folder has another. */
+  readonly cgroupName: string;
+  ability(): LimitAbility;
+  /** In order of preference; the first is the one that worked last. Throws `unavailable` when there is none. */
+  binaries(): OciBinary[];
+  prefer(binary: OciBinary): void;
+  hardLimits(): HardLimits;
+  /** mkfs.ext4, or null. */
+  mkfs(): string | null;
+  /** What was found out about templates lately. */
+  readonly bases: Map<string, { atMs: number; basis: Basis }>;
+}
+
+export function createHouse(context: RuntimeContext, options: OciOptions): House {
+  const once = <T>(make: () => T) => {
+    let made: { value: T } | undefined;
+    return () => {
+      made ??= { value: make() };
+      return made.value;
+    };
+  };
+  const identity = once(() => findIdentity({ stateDir: context.stateDir, path: options.path }));
+  let groups: CgroupParents | undefined;
+  let ability: LimitAbility | undefined;
+  let silent: string | null = null;
+  const cgroups = () => (groups ??= findParents(options, silent));
+  const mkfs = once(() => findProgram("mkfs.ext4", options.path));
+  let known: OciBinary[] | undefined;
+  return {
+    context,
+    options,
+    store: createStore({ stateDir: context.stateDir }),
+    launch: createLauncher({ guestPath: context.guestPath, path: options.path }),
+    arch: process.arch,
+    identity,
+    cgroups,
+    cgroupName: `${CGROUP_NAME}-${createHash("sha256").update(context.stateDir).digest("hex").slice(0, 8)}`,
+    ability: () => (ability ??= limitAbility({ cgroups: cgroups(), rootless: process.getuid?.() !== 0, mkfs: mkfs() })),
+    doWithoutScopes(reason) {
+      silent = reason;
+      groups = undefined;
+      ability = undefined;
+    },
+    binaries: () =>
+      (known ??=
+        options.ociRuntime === undefined ? usable(findOciRuntimes(options.path)) : [chosenOciRuntime(options.ociRuntime, options.path)]),
+    prefer: (binary) => {
+      known = [binary, ...(known ?? []).filter(({ path }) => path !== binary.path)];
+    },
+    hardLimits: once(() => parseHardLimits(readFileSync("/proc/self/limits", "latin1"))),
+    mkfs,
+    bases: new Map(),
+  };
+}
+
+function findParents(options: OciOptions, silent: string | null): CgroupParents {
+  const { uid, username: userName } = userInfo();
+  const session = options.session ?? {};
+  return cgroupParents({
+    layout: readLayout(),
+    root: uid === 0,
+    manager: { find: (mountPoint) => findUserSystemd({ mountPoint, uid, userName, session }), silent },
+    ...(options.command === undefined ? {} : { command: options.command }),
+  });
+}
+
+/** runsc gives its sandboxes no descriptors of the host, and the guest's socket is one; it is used only by name. */
+function usable(found: OciBinary[]): OciBinary[] {
+  return found.filter(({ name }) => name !== "runsc");
+}

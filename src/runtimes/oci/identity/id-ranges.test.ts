@@ -1,0 +1,94 @@
+import { lutimesSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { CaissonError } from "../../../contract/error.ts";
+import { createStore } from "../../../sandbox/store.ts";
+import { holdRange, layerRange, type RangesOf, rangeFor, releaseLayer, releaseRange, reserveRange } from "./id-ranges.ts";
+import type { Identity } from "./identity.ts";
+import { SANDBOX_IDS } from "./sub-ids.ts";
+
+const FIRST = 500_000;
+let stateDir: string;
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
+});
+afterEach(() => rmSync(stateDir, { recursive: true, force: true }));
+
+function houseWith(options: { furtherRanges: number; mappable?: boolean }): RangesOf & { launches: string[] } {
+  const ids = { uid: FIRST, gid: FIRST };
+  const identity: Identity = { rootless: false, uids: [], gids: [], root: ids, user: ids, stored: ids, plan: [], ...options };
+  const launches: string[] = [];
+  return {
+    launches,
+    context: { stateDir, guestPath: "" },
+    identity: () => identity,
+    store: createStore({ stateDir }),
+    async launch({ what }) {
+      launches.push(what);
+      if (options.mappable === false) throw new CaissonError("unsupported", "it cannot", { details: { step: "idmap" } });
+      return [];
+    },
+  };
+}
+const holder = (name: string) => {
+  mkdirSync(join(stateDir, name));
+  return join(stateDir, name);
+};
+const ranges = () => readdirSync(join(stateDir, "oci", "ranges"));
+
+test("each holder has another range, the first is nobody's, and one that is given back is free again", async () => {
+  const house = houseWith({ furtherRanges: 3 });
+  const holders = ["a", "b", "c"].map(holder);
+  const starts = await Promise.all(holders.map((each) => reserveRange(house, each)));
+  expect(starts.sort()).toEqual([1, 2, 3].map((n) => FIRST + n * SANDBOX_IDS));
+  const [start = 0] = starts;
+  // Only its own holder gives it back.
+  for (const each of holders) releaseRange(house, start, each);
+  expect(ranges()).toHaveLength(2);
+  expect(await reserveRange(house, holder("d"))).toBe(start);
+});
+
+test("what a holder that is gone left behind is taken over, but not at once: it may be about to come", async () => {
+  const house = houseWith({ furtherRanges: 1 });
+  await reserveRange(house, join(stateDir, "gone"));
+  const link = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
+  const next = holder("next");
+  await reserveRange(house, next);
+  releaseRange(house, FIRST + SANDBOX_IDS, next);
+  expect(ranges()).toHaveLength(1);
+  lutimesSync(link, 0, 0);
+  expect(await reserveRange(house, next)).toBe(FIRST + SANDBOX_IDS);
+  releaseRange(house, FIRST + SANDBOX_IDS, next);
+  expect(ranges()).toEqual([]);
+});
+
+test("all share the first where there is no other, or owners cannot be mapped, which is tried once", async () => {
+  expect(await reserveRange(houseWith({ furtherRanges: 0 }), holder("a"))).toBe(FIRST);
+  const house = houseWith({ furtherRanges: 10, mappable: false });
+  for (const name of ["b", "c"]) expect(await reserveRange(house, holder(name))).toBe(FIRST);
+  expect(house.launches).toEqual(["mappable"]);
+});
+
+test("a layer keeps its range from one sandbox to the next, until it is removed", async () => {
+  const house = houseWith({ furtherRanges: 100 });
+  const layer = holder("layer");
+  const spec = { workspace: { kind: "folder", path: "/", access: "overlay", layer } } as Parameters<typeof rangeFor>[1]["spec"];
+  const start = await rangeFor(house, { id: "sb_aaaaaaaaaaaa", spec });
+  expect(await rangeFor(house, { id: "sb_bbbbbbbbbbbb", spec })).toBe(start);
+  expect(layerRange(house, layer)).toBe(start);
+  releaseLayer(house, layer);
+  expect(layerRange(house, layer)).toBeNull();
+  expect(ranges()).toEqual([]);
+});
+
+test("a range that was reserved can be handed on", async () => {
+  const house = houseWith({ furtherRanges: 1 });
+  const start = await reserveRange(house, "/proc/self");
+  const sandbox = holder("sandbox");
+  holdRange(house, start, sandbox);
+  releaseRange(house, start, "/proc/self");
+  expect(ranges()).toHaveLength(1);
+  releaseRange(house, start, sandbox);
+  expect(ranges()).toEqual([]);
+});

@@ -1,0 +1,42 @@
+import { closeSync, openSync } from "node:fs";
+import type { House } from "../house.ts";
+import { releaseRange, reserveRange } from "../identity/id-ranges.ts";
+import { withRange } from "../identity/identity.ts";
+
+/** A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the latest. */
+export interface HeldNamespaces {
+  user: number;
+  network: number;
+  /** Where the range of ids begins that they are for. */
+  firstId: number;
+  close(): void;
+}
+
+/** Makes a pair by a short-lived child and takes it over through /proc before the child ends. */
+export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
+  let held: HeldNamespaces | undefined;
+  const holder = `/proc/${process.pid}`;
+  const firstId = await reserveRange(house, holder);
+  await house.launch({
+    what: "namespaces",
+    plan: withRange(house.identity(), firstId).plan,
+    onLine: (line) => {
+      const pid = /^pid (\d+)$/.exec(line)?.[1];
+      if (pid === undefined) return;
+      const user = openSync(`/proc/${pid}/ns/user`, "r");
+      const network = openSync(`/proc/${pid}/ns/net`, "r");
+      held = {
+        user,
+        network,
+        firstId,
+        close() {
+          releaseRange(house, firstId, holder);
+          closeSync(user);
+          closeSync(network);
+        },
+      };
+    },
+  });
+  if (held === undefined) throw new Error("unreachable: the launcher said nothing and succeeded");
+  return held;
+}

@@ -1,0 +1,148 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { mountSmallDisk, type SmallDisk } from "../../../../test/support/small-disk.ts";
+import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
+import { run } from "../../../sandbox/run.ts";
+import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
+import { detailsOf } from "../details.ts";
+import { createOciRuntime, type OciOptions, type OciRuntime } from "../runtime.ts";
+
+const MIB = 1024 * 1024;
+const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
+const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
+const asRoot = process.getuid?.() === 0;
+
+let base: string;
+let stateDir: string;
+let runtime: OciRuntime;
+let folder: string;
+let layer: string;
+const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
+const sh = async (sandbox: OwnedSandbox, script: string) => {
+  const { stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", script] });
+  return stdout.toString() + stderr.toString();
+};
+const onLayer = (limits: SandboxSpecInput["limits"] = {}): SandboxSpecInput => ({
+  workspace: { kind: "folder", path: folder, layer },
+  limits,
+});
+const guestPid = (id: string) =>
+  detailsOf(JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8"))).guest?.pid ?? -1;
+
+describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
+  let disk: SmallDisk;
+  beforeEach(() => {
+    disk = mountSmallDisk();
+    stateDir = join(disk.folder, "state");
+    runtime = createOciRuntime({ stateDir, guestPath }, settings);
+  });
+  afterEach(async () => {
+    await runtime[Symbol.asyncDispose]();
+    for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
+    disk.remove();
+  });
+
+  it("work that fills it is ended while there is room left, and again; what is removed makes room", async () => {
+    const before = disk.freeBytes();
+    const sandbox = await create();
+    const fill = (script: string) => run(sandbox, { argv: ["sh", "-c", script] });
+    const { ended } = await fill("head -c 4000000000 /dev/zero > big");
+    expect(ended).toMatchObject({ kind: "killed", why: "disk" });
+    expect(disk.freeBytes()).toBeGreaterThan(before / 4);
+    // As often as it likes: with files that have no name any more, by several at once, and by taking room without writing.
+    await fill("exec 3> gone; rm gone; cat /dev/zero >&3").catch(() => undefined);
+    await fill("for i in 1 2 3 4 5 6; do cat /dev/zero > f$i & done; wait").catch(() => undefined);
+    await fill("fallocate -l 4G all").catch(() => undefined);
+    for (let i = 0; i < 12; i++) await fill("cat /dev/zero >> more").catch(() => undefined);
+    expect(disk.freeBytes()).toBeGreaterThan(before / 8);
+    await expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "no_space" });
+    for (const name of ["big", "more", "f1", "f2", "f3", "f4", "f5", "f6"])
+      await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
+    expect((await fill("echo again > file; cat file")).stdout.toString()).toBe("again\n");
+  }, 60_000);
+
+  it("a sandbox can be ended when there is not a byte left", async () => {
+    const sandbox = await create({ keep: true });
+    await sh(sandbox, "head -c 1000000 /dev/urandom > file");
+    expect(() => execFileSync("sh", ["-c", 'cat /dev/zero > "$1"', "fill", join(disk.folder, "fill")], { stdio: "pipe" })).toThrow(
+      "No space",
+    );
+    await sandbox.destroy();
+    expect(await runtime.list()).toEqual([]);
+    expect(readdirSync(join(stateDir, "sandboxes"))).toEqual([]);
+  });
+
+  it("files without content count as well", async () => {
+    const sandbox = await create();
+    const many =
+      "i=0; while [ $i -lt 30000 ]; do mkdir d$i; cd d$i; set -- ; for j in 1 2 3 4 5 6 7 8 9; do : > $j; done; cd ..; i=$((i+1)); done";
+    const { ended } = await run(sandbox, { argv: ["sh", "-c", many] });
+    expect(ended).toMatchObject({ kind: "killed", why: "disk" });
+    expect(disk.freeFiles()).toBeGreaterThan(100);
+  }, 60_000);
+});
+
+describe.skipIf(!asRoot)("a disk limit, as root", () => {
+  beforeEach(() => {
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    stateDir = join(base, "state");
+    folder = join(base, "folder");
+    layer = join(base, "layer");
+    mkdirSync(folder);
+    mkdirSync(layer);
+    writeFileSync(join(folder, "theirs"), "theirs");
+    runtime = createOciRuntime({ stateDir, guestPath }, settings);
+  });
+  afterEach(async () => {
+    await runtime[Symbol.asyncDispose]();
+    await runtime.sweep();
+    for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
+    rmSync(base, { recursive: true, force: true });
+  });
+
+  it("holds for a workspace that outlives its sandbox, and with it for everything else in the sandbox", async () => {
+    const sandbox = await create(onLayer({ diskBytes: 32 * MIB }));
+    expect(sandbox.info.limits.diskBytes).toBe(32 * MIB);
+    expect(await sh(sandbox, "head -c 83886080 /dev/zero > /workspace/big")).toContain("No space left");
+    expect(Number(await sh(sandbox, "stat -c %s /workspace/big"))).toBeLessThan(32 * MIB);
+    expect(await sh(sandbox, "head -c 8388608 /dev/zero > ~/more")).toContain("No space left");
+    await sandbox.destroy();
+    expect(statSync(join(layer, "disk.ext4")).blocks * 512).toBeLessThan(33 * MIB);
+    expect(readdirSync(layer).sort()).toEqual(["disk.ext4", "first-id"]);
+  });
+
+  it("the files are there again after the sandbox was killed, for a sandbox that asks for no limit as well; the rest is not", async () => {
+    const first = await create({ ...onLayer({ diskBytes: 32 * MIB }), keep: true });
+    await sh(first, "echo kept > /workspace/mine; rm /workspace/theirs; echo gone > ~/other; sync");
+    process.kill(guestPid(first.id), "SIGKILL");
+    // At once: what is left of the first may still have the disk.
+    const second = await create(onLayer());
+    expect(await sh(second, "cat /workspace/*; ls ~")).toBe("kept\n");
+    expect(second.info.limits.diskBytes).toBe(32 * MIB);
+    expect(await sh(second, "head -c 83886080 /dev/zero > /workspace/big")).toContain("No space left");
+    await second.destroy();
+    await first.destroy();
+    expect(readdirSync(folder)).toEqual(["theirs"]);
+    await runtime.removeLayer?.(layer);
+    expect(existsSync(join(layer, "disk.ext4"))).toBe(false);
+  });
+
+  it("two sandboxes never have the same disk", async () => {
+    await using first = await create(onLayer({ diskBytes: 32 * MIB }));
+    await expect(create(onLayer())).rejects.toMatchObject({ code: "conflict" });
+    expect(await sh(first, "echo still > file; cat file")).toBe("still\n");
+  }, 30_000);
+
+  it("is refused where it would not hold, and nothing is made", async () => {
+    await (await create(onLayer())).destroy();
+    await expect(create(onLayer({ diskBytes: 32 * MIB }))).rejects.toMatchObject({ code: "unsupported", details: { limit: "diskBytes" } });
+    await expect(
+      create({ workspace: { kind: "folder", path: folder, access: "rw" }, limits: { diskBytes: 32 * MIB } }),
+    ).rejects.toMatchObject({ code: "unsupported", details: { limit: "diskBytes" } });
+    await expect(create({ limits: { diskBytes: 2 ** 50 } })).rejects.toMatchObject({ code: "no_space" });
+    expect(await runtime.list()).toEqual([]);
+  });
+});

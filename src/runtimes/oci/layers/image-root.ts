@@ -1,0 +1,31 @@
+import type { House } from "../house.ts";
+import { removeFiles } from "../launch/remove-files.ts";
+import { runInside } from "../launch/run-inside.ts";
+import type { GeneratedFile } from "../template/etc-files.ts";
+import type { TemplateFolder } from "../template/host-template.ts";
+import { resolveImage } from "../template/image.ts";
+import { imageFiles } from "../template/image-files.ts";
+import type { RootLayer } from "./layers.ts";
+
+/** What an image gives a sandbox's root, and what has to be laid over it. */
+export interface ImageRoot {
+  layer: RootLayer;
+  folders: TemplateFolder[];
+  files: GeneratedFile[];
+  env: Record<string, string>;
+}
+
+/** Throws what `resolveImage` throws. */
+export async function imageRoot(house: House, reference: string, options: { signal?: AbortSignal | undefined }): Promise<ImageRoot> {
+  const { home, path } = house.options;
+  const { rootless } = house.identity();
+  const { rootfsDir, config } = await resolveImage({
+    reference,
+    stateDir: house.context.stateDir,
+    arch: house.arch,
+    env: { HOME: home, PATH: path },
+    signal: options.signal,
+    ...(rootless ? { inside: (argv, how) => runInside(house, argv, how), remove: (tree) => removeFiles(house, [tree]) } : {}),
+  });
+  return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
+}

@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
+import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { Owner } from "../../../sandbox/store.ts";
+import { Basis } from "../details.ts";
+import type { House } from "../house.ts";
+import { removeFiles } from "../launch/remove-files.ts";
+
+/** What is remembered of a snapshot, beside its layers. */
+export const SnapshotRecord = z.object({
+  id: SnapshotId,
+  name: z.string().nullable(),
+  sandbox: SandboxId,
+  createdAt: z.iso.datetime(),
+  bytes: z.number(),
+  /** What a sandbox from this snapshot starts from. */
+  basis: Basis,
+  /** The sandbox's own, so that a fork is made like it. */
+  spec: SandboxSpec,
+  /** Made for a fork, by this process: never listed, and removed when the maker is gone and nothing is built on it any more. */
+  hiddenFor: Owner.nullable(),
+});
+export type SnapshotRecord = z.infer<typeof SnapshotRecord>;
+
+const RECORD_NAME = "snapshot.json";
+const DRAFT_PREFIX = ".new-";
+const GONE_PREFIX = ".gone-";
+
+export function snapshotDir(house: House, id: SnapshotId): string {
+  return join(house.context.stateDir, "snapshots", id);
+}
+
+export function newSnapshotId(): SnapshotId {
+  const letters = "abcdefghijklmnopqrstuvwxyz234567";
+  return `sn_${[...randomBytes(12)].map((byte) => letters[byte & 31]).join("")}`;
+}
+
+/** Throws `not_found`, `internal` for a damaged record. */
+export async function readSnapshot(house: House, id: SnapshotId): Promise<SnapshotRecord> {
+  let text: string;
+  try {
+    text = await readFile(join(snapshotDir(house, id), RECORD_NAME), "utf8");
+  } catch (cause) {
+    throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "`caisson snapshot ls` lists them.", cause });
+  }
+  const parsed = SnapshotRecord.safeParse(jsonOrNull(text));
+  if (!parsed.success) throw new CaissonError("internal", `the record of snapshot ${id} is damaged: ${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+/** Writes the record into the draft and shows the whole under its name, in one step. */
+export async function publishSnapshot(house: House, draft: string, record: SnapshotRecord): Promise<void> {
+  const file = await open(join(draft, RECORD_NAME), "wx", 0o600);
+  try {
+    await file.writeFile(JSON.stringify(record));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, snapshotDir(house, record.id));
+}
+
+/** All snapshots, and the folders of half-made ones whose makers died and of half-removed ones. */
+export async function listSnapshots(house: House): Promise<{ snapshots: SnapshotRecord[]; remains: string[] }> {
+  const snapshots: SnapshotRecord[] = [];
+  const remains: string[] = [];
+  const root = join(house.context.stateDir, "snapshots");
+  for (const name of await readdir(root).catch(() => [])) {
+    const id = SnapshotId.safeParse(name);
+    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(house, name))) remains.push(join(root, name));
+    if (id.success) snapshots.push(...(await readIfThere(house, id.data)));
+  }
+  return { snapshots, remains };
+}
+
+async function readIfThere(house: House, id: SnapshotId): Promise<SnapshotRecord[]> {
+  try {
+    return [await readSnapshot(house, id)];
+  } catch (error) {
+    // Removed by somebody else between the listing and the reading.
+    if (error instanceof CaissonError && error.code === "not_found") return [];
+    throw error;
+  }
+}
+
+/** A folder to make a snapshot in; its name says who does, so that a sweep can tell a slow maker from a dead one. */
+export async function makeSnapshotDraft(house: House, id: SnapshotId): Promise<string> {
+  const root = join(house.context.stateDir, "snapshots");
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const { pid, startTicks } = house.store.ownerOf();
+  const draft = join(root, `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
+  await mkdir(draft, { mode: 0o700 });
+  return draft;
+}
+
+function makerAlive(house: House, name: string): boolean {
+  const [pid, startTicks] = name.slice(DRAFT_PREFIX.length).split("-");
+  return house.store.ownerAlive({ pid: Number(pid), startTicks: Number(startTicks), bootId: house.store.ownerOf().bootId });
+}
+
+/** Whether a sandbox or another snapshot has one of its layers. */
+export async function isBuiltOn(house: House, id: SnapshotId): Promise<boolean> {
+  const dir = `${snapshotDir(house, id)}/`;
+  const uses = ({ root, workspaceLayers }: Basis) =>
+    [...root.layers.map((layer) => layer.dir), ...root.binds.flatMap((bind) => bind.layers), ...workspaceLayers].some((layer) =>
+      layer.startsWith(dir),
+    );
+  const { snapshots } = await listSnapshots(house);
+  if (snapshots.some((snapshot) => snapshot.id !== id && uses(snapshot.basis))) return true;
+  const { records } = await house.store.list();
+  return records.some(({ details }) => {
+    const parsed = z.object({ basis: Basis }).safeParse(details);
+    return parsed.success && uses(parsed.data.basis);
+  });
+}
+
+/** Removes a snapshot: at once for everybody who looks, then its files. What a crash leaves is for the next sweep. Idempotent. */
+export async function removeSnapshotFiles(house: House, id: SnapshotId): Promise<void> {
+  const gone = join(house.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
+  await rename(snapshotDir(house, id), gone).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  await removeFiles(house, [gone]);
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,129 @@
+import { statfs } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { CaissonError } from "../../../contract/error.ts";
+import type { SnapshotId } from "../../../contract/ids.ts";
+import type { SandboxRecord } from "../../../sandbox/store.ts";
+import type { Basis, OciDetails } from "../details.ts";
+import { whileFrozen } from "../freeze.ts";
+import type { House } from "../house.ts";
+import { removeFiles } from "../launch/remove-files.ts";
+import { runInside } from "../launch/run-inside.ts";
+import { workspaceFolders } from "./layers.ts";
+import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
+
+/** The copy of a large tree on a file system without reflinks takes its time. */
+const COPY_TIMEOUT_MS = 30 * 60_000;
+/** `cp` does not say why it failed; with less than this left it is not hard to guess. */
+const NEARLY_FULL_BYTES = 4 * 1024 * 1024;
+
+export interface SnapshotRequest {
+  record: SandboxRecord;
+  details: OciDetails;
+  name?: string | undefined;
+  /** For a fork. */
+  hidden: boolean;
+}
+
+/** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`, `busy`. */
+export async function takeSnapshot(house: House, request: SnapshotRequest): Promise<SnapshotId> {
+  const { record, details } = request;
+  refuse(record, details);
+  const id = newSnapshotId();
+  const draft = await makeSnapshotDraft(house, id);
+  try {
+    const copies = layerCopies(record, details);
+    await whileFrozen(house, record.id, async () => {
+      for (const { from, to } of copies) await copyTree(house, resolve(house.store.dir(record.id), from), join(draft, to));
+    });
+    const bytes = await measure(
+      house,
+      copies.map(({ to }) => join(draft, to)),
+    );
+    const basis = basisOver(details.basis, copies, snapshotDir(house, id));
+    await publishSnapshot(house, draft, {
+      id,
+      name: request.name ?? null,
+      sandbox: record.id,
+      createdAt: new Date().toISOString(),
+      bytes,
+      basis,
+      spec: record.spec,
+      hiddenFor: request.hidden ? house.store.ownerOf() : null,
+    });
+    return id;
+  } catch (error) {
+    await removeFiles(house, [draft]);
+    throw error;
+  }
+}
+
+function refuse(record: SandboxRecord, details: OciDetails): void {
+  if (details.disk !== "none") {
+    throw new CaissonError("unsupported", `sandbox ${record.id} has a disk of its own, whose files cannot be kept as a snapshot`, {
+      hint: "Make the sandbox without a disk limit.",
+    });
+  }
+  const { workspace } = record.spec;
+  if (workspace.kind === "folder" && workspace.access === "rw") {
+    throw new CaissonError(
+      "unsupported",
+      `the workspace of sandbox ${record.id} is the host's own folder, which a snapshot cannot hold still`,
+      {
+        hint: "Use the workspace as an overlay (`:overlay`), which keeps all changes in the sandbox.",
+      },
+    );
+  }
+}
+
+interface LayerCopy {
+  kind: "root" | "workspace" | "bind";
+  bind: number;
+  from: string;
+  to: string;
+}
+
+function layerCopies(record: SandboxRecord, details: OciDetails): LayerCopy[] {
+  const copies: LayerCopy[] = [{ kind: "root", bind: -1, from: "upper", to: "root" }];
+  const { workspace } = record.spec;
+  if (workspace.kind === "folder" && workspace.access === "overlay") {
+    copies.push({ kind: "workspace", bind: -1, from: workspaceFolders(workspace, { disk: false }).upper, to: "workspace" });
+  }
+  for (const [index] of details.basis.root.binds.filter(({ writable }) => writable).entries()) {
+    copies.push({ kind: "bind", bind: index, from: `bind-upper-${index}`, to: `bind-${index}` });
+  }
+  return copies;
+}
+
+function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Basis {
+  const of = (kind: LayerCopy["kind"], bind = -1) =>
+    copies.filter((copy) => copy.kind === kind && copy.bind === bind).map(({ to }) => join(dir, to));
+  const writable = basis.root.binds.filter((bind) => bind.writable);
+  return {
+    ...basis,
+    root: {
+      layers: [...of("root").map((dir) => ({ dir, mapped: false })), ...basis.root.layers],
+      binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of("bind", writable.indexOf(bind)), ...bind.layers] })),
+    },
+    workspaceLayers: [...of("workspace"), ...basis.workspaceLayers],
+  };
+}
+
+/** As root of the user namespace, which owns the files; links are copied as links. */
+async function copyTree(house: House, from: string, to: string): Promise<void> {
+  try {
+    await runInside(house, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
+  } catch (cause) {
+    const { bavail, bsize } = await statfs(house.context.stateDir);
+    if (bavail * bsize < NEARLY_FULL_BYTES)
+      throw new CaissonError("no_space", "the disk is too full for a copy of the sandbox's files", { cause });
+    throw cause;
+  }
+}
+
+async function measure(house: House, paths: readonly string[]): Promise<number> {
+  const lines = await house.launch({
+    what: "measure",
+    plan: [...house.identity().plan, ...paths.map((path) => ["argument", path] as const)],
+  });
+  return Number(lines.map((line) => /^bytes (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined) ?? 0);
+}

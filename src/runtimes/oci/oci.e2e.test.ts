@@ -1,0 +1,385 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chownSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { run } from "../../sandbox/run.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import { detailsOf } from "./details.ts";
+import { createHouse } from "./house.ts";
+import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
+
+const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
+const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
+const asRoot = process.getuid?.() === 0;
+
+let base: string;
+let stateDir: string;
+let runtime: OciRuntime;
+const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
+const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
+const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
+  const { ended, stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
+  return { ended, text: stdout.toString().trim(), complaint: stderr.toString() };
+};
+const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
+const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;
+
+/** What a sandbox could leave on the host. */
+function remains() {
+  const house = createHouse({ stateDir, guestPath }, settings);
+  const groups = house.cgroups().parents.flatMap(({ dir }) => {
+    const ours = join(dir, house.cgroupName);
+    return existsSync(ours) ? [ours, ...readdirSync(ours).filter((name) => name.startsWith("sb_"))] : [];
+  });
+  const processes = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && usesState(pid));
+  return {
+    groups,
+    processes,
+    mounts: readFileSync("/proc/self/mountinfo", "latin1")
+      .split("\n")
+      .filter((line) => line.includes(stateDir) || line.includes("- overlay caisson")),
+    folders: ["sandboxes", "snapshots"].flatMap((name) => (existsSync(join(stateDir, name)) ? readdirSync(join(stateDir, name)) : [])),
+    loops: readdirSync("/sys/block").filter(
+      (name) => name.startsWith("loop") && readOrEmpty(`/sys/block/${name}/loop/backing_file`).startsWith(stateDir),
+    ),
+  };
+}
+const nothing = { groups: [], processes: [], mounts: [], folders: [], loops: [] };
+
+/** A process of one of our sandboxes: its mounts name the guest that this runtime was given. */
+function usesState(pid: string): boolean {
+  return (
+    readOrEmpty(`/proc/${pid}/cmdline`).startsWith("/.caisson/guest\0") &&
+    readOrEmpty(`/proc/${pid}/cgroup`).includes(createHouse({ stateDir, guestPath }, settings).cgroupName)
+  );
+}
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+/** Another Node that makes a sandbox, says its id and stays. */
+function creator(code: string): { child: ChildProcess; line: Promise<string> } {
+  const program = `
+    import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
+    import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
+    const make = (options = {}) => createOciRuntime(${JSON.stringify({ stateDir, guestPath })}, { ...${JSON.stringify(settings)}, ...options });
+    ${code}`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+  const line = new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once("line", resolve);
+    child.once("exit", () => reject(new Error("the creator ended")));
+  });
+  line.catch(() => {});
+  return { child, line };
+}
+const exit = (child: ChildProcess) =>
+  child.exitCode !== null || child.signalCode !== null ? Promise.resolve() : new Promise((resolve) => child.once("exit", resolve));
+
+describe.skipIf(!asRoot)("oci as root", () => {
+  beforeEach(() => {
+    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    stateDir = join(base, "state");
+    runtime = createOciRuntime({ stateDir, guestPath }, settings);
+  });
+  afterEach(async () => {
+    await runtime[Symbol.asyncDispose]();
+    await runtime.sweep();
+    for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
+    rmSync(base, { recursive: true, force: true });
+  });
+
+  it("twenty sandboxes, some with a disk of their own, leave nothing", async () => {
+    for (let round = 0; round < 4; round++) {
+      const made = await Promise.all([1, 2, 3, 4, 5].map((n) => create(n === 5 ? { limits: { diskBytes: 8_388_608 } } : {})));
+      await Promise.all(made.map((sandbox) => sh(sandbox, "sleep 100 & mkdir -p a/b/c && touch a/b/c/d /tmp/x")));
+      expect(remains().processes.length).toBeGreaterThanOrEqual(made.length);
+      await Promise.all(made.map((sandbox) => sandbox.destroy()));
+    }
+    expect(remains()).toEqual(nothing);
+  });
+
+  it("removes trees of any depth, and follows no link out of them", async () => {
+    const outside = join(base, "outside");
+    mkdirSync(outside);
+    writeFileSync(join(outside, "file"), "precious");
+    const sandbox = await create({ workspace: { kind: "folder", path: outside } });
+    const { ended } = await sh(
+      sandbox,
+      `ln -s ${outside} link; ln -s / root; exec perl -e 'for (1..3000) { mkdir "d" and chdir "d" or exit 1 } open F, ">end"; chmod 0, "."'`,
+    );
+    expect(ended).toMatchObject({ kind: "exited", exitCode: 0 });
+    await sandbox.destroy();
+    expect(remains()).toEqual(nothing);
+    expect(readFileSync(join(outside, "file"), "utf8")).toBe("precious");
+  });
+
+  describe("a workspace of somebody else's", () => {
+    let folder: string;
+    beforeEach(() => {
+      folder = join(base, "their-folder");
+      mkdirSync(folder);
+      writeFileSync(join(folder, "file"), "theirs");
+      for (const path of [folder, join(folder, "file")]) chownSync(path, 501, 502);
+    });
+
+    it("rw: looks like the sandbox's user's, and what is made is the owner's", async () => {
+      const sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" } });
+      expect((await sh(sandbox, "stat -c %u:%g . file")).text).toBe("1000:1000\n1000:1000");
+      await sh(sandbox, "echo new > made; mkdir sub; echo more >> file");
+      expect(lstatSync(join(folder, "made"))).toMatchObject({ uid: 501, gid: 502 });
+      expect(readFileSync(join(folder, "file"), "utf8")).toBe("theirsmore\n");
+      await sandbox.destroy();
+    });
+
+    it("rw: nobody inside makes a set-user-id file there, not even root", async () => {
+      const sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" }, allowRoot: true });
+      expect((await sh(sandbox, "chmod 4755 file || chmod g+s file")).ended).toMatchObject({ exitCode: 1 });
+      expect((await sh(sandbox, "cp /bin/true x && chmod u+s x", "root")).ended).toMatchObject({ kind: "exited", exitCode: 1 });
+      const empty = "import os, stat; os.mknod('made-empty', stat.S_IFREG | 0o4755)";
+      expect((await sh(sandbox, `python3 -c "${empty}"`)).complaint).toContain("PermissionError");
+      expect((await sh(sandbox, "chmod 755 file && touch y && mkdir -m 700 z")).ended).toMatchObject({ exitCode: 0 });
+      expect(lstatSync(join(folder, "x")).uid).not.toBe(0);
+      await sandbox.destroy();
+    });
+
+    it("overlay: can be changed inside and never is outside", async () => {
+      const sandbox = await create({ workspace: { kind: "folder", path: folder } });
+      expect((await sh(sandbox, "stat -c %u . file; echo changed > file; rm -f file; touch added; ls")).text).toBe("1000\n1000\nadded");
+      await sandbox.destroy();
+      expect(readdirSync(folder)).toEqual(["file"]);
+    });
+
+    it("a folder that is not there, or is a file, is refused before anything is made", async () => {
+      await expect(create({ workspace: { kind: "folder", path: join(folder, "no") } })).rejects.toMatchObject({ code: "not_found" });
+      await expect(create({ workspace: { kind: "folder", path: join(folder, "file") } })).rejects.toMatchObject({ code: "invalid" });
+      expect(remains()).toEqual(nothing);
+    });
+  });
+
+  it.runIf(asRoot)("a workspace below any of the machine's folders is found, also where the launcher keeps its stage", async () => {
+    for (const parent of ["/mnt", "/srv", "/opt"]) {
+      const folder = mkdtempSync(join(parent, "caisson-test-"));
+      try {
+        writeFileSync(join(folder, "mine.txt"), "mine\n");
+        await using sandbox = await create({ workspace: { kind: "folder", path: folder } });
+        expect((await sh(sandbox, "cat mine.txt")).text).toBe("mine");
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    }
+  });
+
+  it("a state folder longer than a socket's address works", async () => {
+    const deep = join(stateDir, "x".repeat(90), "y".repeat(60));
+    mkdirSync(deep, { recursive: true, mode: 0o700 });
+    const far = createOciRuntime({ stateDir: deep, guestPath }, settings);
+    const sandbox = await far.create(spec());
+    expect((await sh(sandbox, "echo here")).text).toBe("here");
+    await sandbox.destroy();
+    await far[Symbol.asyncDispose]();
+  });
+
+  it("root inside installs into /usr, which stays as it is outside", async () => {
+    const sandbox = await create({ allowRoot: true });
+    expect((await sh(sandbox, "touch /usr/bin/new-program && sudo id -u && ls /usr/bin/new-program", "root")).text).toBe(
+      "0\n/usr/bin/new-program",
+    );
+    expect(existsSync("/usr/bin/new-program")).toBe(false);
+    await sandbox.destroy();
+  });
+
+  describe("when the creator dies", () => {
+    it("a kept sandbox lives on and is opened by somebody else, files and processes included", async () => {
+      const { child, line } = creator(`
+        const sandbox = await make().create(SandboxSpec.parse({ keep: true }));
+        await sandbox.spawn({ ref: "sleeper", argv: ["sleep", "100"] });
+        await sandbox.writeFile("/workspace/note", Buffer.from("kept"));
+        console.log(sandbox.id);
+        setInterval(() => {}, 1000);`);
+      const id = await line;
+      child.kill("SIGKILL");
+      await exit(child);
+      expect(await runtime.sweep()).toEqual([]);
+      const sandbox = await runtime.open(id);
+      expect((await sh(sandbox, "cat note")).text).toBe("kept");
+      expect((await sandbox.processes()).some(({ ref, state }) => ref === "sleeper" && state === "running")).toBe(true);
+      await sandbox.destroy();
+      expect(remains()).toEqual(nothing);
+    });
+
+    it("any other is removed by the next sweep, and so are those that waited in its pool", async () => {
+      const { child, line } = creator(`
+        const runtime = make({ pool: { sandboxes: 2, networkNamespaces: 1 } });
+        await runtime.warm();
+        const sandbox = await runtime.create(SandboxSpec.parse({}));
+        await sandbox.spawn({ argv: ["sleep", "100"] });
+        console.log(sandbox.id);
+        setInterval(() => {}, 1000);`);
+      const id = await line;
+      child.kill("SIGKILL");
+      await exit(child);
+      const removed = await runtime.sweep();
+      expect(removed).toContain(id);
+      expect(removed.length).toBeGreaterThanOrEqual(2);
+      expect(remains()).toEqual(nothing);
+    });
+
+    it("in the middle of creating: nothing is left after a sweep, whenever it was", async () => {
+      for (const afterMs of [0, 3, 6, 10, 15, 20, 30, 45, 60, 90]) {
+        const { child, line } = creator(`
+          const runtime = make();
+          await runtime.capabilities();
+          console.log("go");
+          await runtime.create(SandboxSpec.parse({}));
+          setInterval(() => {}, 1000);`);
+        await line;
+        await new Promise((resolve) => setTimeout(resolve, afterMs));
+        child.kill("SIGKILL");
+        await exit(child);
+        await runtime.sweep();
+        expect(remains(), `killed after ${afterMs} ms`).toEqual(nothing);
+      }
+    }, 120_000);
+  });
+
+  it("an aborted create leaves nothing, whenever it was", async () => {
+    await (await create()).destroy();
+    for (const afterMs of [0, 2, 5, 8, 12, 18, 25]) {
+      const abort = new AbortController();
+      const creating = runtime.create(spec(), { signal: abort.signal });
+      setTimeout(() => abort.abort(), afterMs);
+      await creating.then(
+        (sandbox) => sandbox.destroy(),
+        (error) => expect(error).toMatchObject({ code: "cancelled" }),
+      );
+      expect(remains(), `aborted after ${afterMs} ms`).toEqual(nothing);
+    }
+  });
+
+  it("a killed guest: commands are lost, opening says so, and it can still be removed", async () => {
+    const sandbox = await create({ keep: true });
+    const command = await sandbox.spawn({ argv: ["sleep", "100"] });
+    command.discardOutput();
+    process.kill(guestPid(sandbox.id), "SIGKILL");
+    expect((await command.ended).kind).toBe("lost");
+    expect(await sandbox.closed).toEqual({ why: "lost" });
+    await expect(runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
+    await sandbox.destroy();
+    expect(remains()).toEqual(nothing);
+  });
+
+  it("groups without a record are removed", async () => {
+    const house = createHouse({ stateDir, guestPath }, settings);
+    const [parent] = house.cgroups().parents;
+    mkdirSync(join(parent?.dir ?? "", house.cgroupName, "sb_aaaaaaaaaaaa", "work"), { recursive: true });
+    await runtime.sweep();
+    expect(remains()).toEqual(nothing);
+  });
+
+  describe("the pool", () => {
+    let pooled: OciRuntime;
+    beforeEach(async () => {
+      pooled = createOciRuntime({ stateDir, guestPath }, { ...settings, pool: { sandboxes: 1, networkNamespaces: 1 } });
+      await pooled.warm();
+    });
+
+    const waiting = () => readdirSync(join(stateDir, "sandboxes")).filter((id) => detailsOf(recordOf(id)).waiting);
+
+    it("gives a waiting sandbox with the limits and the workspace asked for", async () => {
+      const folder = join(base, "folder");
+      mkdirSync(folder);
+      writeFileSync(join(folder, "file"), "content");
+      const [ready] = waiting();
+      expect(await pooled.list()).toEqual([]);
+      const sandbox = await pooled.create(
+        spec({ workspace: { kind: "folder", path: folder }, limits: { pids: 33, cpus: 0.5, memoryBytes: 67_108_864 }, labels: { a: "b" } }),
+      );
+      expect(sandbox.id).toBe(ready);
+      expect(sandbox.info).toMatchObject({
+        limits: { pids: 33, cpus: 0.5, memoryBytes: 67_108_864 },
+        labels: { a: "b" },
+        workspace: { path: folder },
+      });
+      expect((await sh(sandbox, "cat file; echo changed > file; stat -c %u file .")).text).toBe("content1000\n1000");
+      expect(readFileSync(join(folder, "file"), "utf8")).toBe("content");
+      const { cgroups } = detailsOf(recordOf(sandbox.id));
+      const limit = (controller: string, file: string) =>
+        readFileSync(join(cgroups.find(({ controllers }) => controllers.includes(controller))?.dir ?? "", "work", file), "utf8").trim();
+      expect(limit("pids", "pids.max")).toBe("33");
+      await sandbox.destroy();
+      await pooled[Symbol.asyncDispose]();
+      expect(remains()).toEqual({ ...nothing });
+    });
+
+    it("starts a fresh one for a spec that the waiting one cannot have", async () => {
+      const [ready] = waiting();
+      const sandbox = await pooled.create(spec({ allowRoot: true }));
+      expect(sandbox.id).not.toBe(ready);
+      expect((await sh(sandbox, "id -u", "root")).text).toBe("0");
+      await sandbox.destroy();
+      await pooled[Symbol.asyncDispose]();
+      expect(remains()).toEqual(nothing);
+    });
+  });
+
+  it("a snapshot of a folder's overlay and of /usr is the same sandbox again; a fork goes with its own", async () => {
+    const folder = join(base, "folder");
+    mkdirSync(folder);
+    for (const name of ["changed", "removed", "kept"]) writeFileSync(join(folder, name), name);
+    const first = await create({ workspace: { kind: "folder", path: folder }, allowRoot: true });
+    await sh(
+      first,
+      "touch /usr/bin/new-program; echo more >> changed; rm removed; mkfifo pipe; ln changed linked; touch /home/user/x; chown -R user /workspace",
+      "root",
+    );
+    const look = "cat changed; ls -i changed linked | awk '{print $1}' | uniq | wc -l; ls; ls /usr/bin/new-program /home/user";
+    const expected = "changedmore\n1\nchanged\nkept\nlinked\npipe\n/usr/bin/new-program\n\n/home/user:\nx";
+    const id = await first.snapshot({ name: "one" });
+    const fork = await first.fork();
+    await first.destroy();
+    expect((await sh(fork, look)).text).toBe(expected);
+    const again = await create({ template: { kind: "snapshot", id }, allowRoot: true });
+    expect((await sh(again, look)).text).toBe(expected);
+    await expect(runtime.removeSnapshot(id)).rejects.toMatchObject({ code: "conflict" });
+    await again.destroy();
+    expect((await runtime.snapshots()).map(({ name }) => name)).toEqual(["one"]);
+    await fork.destroy();
+    await runtime.removeSnapshot(id);
+    expect(readdirSync(folder).sort()).toEqual(["changed", "kept", "removed"]);
+    expect(remains()).toEqual(nothing);
+  });
+
+  it.each(["crun", "runc"])("%s: the work's own groups are all there is to see, with its limits, read-only", async (ociRuntime) => {
+    await runtime[Symbol.asyncDispose]();
+    runtime = createOciRuntime({ stateDir, guestPath }, { ...settings, ociRuntime });
+    await using sandbox = await create({ limits: { memoryBytes: 256 * 1024 * 1024, pids: 77, cpus: 1.5 }, allowRoot: true });
+    const unified = existsSync("/sys/fs/cgroup/cgroup.controllers");
+    const files = unified ? "memory.max pids.max cpu.max" : "memory/memory.limit_in_bytes pids/pids.max cpu/cpu.cfs_quota_us";
+    const { text } = await sh(sandbox, `cd /sys/fs/cgroup; cut -d: -f3 /proc/self/cgroup | sort -u; cat ${files}`);
+    expect(text.split("\n")).toEqual(["/", String(256 * 1024 * 1024), "77", unified ? "150000 100000" : "150000"]);
+    const write = `cd /sys/fs/cgroup; for file in . ${files}; do [ -d $file ] && file=new; echo 1 >> $file && echo "$file is writable"; done`;
+    for (const user of ["user", "root"]) expect((await sh(sandbox, write, user)).text).toBe("");
+    await sandbox.destroy();
+    expect(remains()).toEqual(nothing);
+  });
+
+  it("only the work is frozen by a pause, so that somebody else can resume it", async () => {
+    const sandbox = await create({ keep: true });
+    await sandbox.pause();
+    const other = createOciRuntime({ stateDir, guestPath }, settings);
+    const opened = await other.open(sandbox.id);
+    expect(opened.info.state).toBe("paused");
+    await opened.resume();
+    expect((await sh(opened, "echo awake")).text).toBe("awake");
+    await opened.destroy();
+    expect(remains()).toEqual(nothing);
+  });
+});

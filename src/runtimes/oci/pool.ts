@@ -1,0 +1,179 @@
+import { CaissonError } from "../../contract/error.ts";
+import { SandboxSpec } from "../../contract/sandbox.ts";
+import { viewState } from "../../sandbox/state-places.ts";
+import { limitCgroups } from "./cgroups/cgroup.ts";
+import type { Basis, OciDetails } from "./details.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import { enforcedLimits } from "./enforced-limits.ts";
+import type { House } from "./house.ts";
+import { adoptLayer, identityOf, layerRange } from "./identity/id-ranges.ts";
+import { isAlive } from "./identity/process-identity.ts";
+import { type HeldNamespaces, makeNamespaces } from "./launch/namespace-pool.ts";
+import { isTransparent } from "./launch/transparent.ts";
+import { layerState } from "./layers/disk.ts";
+import { resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
+import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
+
+/** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
+export interface Pool {
+  /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
+  take(options: StartOptions): Promise<Started>;
+  /** Resolves once the pool is as full as it is to be, or filling it has failed. */
+  warm(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Filling waits this long after a sandbox was taken, so that its first command has the processors to itself. */
+const REFILL_DELAY_MS = 50;
+
+export function createPool(house: House): Pool {
+  const sizes = { sandboxes: house.options.pool?.sandboxes ?? 0, namespaces: house.options.pool?.networkNamespaces ?? 0 };
+  const waiting: Started[] = [];
+  const spaces: HeldNamespaces[] = [];
+  let filling: Promise<void> | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let closed = false;
+
+  const forget = (member: Started) => {
+    const index = waiting.indexOf(member);
+    if (index >= 0) waiting.splice(index, 1);
+    return index >= 0;
+  };
+  const fill = async () => {
+    while (!closed && waiting.length < sizes.sandboxes) {
+      const member = await startSandbox(house, { spec: SandboxSpec.parse({}), waiting: true });
+      waiting.push(member);
+      // One that dies while it waits is nobody's loss.
+      void member.connection.closed.then(() => {
+        if (forget(member)) void end(house, member);
+      });
+    }
+    while (!closed && spaces.length < sizes.namespaces) spaces.push(await makeNamespaces(house));
+  };
+  /** A pool that cannot be filled is no failure: whoever asks for a sandbox gets a fresh one, or the reason. */
+  const refill = () => {
+    filling ??= fill()
+      .catch(() => {})
+      .finally(() => {
+        filling = null;
+      });
+    return filling;
+  };
+  const refillLater = () => {
+    if (closed || sizes.sandboxes + sizes.namespaces === 0) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => void refill(), REFILL_DELAY_MS).unref();
+  };
+  const cold = async (options: StartOptions) => {
+    const namespaces = spaces.pop();
+    try {
+      return await startSandbox(house, { ...options, namespaces });
+    } finally {
+      namespaces?.close();
+    }
+  };
+  refillLater();
+
+  return {
+    async take(options) {
+      if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
+      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(house.context.stateDir) }) };
+      const member = waiting.find((candidate) => suits(house, candidate, spec, options));
+      try {
+        if (member === undefined) return await cold(options);
+        forget(member);
+        return await claim(house, member, spec);
+      } finally {
+        refillLater();
+      }
+    },
+    async warm() {
+      clearTimeout(timer);
+      await refill();
+    },
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await filling;
+      for (const space of spaces.splice(0)) space.close();
+      await Promise.all(waiting.splice(0).map((member) => end(house, member)));
+    },
+  };
+}
+
+/** What a waiting sandbox has is what the default spec gives; limits and the workspace can still be changed. */
+function suits(house: House, member: Started, spec: SandboxSpec, options: StartOptions): boolean {
+  const { spec: has, limits } = member.record;
+  if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
+  if (layerState(spec)?.diskBytes != null) return false;
+  // Routes are the launcher's to make, before the guest starts.
+  if (isTransparent(spec.network)) return false;
+  if (spec.readOnlyPaths.length + spec.deniedPaths.length > 0 || spec.tmpBytes !== has.tmpBytes) return false;
+  // The guest's own limit on processes is set when it starts.
+  if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;
+  const { workspace } = spec;
+  // What an earlier sandbox wrote to the layer belongs to that one's ids.
+  if (
+    workspace.kind === "folder" &&
+    workspace.layer !== undefined &&
+    ![null, member.details.firstId].includes(layerRange(house, workspace.layer))
+  )
+    return false;
+  // The filter of a sandbox that writes to a folder of the host is another.
+  return workspace.kind === "empty" || (workspace.access !== "rw" && isApart(workspace.path, member.details.basis));
+}
+
+function hasController(details: OciDetails, name: string): boolean {
+  return details.cgroups.some(({ controllers }) => controllers.includes(name));
+}
+
+/** Nothing in the workspace may be part of the template as well: its content is not to be trusted. */
+function isApart(folder: string, basis: Basis): boolean {
+  return basis.root.binds.every(({ source }) => source !== folder && !source.startsWith(`${folder}/`));
+}
+
+async function claim(house: House, member: Started, spec: SandboxSpec): Promise<Started> {
+  const { connection } = member;
+  const details: OciDetails = { ...member.details, waiting: false };
+  try {
+    const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
+    limitCgroups(details.cgroups, limits);
+    const owner = spec.keep ? null : house.store.ownerOf();
+    const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
+    if (spec.keep) await house.store.write(record);
+    else house.store.note(record);
+    adoptLayer(house, record, details);
+    await attach(house, { ...member, record, details });
+    return { record, details, connection };
+  } catch (error) {
+    await end(house, member).catch(() => {});
+    throw error;
+  }
+}
+
+async function attach(house: House, { record, details }: Started): Promise<void> {
+  const { guest, basis } = details;
+  if (record.spec.workspace.kind === "empty") return;
+  if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
+  const identity = identityOf(house, details);
+  await house.launch({
+    what: "attach",
+    plan: [
+      ...identity.plan,
+      ["folder", house.store.dir(record.id)],
+      ["mount-pid", guest.pid],
+      ...workspaceRecords(record.spec.workspace, {
+        identity,
+        disk: false,
+        layers: basis.workspaceLayers,
+        state: viewState(house.context.stateDir),
+      }),
+    ],
+    lastLine: /^attached$/,
+  });
+}
+
+async function end(house: House, member: Started): Promise<void> {
+  member.connection.close();
+  await endSandbox(house, member.record, member.details);
+}

@@ -1,0 +1,138 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxId } from "../../contract/ids.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
+import { explainSilence } from "../../sandbox/guest/waits.ts";
+import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
+import { readGuestToken } from "../../sandbox/guest-token.ts";
+import type { Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { refuseNetwork } from "../../sandbox/spec.ts";
+import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
+import { ociCapabilities } from "./capabilities.ts";
+import { detailsOf, type OciDetails } from "./details.ts";
+import { endUnrecorded } from "./end-sandbox.ts";
+import { conditionOf, thawAfterDeath } from "./freeze.ts";
+import { createHouse, type OciOptions } from "./house.ts";
+import { releaseLayer } from "./identity/id-ranges.ts";
+import { removeFiles } from "./launch/remove-files.ts";
+import { removeLayerDisk } from "./layers/disk.ts";
+import { workspaceFolders } from "./layers/layers.ts";
+import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+import { createPool } from "./pool.ts";
+import { SOCKET_NAME } from "./start-sandbox.ts";
+import { sweepHouse } from "./sweep.ts";
+import { createWall } from "./wall.ts";
+
+export type { OciOptions } from "./house.ts";
+
+const OPEN_TIMEOUT_MS = 10_000;
+
+export interface OciRuntime extends Runtime {
+  /** Resolves once the pool is full; for whoever wants to measure or to be ready. */
+  warm(): Promise<void>;
+}
+
+/** Sandboxes by an OCI runtime (crun, runc …), as root or as an ordinary user, without a daemon. */
+export function createOciRuntime(context: RuntimeContext, options: OciOptions): OciRuntime {
+  const house = createHouse(context, options);
+  const pool = createPool(house);
+
+  const wrap = (record: SandboxRecord, details: OciDetails, connection: GuestConnection): OwnedSandbox =>
+    createGuestSandbox({
+      info: infoOf(record),
+      spec: record.spec,
+      connection,
+      wall: createWall({ house, record, details, forkFrom }),
+      onEvent: context.onEvent,
+      defaultEnv: details.basis.env,
+    });
+
+  const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
+    refuseNetwork(spec, ociCapabilities(house));
+    const { record, details, connection } = await pool.take({ spec, ...asked });
+    emitCreated(context, record);
+    return wrap(record, details, connection);
+  };
+
+  const forkFrom = async (snapshot: string, spec: SandboxSpec): Promise<OwnedSandbox> => {
+    try {
+      return await create({ ...spec, template: { kind: "snapshot", id: snapshot } }, { ownSnapshot: snapshot });
+    } catch (error) {
+      await removeSnapshotFiles(house, snapshot);
+      throw error;
+    }
+  };
+
+  return {
+    name: "oci",
+    capabilities: async () => ociCapabilities(house),
+    probe: async () => (await import("./probe.ts")).probeHouse(house, { create }),
+    create: (spec, asked = {}) => create(spec, asked),
+    async open(id) {
+      const found = await ownRecord(house.store.read(id), id);
+      const record = await thawAfterDeath(house, found);
+      const details = detailsOf(record);
+      if (record.state !== "running" && record.state !== "paused")
+        throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
+      const folder = house.store.dir(id);
+      const token = readGuestToken(folder);
+      const connecting = connectGuest({ socketPath: join(folder, SOCKET_NAME), token, timeoutMs: OPEN_TIMEOUT_MS });
+      const connection = await explainSilence(connecting, {
+        what: `opening sandbox ${id}`,
+        condition: () => conditionOf(house, id, details),
+      });
+      return wrap(record, details, connection);
+    },
+    async list() {
+      const { records } = await house.store.list();
+      return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);
+    },
+    sweep: () => sweepHouse(house),
+    discard: (id) => endUnrecorded(house, id),
+    async removeLayer(layer) {
+      const { upper, work } = workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
+      await removeFiles(
+        house,
+        [upper, work].filter((path) => existsSync(path)),
+      );
+      removeLayerDisk(layer);
+      releaseLayer(house, layer);
+    },
+    async snapshots() {
+      const { snapshots } = await listSnapshots(house);
+      return snapshots
+        .filter(({ hiddenFor }) => hiddenFor === null)
+        .map(({ id, name, sandbox, createdAt, bytes }) => ({ id, name, sandbox, createdAt, bytes }));
+    },
+    async removeSnapshot(id) {
+      await readSnapshot(house, id);
+      if (await isBuiltOn(house, id))
+        throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
+      await removeSnapshotFiles(house, id);
+    },
+    warm: () => pool.warm(),
+    [Symbol.asyncDispose]: () => pool.close(),
+  };
+}
+
+async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promise<SandboxRecord> {
+  const record = await reading;
+  if (record.runtime !== "oci" || isWaiting(record)) throw new CaissonError("not_found", `there is no sandbox ${id} of the runtime oci`);
+  return record;
+}
+
+function isWaiting(record: SandboxRecord): boolean {
+  return typeof record.details === "object" && record.details !== null && "waiting" in record.details && record.details.waiting === true;
+}
+
+function emitCreated(context: RuntimeContext, record: SandboxRecord): void {
+  context.onEvent?.({
+    type: "sandbox.created",
+    version: 1,
+    at: new Date().toISOString(),
+    data: { sandbox: record.id, runtime: "oci", warnings: record.warnings },
+  });
+}

@@ -1,0 +1,274 @@
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { defaultLimits, type SandboxSpec } from "../../contract/sandbox.ts";
+import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
+import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
+import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
+import { viewState } from "../../sandbox/state-places.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import { findBasis, withSnapshotWorkspace } from "./basis.ts";
+import { cgroupEntrances, cgroupFolders, cgroupViews, limitCgroups, makeCgroups } from "./cgroups/cgroup.ts";
+import { quickenMigration } from "./cgroups/cgroup-migration.ts";
+import { enterScope, SCOPE_STEP } from "./cgroups/cgroup-scope.ts";
+import type { OciDetails } from "./details.ts";
+import type { OciBinary } from "./discover.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import { enforcedLimits } from "./enforced-limits.ts";
+import type { House } from "./house.ts";
+import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
+import { identityOfProcess } from "./identity/process-identity.ts";
+import { bundleConfig } from "./launch/bundle.ts";
+import type { PlanRecord } from "./launch/launcher.ts";
+import type { HeldNamespaces } from "./launch/namespace-pool.ts";
+import { transparentRecords } from "./launch/transparent.ts";
+import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
+import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { LINGER_FIX } from "./systemd/user-systemd.ts";
+
+export const SOCKET_NAME = "guest.sock";
+const WELCOME_TIMEOUT_MS = 30_000;
+
+export interface Started {
+  record: SandboxRecord;
+  details: OciDetails;
+  connection: GuestConnection;
+}
+
+export interface StartOptions {
+  spec: SandboxSpec;
+  signal?: AbortSignal | undefined;
+  /** Namespaces made beforehand; the caller keeps them. */
+  namespaces?: HeldNamespaces | undefined;
+  ownSnapshot?: OciDetails["ownSnapshot"];
+  /** For the pool: nobody has asked for it yet. */
+  waiting?: boolean;
+}
+
+/**
+ * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
+ */
+export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
+  try {
+    return await startOnce(house, options);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.details?.step !== SCOPE_STEP) throw error;
+    // Once more without: limits that were asked for are then refused by name, and defaults dropped with a warning.
+    house.doWithoutScopes(error.message);
+    return await startOnce(house, options);
+  }
+}
+
+async function startOnce(house: House, options: StartOptions): Promise<Started> {
+  const { store } = house;
+  const asked = await withSnapshotWorkspace(house, options.spec);
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(house.context.stateDir) }) };
+  const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
+  if (spec.keep && house.cgroups().manager?.lingering === false)
+    warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
+  const { rootless } = house.identity();
+  const [binary] = house.binaries();
+  if (binary === undefined) throw noRuntime();
+  const basis = await findBasis(house, spec, { signal: options.signal });
+  const id = store.newId();
+  const namespaces = suitableNamespaces(options.namespaces, spec);
+  const firstId = namespaces?.firstId ?? (await rangeFor(house, { id, spec }));
+  if (namespaces !== undefined) holdRange(house, namespaces.firstId, store.dir(id));
+  const details: OciDetails = {
+    firstId,
+    ociRuntime: binary.name,
+    rootless,
+    basis,
+    cgroups: cgroupFolders(house.cgroups().parents, house.cgroupName, id),
+    guest: null,
+    disk: diskKind(limits, { rootless }),
+    ownSnapshot: options.ownSnapshot ?? null,
+    frozenBy: null,
+    waiting: options.waiting ?? false,
+  };
+  const record: SandboxRecord = {
+    id,
+    runtime: "oci",
+    state: "creating",
+    createdAt: new Date().toISOString(),
+    spec,
+    limits,
+    warnings,
+    owner: store.ownerOf(),
+    details,
+  };
+  const migration = quickenMigration(house.cgroups());
+  store.note(record);
+  try {
+    return await bringUp(house, { record, details, options: { ...options, namespaces } });
+  } catch (error) {
+    // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
+    await endSandbox(house, record, details).catch(() => {});
+    throw error;
+  } finally {
+    migration.stop();
+  }
+}
+
+async function bringUp(house: House, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
+  const { record, options } = start;
+  makeCgroups(start.details.cgroups);
+  limitCgroups(
+    start.details.cgroups.filter(({ scope }) => !scope),
+    record.limits,
+  );
+  if (start.details.disk === "image") await makeDisk(house, record);
+  const [first, ...others] = house.binaries();
+  if (first === undefined) throw noRuntime();
+  for (const binary of [first, ...others]) {
+    try {
+      const { pid, connection } = await launchOnce(house, start, binary);
+      const details: OciDetails = { ...start.details, ociRuntime: binary.name, guest: identityOfProcess(pid) };
+      if (binary !== first) house.prefer(binary);
+      const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
+      try {
+        // What is to outlive this process must outlive a power cut as well, as far as its record goes.
+        if (record.spec.keep) await house.store.write(running);
+        else house.store.note(running);
+      } catch (error) {
+        connection.close();
+        throw error;
+      }
+      return { record: running, details, connection };
+    } catch (error) {
+      // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's name.
+      if (!isRuntimeFailure(error) || options.signal?.aborted || binary === others.at(-1) || others.length === 0) throw error;
+      await house.launch({ what: "remove", plan: [["remove", join(house.store.dir(record.id), SOCKET_NAME)]] });
+    }
+  }
+  throw noRuntime();
+}
+
+async function launchOnce(
+  house: House,
+  start: { record: SandboxRecord; details: OciDetails; options: StartOptions },
+  binary: OciBinary,
+): Promise<{ pid: number; connection: GuestConnection }> {
+  const { record, options } = start;
+  const namespaces = options.namespaces;
+  const socketPath = join(house.store.dir(record.id), SOCKET_NAME);
+  const token = makeGuestToken(house.store.dir(record.id));
+  let connecting: Promise<GuestConnection> | undefined;
+  try {
+    const lines = await house.launch({
+      what: "run",
+      plan: [
+        ...launchPlan(house, start, binary),
+        ...(namespaces === undefined
+          ? []
+          : ([
+              ["userns-fd", 3],
+              ["netns-fd", 4],
+            ] as const)),
+      ],
+      descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
+      signal: options.signal,
+      prepare: scopeEntry(house, start),
+      lastLine: /^pid \d+$/,
+      onLine: (line) => {
+        // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
+        if (line === "listening") {
+          connecting = connectGuest({ socketPath, token, timeoutMs: WELCOME_TIMEOUT_MS });
+          connecting.catch(() => {});
+        }
+      },
+    });
+    const pid = Number(lines.map((line) => /^pid (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined));
+    if (!Number.isInteger(pid) || connecting === undefined) throw new CaissonError("internal", "the launcher did not say what it started");
+    return { pid, connection: await connecting };
+  } catch (error) {
+    void connecting?.then(
+      (connection) => connection.close(),
+      () => {},
+    );
+    throw error;
+  }
+}
+
+/** Those that would make a keyring for each sandbox, as an id that may have 200. */
+const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
+
+/** Where systemd makes the sandbox's group, it is made around the launcher: what that starts is born in it. */
+function scopeEntry(house: House, { record, details }: { record: SandboxRecord; details: OciDetails }) {
+  const folder = details.cgroups.find(({ scope }) => scope);
+  const { manager } = house.cgroups();
+  if (folder === undefined || manager === null) return undefined;
+  return async (pid: number) => {
+    await enterScope({ manager, folder, pid, uid: process.getuid?.() ?? 0 });
+    limitCgroups([folder], record.limits);
+  };
+}
+
+function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
+  const { record, details } = start;
+  const { spec, limits } = record;
+  const identity = identityOf(house, details);
+  const state = viewState(house.context.stateDir);
+  const disk = details.disk !== "none";
+  const entrances = cgroupEntrances(details.cgroups);
+  // gVisor's sandboxes have control groups of its own making.
+  const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
+  const config = bundleConfig({
+    spec,
+    arch: house.arch,
+    hidden: details.basis.hidden,
+    workDescriptors: entrances.work.length,
+    memoryKillsDescriptor: entrances.memoryKills !== null,
+    cgroupView: views.length > 0,
+    processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
+    ownDisk: disk,
+    hardLimits: house.hardLimits(),
+  });
+  return withoutRepeatedMaps([
+    ...identity.plan,
+    ["folder", house.store.dir(record.id)],
+    ["listen", SOCKET_NAME],
+    ["token", tokenName],
+    ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
+    ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
+    ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
+    ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
+    ...diskRecords(details, record),
+    ...rootRecords(details.basis.root, {
+      guestPath: house.context.guestPath,
+      insideFolder: makeInsideFolder(house.store.dir(record.id)),
+      disk,
+      state,
+      identity,
+    }),
+    ...transparentRecords(spec, house.store.dir(record.id)),
+    ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
+    ["hide", "/sys/fs/cgroup/unified"],
+    ["read-only", "/sys/fs/cgroup"],
+    ["config", JSON.stringify(config)],
+    ["runtime", binary.path],
+    // Groups are ours to make: the OCI runtime, inside the user namespace, could not.
+    ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
+    ...(keepsKeyring.has(binary.name) ? [["keyring", "--no-new-keyring"] as const] : []),
+    ["id", record.id],
+  ]);
+}
+
+/** Layers of the same range ask for the same map. */
+function withoutRepeatedMaps(plan: readonly PlanRecord[]): PlanRecord[] {
+  const seen = new Set<string>();
+  return plan.filter((record) => {
+    const text = record.join(" ");
+    const repeated = record[0].startsWith("map-") && seen.has(text);
+    seen.add(text);
+    return !repeated;
+  });
+}
+
+function isRuntimeFailure(error: unknown): boolean {
+  return error instanceof CaissonError && error.details?.step === "runtime";
+}
+
+function noRuntime(): CaissonError {
+  return new CaissonError("unavailable", "no OCI runtime is installed", { hint: "Install one: `apt install crun` (or runc)." });
+}

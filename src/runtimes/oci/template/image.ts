@@ -1,0 +1,204 @@
+import { createHash } from "node:crypto";
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import { archiveStore } from "./archive-store.ts";
+import { Digest, emptyImageConfig, ImageConfig, imageConfigOf } from "./image-manifest.ts";
+import { checkRootProcessor, type ImageSource, imageSource } from "./image-source.ts";
+import { type FoundImage, findImage, folderStore, type ImageStore } from "./image-store.ts";
+import { fetchImage } from "./registry.ts";
+import { runProgram } from "./run-program.ts";
+import { createTemplateCache, type TemplateCache } from "./template-cache.ts";
+import { checkRoot } from "./unpack-image.ts";
+import { type RunInside, unpackInProcess } from "./unpack-process.ts";
+
+export interface ImageLimits {
+  bytesMax: number;
+  entriesMax: number;
+  fetchTimeoutMs: number;
+  unpackTimeoutMs: number;
+}
+
+/** What an image may unpack to, and how long that may take, unless the caller says otherwise. */
+const defaultImageLimits: ImageLimits = {
+  bytesMax: 32 * 1024 ** 3,
+  entriesMax: 2_000_000,
+  fetchTimeoutMs: 30 * 60_000,
+  unpackTimeoutMs: 30 * 60_000,
+};
+
+const ImageRecordText = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue("not JSON");
+      return z.NEVER;
+    }
+  })
+  .pipe(z.object({ digest: Digest, config: ImageConfig }));
+
+export interface ImageTemplate {
+  /** Which image it is; null for a folder that is used as it lies. */
+  digest: string | null;
+  /** The root file system, for a read-only layer. Ids on disk are the image's own (a given folder: whatever it has). */
+  rootfsDir: string;
+  config: ImageConfig;
+}
+
+export interface ResolveImageOptions {
+  /** A root file system folder, an OCI layout, an archive, or a name in a registry. */
+  reference: string;
+  stateDir: string;
+  /** Node's name for the processor. */
+  arch?: string;
+  /** For skopeo: PATH, HOME, proxies. */
+  env?: Readonly<Record<string, string>>;
+  /** Where ids can only be set in a user namespace (rootless): runs a program as its root. */
+  inside?: RunInside | undefined;
+  /** Removes a tree with files of such ids. */
+  remove?: (path: string) => Promise<void>;
+  /** False where there is a single id: then everything belongs to it. */
+  keepOwners?: boolean;
+  /** Asks the registry again although the name was fetched before. */
+  refresh?: boolean;
+  limits?: Partial<ImageLimits>;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Finds an image and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the same image at the same time both get it.
+ * What is returned stays as it is. A name in a registry is fetched once. Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another
+ * processor), `unsafe` (tricks in the archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
+ */
+export async function resolveImage(options: ResolveImageOptions): Promise<ImageTemplate> {
+  const source = imageSource(options.reference);
+  const arch = options.arch ?? process.arch;
+  if (source.kind === "rootfs") {
+    checkRoot(source.folder);
+    checkRootProcessor(source.folder, arch);
+    return { digest: null, rootfsDir: source.folder, config: emptyImageConfig };
+  }
+  const cache = createTemplateCache({ stateDir: options.stateDir, ...(options.remove === undefined ? {} : { remove: options.remove }) });
+  if (source.kind === "layout") {
+    const found = await findImage(folderStore(source.folder), { tag: source.tag, arch });
+    return (await cached(cache, found.digest)) ?? (await withDraft(cache, (draft) => unpack({ options, cache, found, draft })));
+  }
+  const key = await referenceKey(source, arch);
+  const known = options.refresh === true ? null : await knownDigest(cache, key);
+  const ready = known === null ? null : await cached(cache, known);
+  if (ready !== null) return ready;
+  return withDraft(cache, async (draft) => {
+    const found = await findImage(await gather(source, options, draft), { tag: source.kind === "archive" ? source.tag : null, arch });
+    const template = (await cached(cache, found.digest)) ?? (await unpack({ options, cache, found, draft }));
+    await rememberDigest(cache, key, found.digest);
+    return template;
+  });
+}
+
+/** The template of this digest, or null. One whose record cannot be read is as good as none, and is never used. */
+async function cached(cache: TemplateCache, digest: string): Promise<ImageTemplate | null> {
+  const folder = cache.path(templateName(digest));
+  const text = await readFile(join(folder, "image.json"), "utf8").catch(() => null);
+  const record = ImageRecordText.safeParse(text);
+  return record.success ? { ...record.data, rootfsDir: join(folder, "rootfs") } : null;
+}
+
+const templateName = (digest: string) => `image-${digest.replace("sha256:", "")}`;
+
+async function withDraft<T>(cache: TemplateCache, work: (draft: string) => Promise<T>): Promise<T> {
+  const draft = await cache.draft();
+  try {
+    return await work(draft);
+  } finally {
+    await cache.discard(draft);
+  }
+}
+
+/** Brings the parts of an image that is not a folder into the draft. */
+async function gather(
+  source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>,
+  options: ResolveImageOptions,
+  draft: string,
+): Promise<ImageStore> {
+  const limits = { ...defaultImageLimits, ...options.limits };
+  const folder = join(draft, "parts");
+  if (source.kind === "archive") {
+    await mkdir(folder, { mode: 0o700 });
+    return archiveStore({ archive: source.path, folder, bytesMax: limits.bytesMax });
+  }
+  const env = options.env ?? { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+  await fetchImage({ reference: source.reference, layout: folder, env, timeoutMs: limits.fetchTimeoutMs, signal: options.signal });
+  return { ...folderStore(folder), name: source.reference };
+}
+
+async function unpack(work: {
+  options: ResolveImageOptions;
+  cache: TemplateCache;
+  found: FoundImage;
+  draft: string;
+}): Promise<ImageTemplate> {
+  const { options, cache, found, draft } = work;
+  const limits = { ...defaultImageLimits, ...options.limits };
+  const image = join(draft, "image");
+  await mkdir(image, { mode: 0o700 });
+  const keepOwners = options.keepOwners ?? (options.inside !== undefined || process.getuid?.() === 0);
+  await unpackInProcess({
+    request: { layers: found.layers, target: join(image, "rootfs"), keepOwners, bytesMax: limits.bytesMax, entriesMax: limits.entriesMax },
+    folder: draft,
+    timeoutMs: limits.unpackTimeoutMs,
+    inside: options.inside,
+    signal: options.signal,
+  });
+  const record = { digest: found.digest, config: imageConfigOf(found.document) };
+  await writeDurably(join(image, "image.json"), JSON.stringify(record));
+  await flush(image);
+  const folder = await cache.publish(image, templateName(found.digest));
+  return { ...record, rootfsDir: join(folder, "rootfs") };
+}
+
+/** A power cut must not leave a template that looks whole and has empty files. Where `sync` is missing the kernel writes in its own time. */
+async function flush(folder: string): Promise<void> {
+  const env = { PATH: "/usr/bin:/bin" };
+  await runProgram({ argv: ["sync", "-f", "--", folder], env, timeoutMs: 600_000, missing: { hint: "" } }).catch((cause: CaissonError) => {
+    if (cause.code !== "unavailable") throw cause;
+  });
+}
+
+/** Names and archives are looked up by what they were when they were unpacked. */
+async function referenceKey(source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>, arch: string): Promise<string> {
+  const hash = createHash("sha256").update(`${source.kind} ${arch} `);
+  if (source.kind === "registry") return hash.update(source.reference).digest("hex");
+  const { dev, ino, size, mtimeNs, ctimeNs } = await stat(source.path, { bigint: true });
+  return hash.update(`${source.tag ?? ""} ${source.path}\0${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`).digest("hex");
+}
+
+const referencePath = (cache: TemplateCache, key: string) => join(cache.folder, "references", key);
+
+async function knownDigest(cache: TemplateCache, key: string): Promise<string | null> {
+  const text = await readFile(referencePath(cache, key), "utf8").catch(() => "");
+  return Digest.safeParse(text).data ?? null;
+}
+
+async function rememberDigest(cache: TemplateCache, key: string, digest: string): Promise<void> {
+  const path = referencePath(cache, key);
+  await mkdir(join(cache.folder, "references"), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, digest, { mode: 0o600 });
+  await rename(draft, path).catch(async (cause) => {
+    await rm(draft, { force: true });
+    throw new CaissonError("internal", `The name of an image could not be recorded in ${path}.`, { cause });
+  });
+}
+
+async function writeDurably(path: string, content: string): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}

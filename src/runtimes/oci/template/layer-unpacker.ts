@@ -1,0 +1,214 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  futimesSync,
+  lchownSync,
+  linkSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeSync,
+} from "node:fs";
+import { CaissonError } from "../../../contract/error.ts";
+import { resolveInRoot } from "./resolve-in-root.ts";
+import { readTar, type TarEntry } from "./tar-reader.ts";
+
+/** A sandbox has ids 0 to 65,535; what an image gives to others becomes nobody's. */
+const IDS_MAX = 65_535;
+const NOBODY = 65_534;
+const WHITEOUT = ".wh.";
+const OPAQUE = ".wh..wh..opq";
+
+export interface UnpackOptions {
+  /** An empty folder that nobody else can reach. */
+  target: string;
+  /** Whether the image's ids are put on disk; needs root, on the host or in a user namespace. */
+  keepOwners: boolean;
+  bytesMax: number;
+  entriesMax: number;
+}
+
+export interface LayerUnpacker {
+  /**
+   * Puts one layer over those before it. Never writes outside the target: links in the way are resolved inside it. Devices and FIFOs are left out,
+   * setuid and setgid bits and extended attributes dropped. Throws `unsafe`, `invalid`, `too_large`, `no_space`.
+   */
+  add(layer: AsyncIterable<Uint8Array>): Promise<void>;
+  readonly counts: { entries: number; bytes: number; leftOut: number };
+}
+
+/**
+ * Synchronous file work, as it is run in a process of its own: a layer is tens of thousands of small operations, and each costs ten times as much through
+ * the thread pool. The target belongs to that process alone, so that what `lstat` says is still true at the next call.
+ */
+export function createLayerUnpacker(options: UnpackOptions): LayerUnpacker {
+  const counts = { entries: 0, bytes: 0, leftOut: 0 };
+  return {
+    counts,
+    async add(layer) {
+      const state: LayerState = { ...options, counts, written: new Set(), folders: new Map(), parents: new Map() };
+      for await (const entry of readTar(layer)) {
+        counts.entries += 1;
+        if (counts.entries > options.entriesMax) throw tooLarge(`more than ${options.entriesMax} entries`);
+        counts.bytes += entry.size;
+        if (counts.bytes > options.bytesMax) throw tooLarge(`more than ${options.bytesMax} bytes`);
+        await apply(state, entry);
+      }
+      finishFolders(state);
+    },
+  };
+}
+
+interface LayerState extends UnpackOptions {
+  counts: { entries: number; bytes: number; leftOut: number };
+  /** Paths this layer made, which its own whiteouts do not concern. */
+  written: Set<string>;
+  /** Modes and owners of folders are set last: a folder that may not be written to must be filled first. */
+  folders: Map<string, TarEntry>;
+  /** Folders by the name the archive uses, so that each is resolved once. */
+  parents: Map<string, string>;
+}
+
+async function apply(state: LayerState, entry: TarEntry): Promise<void> {
+  const parts = entry.name.split("/").filter((part) => part !== "" && part !== ".");
+  if (parts.includes("..")) throw unsafe(entry.name, "leads upwards");
+  const last = parts.pop();
+  if (last === undefined) {
+    if (entry.kind !== "folder") throw unsafe(entry.name, "takes the place of the root folder");
+    state.folders.set("", entry);
+    return;
+  }
+  const parent = parentOf(state, parts);
+  if (last.startsWith(WHITEOUT)) {
+    whiteOut(state, parent, last, entry.name);
+    return;
+  }
+  const path = `${parent}/${last}`;
+  const existing = stat(state, path);
+  if (entry.kind === "device" || entry.kind === "fifo") {
+    if (existing !== undefined) removeExisting(state, path, existing);
+    state.counts.leftOut += 1;
+    return;
+  }
+  if (existing !== undefined && !(entry.kind === "folder" && existing.isDirectory())) removeExisting(state, path, existing);
+  for (let made = path; made !== "" && !state.written.has(made); made = made.slice(0, made.lastIndexOf("/"))) state.written.add(made);
+  if (entry.kind === "folder") {
+    if (existing?.isDirectory() !== true) mkdirSync(onDisk(state, path), 0o700);
+    state.folders.set(path, entry);
+  } else if (entry.kind === "link") {
+    if (entry.linkName === "") throw unsafe(entry.name, "is a link to nothing");
+    symlinkSync(Buffer.from(entry.linkName, "latin1"), onDisk(state, path));
+    if (state.keepOwners) lchownSync(onDisk(state, path), id(entry.uid), id(entry.gid));
+    lutimesSync(onDisk(state, path), entry.modifiedSeconds, entry.modifiedSeconds);
+  } else if (entry.kind === "hardLink") {
+    hardLink(state, entry, path);
+  } else {
+    await writeFile(state, entry, path);
+  }
+}
+
+function hardLink(state: LayerState, entry: TarEntry, path: string): void {
+  const parts = entry.linkName.split("/").filter((part) => part !== "" && part !== ".");
+  const last = parts.pop();
+  if (last === undefined || last === ".." || parts.includes("..")) throw unsafe(entry.name, "is a hard link that leads upwards");
+  const original = `${parentOf(state, parts)}/${last}`;
+  const found = stat(state, original);
+  // link(2) does not follow a link at the end, and what lies in the target came from the archive.
+  if (found === undefined || found.isDirectory()) throw unsafe(entry.name, "is a hard link to nothing in the image");
+  linkSync(onDisk(state, original), onDisk(state, path));
+}
+
+async function writeFile(state: LayerState, entry: TarEntry, path: string): Promise<void> {
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+  const fd = openSync(onDisk(state, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    for await (const chunk of entry.content) {
+      for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
+    }
+    if (state.keepOwners) fchownSync(fd, id(entry.uid), id(entry.gid));
+    fchmodSync(fd, entry.mode & 0o777);
+    futimesSync(fd, entry.modifiedSeconds, entry.modifiedSeconds);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** `.wh.NAME` takes NAME of the layers below away; the opaque one takes all they had in this folder. */
+function whiteOut(state: LayerState, parent: string, last: string, name: string): void {
+  if (last === OPAQUE) {
+    for (const child of readdirSync(onDisk(state, parent), { encoding: "latin1" })) {
+      const path = `${parent}/${child}`;
+      if (!state.written.has(path)) removeExisting(state, path, stat(state, path));
+    }
+    return;
+  }
+  if (last.startsWith(`${WHITEOUT}${WHITEOUT}`)) return; // notes of a storage driver
+  const gone = last.slice(WHITEOUT.length);
+  if (gone === "" || gone === "." || gone === "..") throw unsafe(name, "takes away what is not in the image");
+  const path = `${parent}/${gone}`;
+  const existing = stat(state, path);
+  if (existing !== undefined && !state.written.has(path)) removeExisting(state, path, existing);
+}
+
+/** The real folder, inside the target, that the archive means by this name; made where it is missing. */
+function parentOf(state: LayerState, parts: string[]): string {
+  const key = parts.join("/");
+  const known = state.parents.get(key);
+  if (known !== undefined) return known;
+  const found = resolveInRoot(state.target, parts, {
+    onMissing: (path) => mkdirSync(onDisk(state, path), 0o755),
+  });
+  if (found === null || (found !== "" && stat(state, found)?.isDirectory() !== true))
+    throw unsafe(key, "lies below something that is not a folder");
+  state.parents.set(key, found);
+  return found;
+}
+
+function removeExisting(state: LayerState, path: string, existing: Stats | undefined): void {
+  if (existing?.isDirectory() === true) {
+    rmSync(onDisk(state, path), { recursive: true, force: true });
+    // A link may take its place next, and what is still to be set on folders in it would land where the link leads.
+    for (const folder of state.folders.keys()) if (folder === path || folder.startsWith(`${path}/`)) state.folders.delete(folder);
+  } else unlinkSync(onDisk(state, path));
+  // What was resolved through it may mean something else now.
+  if (existing?.isFile() !== true) state.parents.clear();
+}
+
+function finishFolders(state: LayerState): void {
+  for (const [path, entry] of [...state.folders].reverse()) {
+    if (path !== "" && stat(state, path)?.isDirectory() !== true) continue;
+    const place = onDisk(state, path);
+    if (state.keepOwners) lchownSync(place, id(entry.uid), id(entry.gid));
+    chmodSync(place, entry.mode & 0o1777);
+    utimesSync(place, entry.modifiedSeconds, entry.modifiedSeconds);
+  }
+}
+
+function stat(state: LayerState, path: string): Stats | undefined {
+  return lstatSync(onDisk(state, path), { throwIfNoEntry: false });
+}
+
+/** Paths within the target are latin1 text for bytes; the target itself is a path of ours. */
+function onDisk(state: LayerState, path: string): Buffer {
+  return Buffer.concat([Buffer.from(state.target), Buffer.from(path, "latin1")]);
+}
+
+const id = (value: number) => (value <= IDS_MAX ? value : NOBODY);
+
+function unsafe(name: string, why: string): CaissonError {
+  return new CaissonError("unsafe", `The image was refused: its entry ${JSON.stringify(name.slice(0, 200))} ${why}.`);
+}
+
+function tooLarge(what: string): CaissonError {
+  return new CaissonError("too_large", `The image was refused: it unpacks to ${what}.`);
+}

@@ -1,0 +1,163 @@
+import { createHash } from "node:crypto";
+import { type Dirent, readdirSync, type Stats } from "node:fs";
+import { chmod, lchown, mkdir, open, readlink, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CaissonError } from "../../../contract/error.ts";
+import type { EtcCopy } from "./etc-files.ts";
+import type { HostTemplate } from "./host-template.ts";
+import { lookUp } from "./look-up.ts";
+import { createTemplateCache } from "./template-cache.ts";
+
+const COPY_ENTRIES_MAX = 5_000;
+const COPY_FILE_BYTES_MAX = 8 * 1024 * 1024;
+const COPY_DEPTH_MAX = 8;
+/** Raised when the way skeletons are laid out changes, so that old ones are not used. */
+const LAYOUT = 1;
+
+export interface SkeletonOptions {
+  template: Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
+  stateDir: string;
+  /** The ids on disk of root and of the sandbox's user; absent: all is owned by whoever calls, for mounts that map ids. */
+  owners?: { root: { uid: number; gid: number }; user: { uid: number; gid: number } };
+}
+
+/**
+ * Makes the lowest layer of a host sandbox: folders, links, generated files and copies of what /etc must hold. Returns its folder. The same
+ * template gives the same folder, made once; a changed host gives a new one, and the old stays for the sandboxes that use it. Atomic: the folder appears whole
+ * or not at all, whoever else makes it at the same time. Throws `no_space`, `denied`, `internal`.
+ */
+export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
+  const cache = createTemplateCache({ stateDir: options.stateDir });
+  const name = `host-${fingerprint(options)}`;
+  if (await cache.has(name)) return cache.path(name);
+  const draft = await cache.draft();
+  try {
+    await fill(draft, options);
+    await chmod(draft, 0o755);
+    return await cache.publish(draft, name);
+  } catch (cause) {
+    await cache.discard(draft);
+    throw translated(cause, cache.path(name));
+  }
+}
+
+/** What the skeleton is made from: the generated parts in full, the copied ones by the times and sizes of their originals. */
+function fingerprint({ template, owners }: SkeletonOptions): string {
+  const hash = createHash("sha256");
+  const { folders, links, files } = template;
+  hash.update(JSON.stringify({ LAYOUT, folders, links, files, owners: owners ?? null }));
+  for (const copy of template.copies) {
+    walk(copy, (path, _kind, stat) => {
+      // A link has no stat here: one that changes is made anew, which shows in the time of its folder.
+      hash.update(stat === undefined ? `${path}\n` : `${path}\0${stat.mode} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}\n`);
+    });
+  }
+  return hash.digest("hex").slice(0, 32);
+}
+
+async function fill(draft: string, { template, owners }: SkeletonOptions): Promise<void> {
+  const own = async (path: string, owner: "root" | "user") => {
+    if (owners !== undefined) await lchown(path, owners[owner].uid, owners[owner].gid);
+  };
+  await own(draft, "root");
+  const folder = async (path: string, mode: number, owner: "root" | "user") => {
+    const made = await mkdir(draft + path).then(() => true, ignoreExisting);
+    if (!made) return;
+    // mkdir's mode is narrowed by the umask, and the sticky bit is not its business.
+    await chmod(draft + path, mode);
+    await own(draft + path, owner);
+  };
+  for (const { path, mode, owner } of template.folders) await folder(path, mode, owner);
+  for (const { path, mode, content } of template.files) {
+    await writeDurably(draft + path, Buffer.from(content), mode);
+    await own(draft + path, path.startsWith("/home/") ? "user" : "root");
+  }
+  const links = [...template.links];
+  for (const copy of template.copies) {
+    const parents: string[] = [];
+    for (let path = dirname(copy.path); path !== "/"; path = dirname(path)) parents.unshift(path);
+    for (const path of parents) await folder(path, 0o755, "root");
+    const paths: { path: string; kind: Kind }[] = [];
+    walk(copy, (path, kind) => paths.push({ path, kind }));
+    for (const { path, kind } of paths) {
+      if (kind === "folder") await folder(path, 0o755, "root");
+      else if (kind === "link") links.push({ path, target: await readlink(path) });
+      else if (await copyPublic(path, draft + path)) await own(draft + path, "root");
+    }
+  }
+  for (const { path, target } of links) {
+    await symlink(target, draft + path).catch(ignoreExisting);
+    await own(draft + path, "root");
+  }
+}
+
+type Kind = "folder" | "file" | "link";
+
+/** Visits what everybody may read, parents first. Folders that not everybody may enter are passed over with all they hold. */
+function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => void): void {
+  let entries = 0;
+  const step = (path: string, name: string, depth: number) => {
+    entries += 1;
+    if (entries > COPY_ENTRIES_MAX || depth > COPY_DEPTH_MAX || copy.except?.test(name) === true) return;
+    const stat = lookUp(path);
+    if (stat?.isSymbolicLink()) visit(path, "link", stat);
+    else if (stat?.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= COPY_FILE_BYTES_MAX) visit(path, "file", stat);
+    else if (stat?.isDirectory() && (stat.mode & 0o005) === 0o005) {
+      visit(path, "folder", stat);
+      for (const entry of list(path)) {
+        if (entry.isSymbolicLink() && copy.except?.test(entry.name) !== true) visit(join(path, entry.name), "link");
+        else step(join(path, entry.name), entry.name, depth + 1);
+      }
+    }
+  };
+  step(copy.path, "", 0);
+}
+
+function list(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    // It went away, or is not ours to read: then it is not in the skeleton either.
+    return [];
+  }
+}
+
+/** Copies a file that everybody may read, checked on the open descriptor. False when it is gone or not public any more. */
+async function copyPublic(from: string, to: string): Promise<boolean> {
+  const source = await open(from, "r").catch(() => null);
+  if (source === null) return false;
+  try {
+    const stat = await source.stat();
+    if (!stat.isFile() || (stat.mode & 0o004) === 0 || stat.size > COPY_FILE_BYTES_MAX) return false;
+    await writeDurably(to, await source.readFile(), (stat.mode & 0o111) === 0 ? 0o644 : 0o755);
+    return true;
+  } finally {
+    await source.close();
+  }
+}
+
+/** On disk before the rename that shows it: a power cut must not leave a whole-looking skeleton with empty files. */
+async function writeDurably(path: string, content: Uint8Array, mode: number): Promise<void> {
+  const file = await open(path, "wx", mode);
+  try {
+    await file.writeFile(content);
+    await file.chmod(mode);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+function ignoreExisting(cause: unknown): false {
+  if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+  return false;
+}
+
+function translated(cause: unknown, target: string): CaissonError {
+  const code = (cause as NodeJS.ErrnoException).code;
+  const message = `The skeleton ${target} of the host template could not be made.`;
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return new CaissonError("no_space", message, { cause, hint: "Free some space on that disk." });
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return new CaissonError("denied", message, { cause });
+  return new CaissonError("internal", message, { cause });
+}

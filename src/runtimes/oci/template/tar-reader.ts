@@ -1,0 +1,227 @@
+import { CaissonError } from "../../../contract/error.ts";
+
+const BLOCK = 512;
+/** Names, and the extended headers that carry long ones. */
+const NAME_BYTES_MAX = 4096;
+const EXTENDED_BYTES_MAX = 1024 * 1024;
+
+export type TarKind = "file" | "folder" | "link" | "hardLink" | "device" | "fifo";
+
+/** One entry of an archive. Names are bytes, kept as latin1 text: archives do not promise UTF-8. */
+export interface TarEntry {
+  name: string;
+  kind: TarKind;
+  linkName: string;
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  modifiedSeconds: number;
+  /** The bytes of a file. What is not read is skipped. */
+  content: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Reads ustar, pax and GNU archives, and believes nothing in them: checksums are checked, lengths bounded. Whether a name may be used is
+ * for the caller to decide. Throws `invalid` for what is not an archive, `unsupported` for sparse files.
+ */
+export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+  const bytes = createByteReader(source);
+  let extended: Record<string, string> = {};
+  for (;;) {
+    const block = await bytes.take(BLOCK, { endAllowed: true });
+    // Two empty blocks end an archive; some writers leave one, or none.
+    if (block === null || isEmpty(block)) break;
+    const header = parseHeader(block);
+    const padding = (BLOCK - (header.size % BLOCK)) % BLOCK;
+    const meta = metaKinds[header.type];
+    if (meta !== undefined) {
+      if (header.size > EXTENDED_BYTES_MAX) throw broken("an extended header is too long");
+      const data = await bytes.take(header.size);
+      await bytes.take(padding);
+      // A global header speaks of the whole archive; nothing that is used here may be set by it.
+      if (meta === "pax") extended = { ...extended, ...parsePax(data) };
+      else if (meta !== "global") extended = { ...extended, [meta]: cut(data) };
+      continue;
+    }
+    const entry = entryOf(header, extended);
+    extended = {};
+    const sizeLeft = { value: entry.size };
+    const pad = (BLOCK - (entry.size % BLOCK)) % BLOCK;
+    yield { ...entry, content: bytes.stream(sizeLeft) };
+    for await (const _ of bytes.stream(sizeLeft));
+    await bytes.take(pad);
+  }
+  await bytes.drain();
+}
+
+interface Header {
+  name: string;
+  type: string;
+  linkName: string;
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  modifiedSeconds: number;
+}
+
+const metaKinds: Record<string, "pax" | "global" | "path" | "linkpath"> = { x: "pax", X: "pax", g: "global", L: "path", K: "linkpath" };
+const kinds: Record<string, TarKind> = {
+  "0": "file",
+  "\0": "file",
+  "7": "file",
+  "1": "hardLink",
+  "2": "link",
+  "3": "device",
+  "4": "device",
+  "5": "folder",
+  "6": "fifo",
+};
+
+function parseHeader(block: Buffer): Header {
+  let sum = 0;
+  for (let index = 0; index < BLOCK; index += 1) sum += index >= 148 && index < 156 ? 32 : (block[index] ?? 0);
+  if (sum !== number(block, 148, 8)) throw broken("a header's checksum is wrong");
+  const prefix = block.toString("latin1", 257, 262) === "ustar" && block[262] === 0 ? cut(block.subarray(345, 500)) : "";
+  const name = cut(block.subarray(0, 100));
+  return {
+    name: prefix === "" ? name : `${prefix}/${name}`,
+    type: block.toString("latin1", 156, 157),
+    linkName: cut(block.subarray(157, 257)),
+    mode: number(block, 100, 8),
+    uid: number(block, 108, 8),
+    gid: number(block, 116, 8),
+    size: number(block, 124, 12),
+    modifiedSeconds: number(block, 136, 12),
+  };
+}
+
+function entryOf(header: Header, extended: Record<string, string>): Omit<TarEntry, "content"> {
+  if (header.type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) {
+    throw new CaissonError("unsupported", "The archive holds sparse files.", { hint: "Write it without `--sparse`." });
+  }
+  const kind = kinds[header.type];
+  if (kind === undefined) throw broken(`an entry is of the unknown kind ${JSON.stringify(header.type)}`);
+  const name = extended.path ?? header.name;
+  const linkName = extended.linkpath ?? header.linkName;
+  if (name.length > NAME_BYTES_MAX || linkName.length > NAME_BYTES_MAX) throw broken("a name is too long");
+  if (name.includes("\0") || linkName.includes("\0")) throw broken("a name holds NUL");
+  const size = kind === "file" ? count(extended.size, header.size) : 0;
+  return {
+    name,
+    // Old archives mark folders by a slash at the end alone.
+    kind: kind === "file" && name.endsWith("/") && size === 0 ? "folder" : kind,
+    linkName,
+    mode: header.mode & 0o7777,
+    uid: count(extended.uid, header.uid),
+    gid: count(extended.gid, header.gid),
+    size,
+    modifiedSeconds: count(extended.mtime?.split(".")[0]?.replace(/^-.*/, "0"), header.modifiedSeconds),
+  };
+}
+
+function count(text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw broken("an extended header holds something that is not a number");
+  return value;
+}
+
+/** `LENGTH KEY=VALUE\n`, where the length counts itself. */
+function parsePax(data: Buffer): Record<string, string> {
+  const records: Record<string, string> = Object.create(null);
+  let at = 0;
+  while (at < data.length) {
+    const space = data.indexOf(32, at);
+    const length = space < 0 || space - at > 8 ? Number.NaN : Number(data.toString("latin1", at, space));
+    if (!Number.isInteger(length) || length <= space - at + 1 || at + length > data.length) throw broken("an extended header is damaged");
+    const record = data.toString("latin1", space + 1, at + length - 1);
+    const equals = record.indexOf("=");
+    if (equals < 1 || data[at + length - 1] !== 10) throw broken("an extended header is damaged");
+    records[record.slice(0, equals)] = record.slice(equals + 1);
+    at += length;
+  }
+  return records;
+}
+
+function number(block: Buffer, offset: number, length: number): number {
+  const first = block[offset] ?? 0;
+  if ((first & 0x80) !== 0) {
+    // Base 256, for values that octal digits cannot hold; a negative one makes no sense anywhere here.
+    if (first !== 0x80) throw broken("a number is negative or too large");
+    let value = 0;
+    for (let index = offset + 1; index < offset + length; index += 1) value = value * 256 + (block[index] ?? 0);
+    if (!Number.isSafeInteger(value)) throw broken("a number is too large");
+    return value;
+  }
+  const digits = block
+    .toString("latin1", offset, offset + length)
+    .replace(/\0.*$/s, "")
+    .trim();
+  if (digits === "") return 0;
+  if (!/^[0-7]+$/.test(digits)) throw broken("a number is not one");
+  return Number.parseInt(digits, 8);
+}
+
+function cut(bytes: Buffer): string {
+  const end = bytes.indexOf(0);
+  return bytes.toString("latin1", 0, end < 0 ? bytes.length : end);
+}
+
+const isEmpty = (block: Buffer) => block.every((byte) => byte === 0);
+
+function broken(what: string): CaissonError {
+  return new CaissonError("invalid", `This is not a sound tar archive: ${what}.`);
+}
+
+/** Takes bytes from chunks of any size. */
+function createByteReader(source: AsyncIterable<Uint8Array>) {
+  const iterator = source[Symbol.asyncIterator]();
+  let rest: Buffer = Buffer.alloc(0);
+  const more = async () => {
+    while (rest.length === 0) {
+      const next = await iterator.next();
+      if (next.done === true) return false;
+      rest = Buffer.from(next.value.buffer, next.value.byteOffset, next.value.byteLength);
+    }
+    return true;
+  };
+  const pull = (length: number) => {
+    const part = rest.subarray(0, length);
+    rest = rest.subarray(part.length);
+    return part;
+  };
+  async function take(length: number, options: { endAllowed: true }): Promise<Buffer | null>;
+  async function take(length: number): Promise<Buffer>;
+  async function take(length: number, options?: { endAllowed: true }): Promise<Buffer | null> {
+    const parts: Buffer[] = [];
+    let got = 0;
+    while (got < length) {
+      if (!(await more())) {
+        if (got === 0 && options?.endAllowed === true) return null;
+        throw broken("it ends too early");
+      }
+      const part = pull(length - got);
+      parts.push(part);
+      got += part.length;
+    }
+    return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+  }
+  return {
+    take,
+    async *stream(left: { value: number }): AsyncGenerator<Uint8Array> {
+      while (left.value > 0) {
+        if (!(await more())) throw broken("it ends too early");
+        const part = pull(left.value);
+        left.value -= part.length;
+        yield part;
+      }
+    },
+    /** Reads to the end, so that a digest over the source covers all of it. */
+    async drain() {
+      rest = Buffer.alloc(0);
+      while (await more()) rest = Buffer.alloc(0);
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createStore } from "../../../sandbox/store.ts";
+
+/** A draft's name says which process makes it, and when that process began. */
+const DRAFT = /^\.draft-(\d+)-(\d+)-[0-9a-f]{12}$/;
+const OTHER_DRAFT = /^\.draft-(\d+)-/;
+
+export interface TemplateCache {
+  readonly folder: string;
+  /** Where a finished template lies, or would. */
+  path(name: string): string;
+  has(name: string): Promise<boolean>;
+  /** An empty folder that belongs to this process; a sweep removes it once the process is gone. */
+  draft(): Promise<string>;
+  /** Makes a draft the template of that name, whole and at once. When somebody was quicker, theirs stays and the draft is removed. */
+  publish(draft: string, name: string): Promise<string>;
+  discard(draft: string): Promise<void>;
+  /** Removes what processes that are gone were making. Returns how many. */
+  sweep(): Promise<number>;
+}
+
+/**
+ * Templates under `<stateDir>/templates`, each named by what it was made from and never changed. `remove` is asked where the files may belong to ids that
+ * only a user namespace can touch.
+ */
+export function createTemplateCache(options: { stateDir: string; remove?: (path: string) => Promise<void> }): TemplateCache {
+  const folder = join(options.stateDir, "templates");
+  const store = createStore({ stateDir: options.stateDir });
+  const discard = async (path: string) => {
+    const failure = await rm(path, { recursive: true, force: true }).then(
+      () => null,
+      (cause: NodeJS.ErrnoException) => cause,
+    );
+    // The process that unpacked for a caller that was killed may write for another moment.
+    if (failure?.code === "ENOTEMPTY") await rm(path, { recursive: true, force: true, maxRetries: 8, retryDelay: 100 });
+    else if ((failure?.code === "EACCES" || failure?.code === "EPERM") && options.remove !== undefined) await options.remove(path);
+    else if (failure !== null) throw failure;
+  };
+  const makerLives = (name: string) => {
+    const [, pid, ticks] = DRAFT.exec(name) ?? [];
+    if (ticks === undefined) return existsSync(`/proc/${OTHER_DRAFT.exec(name)?.[1]}`);
+    return store.ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: store.ownerOf().bootId });
+  };
+  const cache: TemplateCache = {
+    folder,
+    path: (name) => join(folder, name),
+    has: (name) =>
+      lstat(join(folder, name)).then(
+        (stat) => stat.isDirectory(),
+        () => false,
+      ),
+    async draft() {
+      const { pid, startTicks } = store.ownerOf();
+      const path = join(folder, `.draft-${pid}-${startTicks}-${randomBytes(6).toString("hex")}`);
+      await mkdir(path, { recursive: true, mode: 0o700 });
+      return path;
+    },
+    async publish(draft, name) {
+      try {
+        await rename(draft, join(folder, name));
+      } catch (cause) {
+        await discard(draft);
+        const code = (cause as NodeJS.ErrnoException).code;
+        if (code !== "ENOTEMPTY" && code !== "EEXIST") throw cause;
+      }
+      await syncFolder(folder);
+      return join(folder, name);
+    },
+    discard,
+    async sweep() {
+      let removed = 0;
+      const names = await readdir(folder).catch(() => []);
+      for (const name of names) {
+        if (!OTHER_DRAFT.test(name) || makerLives(name)) continue;
+        await discard(join(folder, name));
+        removed += 1;
+      }
+      return removed;
+    },
+  };
+  return cache;
+}
+
+/** A rename is only sure to survive a power cut once its folder was written. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,82 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxStats } from "../../contract/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import type { Wall } from "../../sandbox/wall.ts";
+import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
+import { detailsOf, type OciDetails } from "./details.ts";
+import { endSandbox } from "./end-sandbox.ts";
+import { conditionOf, refuseWhileHeld } from "./freeze.ts";
+import type { House } from "./house.ts";
+import { processesOf } from "./identity/process-identity.ts";
+import { takeSnapshot } from "./layers/snapshot.ts";
+
+export interface WallOptions {
+  house: House;
+  record: SandboxRecord;
+  details: OciDetails;
+  /** Makes a sandbox from a snapshot that goes with it. */
+  forkFrom(snapshot: string, spec: SandboxRecord["spec"]): Promise<OwnedSandbox>;
+}
+
+/** The wall of one sandbox: control groups, processes and layers on the host. */
+export function createWall(options: WallOptions): Wall {
+  const { house, details } = options;
+  let { record } = options;
+  const freezes = canFreeze(details.cgroups);
+  const setState = async (state: "running" | "paused") => {
+    // Always done: another process may have changed it since this handle last looked.
+    const current = await house.store.read(record.id);
+    refuseWhileHeld(house, current);
+    await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
+    record = { ...current, state, details: { ...detailsOf(current), frozenBy: null } };
+    await house.store.write(record);
+  };
+  const refuseWithoutFreezer = () => {
+    if (!freezes)
+      throw new CaissonError("unsupported", `sandbox ${record.id} is in no control group that can freeze it`, {
+        hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
+      });
+  };
+  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(house, { record, details, ...asked });
+  return {
+    stats: async () => stats(details),
+    condition: () => conditionOf(house, record.id, details),
+    async pause() {
+      refuseWithoutFreezer();
+      await setState("paused");
+    },
+    async resume() {
+      if (freezes) await setState("running");
+    },
+    snapshot: ({ name }) => snapshot({ name, hidden: false }),
+    async fork() {
+      return options.forkFrom(await snapshot({ hidden: true }), withoutLayer(record.spec));
+    },
+    async release() {
+      record = { ...(await house.store.read(record.id)), owner: null };
+      await house.store.write(record);
+    },
+    destroy: () => endSandbox(house, record, details),
+  };
+}
+
+/** From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace. */
+function stats(details: OciDetails): SandboxStats {
+  const figures = cgroupFigures(details.cgroups);
+  return {
+    cpuMs: figures.cpuMs,
+    memoryBytes: figures.memoryBytes,
+    memoryKills: figures.memoryKills,
+    processes: figures.processes ?? (details.guest === null ? 0 : processesOf(details.guest)),
+    diskBytes: null,
+    source: "host",
+  };
+}
+
+/** The snapshot holds what the layer held; two sandboxes must never share one. */
+function withoutLayer(spec: SandboxRecord["spec"]): SandboxRecord["spec"] {
+  if (spec.workspace.kind !== "folder") return spec;
+  const { layer: _, ...workspace } = spec.workspace;
+  return { ...spec, workspace };
+}

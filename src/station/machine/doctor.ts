@@ -1,0 +1,110 @@
+import { accessSync, constants, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { Capabilities } from "../../contract/sandbox.ts";
+import { hostTemplate } from "../../runtimes/oci/template/host-template.ts";
+import type { Resolver } from "../../sandbox/resolver.ts";
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+
+export const RuntimeReport = z.object({
+  name: z.string(),
+  usable: z.boolean(),
+  startMs: z.number().nullable(),
+  findings: z.array(z.object({ level: z.enum(["ok", "note", "problem"]), text: z.string(), fix: z.string().optional() })),
+  capabilities: Capabilities.nullable(),
+});
+export type RuntimeReport = z.infer<typeof RuntimeReport>;
+
+/** What `caisson doctor --json` prints. */
+export const DoctorReport = z.object({
+  version: z.string(),
+  machine: z.object({ kernel: z.string(), architecture: z.string(), user: z.enum(["root", "ordinary"]), cgroups: z.string() }),
+  runtimes: z.array(RuntimeReport),
+  /** What `auto` would take, or null. */
+  chosen: z.string().nullable(),
+  /** What of this machine the host template shows inside. */
+  visible: z.array(z.object({ path: z.string(), what: z.string(), why: z.string() })),
+});
+export type DoctorReport = z.infer<typeof DoctorReport>;
+
+export interface DoctorOptions {
+  version: string;
+  runtimes: RuntimeSet;
+  resolver: Resolver;
+  home: string;
+  path: string;
+  /** Only these; default all. */
+  only?: readonly string[];
+}
+
+/** Probes every runtime by really starting a sandbox in it. Throws `invalid` for an unknown name. */
+export async function examine(options: DoctorOptions): Promise<DoctorReport> {
+  await options.resolver.forget();
+  const reports: RuntimeReport[] = [];
+  for (const name of options.only ?? options.runtimes.names) reports.push(await examineRuntime(options, name));
+  const template = await hostTemplate({ home: options.home, path: options.path });
+  return {
+    version: options.version,
+    machine: {
+      kernel: readLine("/proc/sys/kernel/osrelease"),
+      architecture: process.arch,
+      user: process.getuid?.() === 0 ? "root" : "ordinary",
+      cgroups: cgroupLayout(),
+    },
+    runtimes: reports,
+    chosen: await chosenOf(options),
+    visible: template.describe(),
+  };
+}
+
+async function examineRuntime(options: DoctorOptions, name: string): Promise<RuntimeReport> {
+  const runtime = await options.runtimes.get(name);
+  const probe = await options.resolver.probe(name);
+  const capabilities = await runtime.capabilities().catch((error: unknown) => {
+    // The probe has said already why it cannot be used.
+    if (error instanceof CaissonError && !probe.usable) return null;
+    throw error;
+  });
+  return { name, usable: probe.usable, startMs: probe.startMs, findings: probe.findings, capabilities };
+}
+
+async function chosenOf(options: DoctorOptions): Promise<string | null> {
+  try {
+    return (await options.resolver.resolve("auto")).name;
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "unavailable") return null;
+    throw error;
+  }
+}
+
+function cgroupLayout(): string {
+  const mounts = readText("/proc/self/mountinfo").split("\n");
+  const kinds = mounts.map((line) => line.split(" - ")[1]?.split(" ")[0]).filter((kind) => kind === "cgroup" || kind === "cgroup2");
+  if (kinds.includes("cgroup")) return kinds.includes("cgroup2") ? "v1 with an additional v2 mount" : "v1";
+  return kinds.includes("cgroup2") ? "v2" : "none";
+}
+
+/** Whether a program is on the search path, as the host template would show it. */
+export function hasProgram(path: string, program: string): boolean {
+  return path.split(":").some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return folder.startsWith("/");
+    } catch {
+      return false;
+    }
+  });
+}
+
+function readLine(path: string): string {
+  return readText(path).trim() || "unknown";
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,286 @@
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { Feature } from "../conformance/context.ts";
+import { hasFeature } from "../conformance/context.ts";
+import { type AttackContext, finishAttempt, probeMissing } from "./attack-context.ts";
+import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
+import { answers } from "./isolation-claims.ts";
+
+const MIB = 1024 * 1024;
+
+/** Why exhaustion cannot be tried: without a limit it would be the machine that is exhausted. */
+function without(context: AttackContext, feature: Feature): NotTried | null {
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be exhausted");
+  if (hasFeature(context.capabilities, feature)) return null;
+  return unverifiable(
+    context.capabilities.reasons[feature] ?? `the runtime cannot limit ${feature} here, and refuses a sandbox that asks for it`,
+  );
+}
+
+interface MemorySeen {
+  outcome: string;
+  memoryKills: number;
+  answered: boolean;
+  usedBytes: number | null;
+}
+
+/** Runs a program that wants more memory than the sandbox has, and looks at what is left. */
+function memoryClaim(
+  id: string,
+  title: string,
+  tried: string,
+  start: (context: AttackContext, sandbox: OwnedSandbox) => Promise<{ outcome: string; memoryKills: number } | null>,
+  mayRefuse: boolean,
+): Claim {
+  const limit = 96 * MIB;
+  return defineClaim<MemorySeen>({
+    id,
+    title,
+    group: "exhaustion",
+    tried: `${tried} in a sandbox of 96 MiB, then ran a command.`,
+    async observe(context) {
+      const impossible = without(context, "memoryBytes");
+      if (impossible !== null) return impossible;
+      const sandbox = await context.create({ limits: { memoryBytes: limit }, tmpBytes: 512 * MIB });
+      const ended = await start(context, sandbox);
+      if (ended === null) return unverifiable(probeMissing);
+      const usedBytes = (await sandbox.stats()).memoryBytes;
+      return { ...ended, answered: await answers(context, sandbox), usedBytes };
+    },
+    judge: ({ outcome, memoryKills, answered, usedBytes }) => [
+      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(memoryKills > 0 || mayRefuse ? [] : [`nothing was killed for memory (${outcome})`]),
+      ...(outcome === "exited 0" ? ["it got all the memory it asked for"] : []),
+      ...(usedBytes === null || usedBytes <= limit * 1.05 ? [] : [`${usedBytes} bytes are in use`]),
+    ],
+  });
+}
+
+async function outcomeOf(context: AttackContext, sandbox: OwnedSandbox, script: string, args: string[] = []) {
+  const { ended } = await context.shell(sandbox, script, args, { timeoutMs: 15_000 });
+  return {
+    outcome: ended.kind === "exited" ? `exited ${ended.exitCode}` : ended.kind === "killed" ? `killed for ${ended.why}` : ended.kind,
+    memoryKills: ended.memoryKills,
+  };
+}
+
+/** What one sandbox must not take from the others or from the host. */
+export const exhaustionClaims: Claim[] = [
+  defineClaim<{ forks: number; error: string; answered: boolean; processes: number }>({
+    id: "R01",
+    title: "A fork bomb leaves room for the next command",
+    group: "exhaustion",
+    tried: "Forked up to 3,000 times under a limit of 64 processes, and ran a command meanwhile.",
+    async observe(context) {
+      const impossible = without(context, "pids");
+      if (impossible !== null) return impossible;
+      const sandbox = await context.create({ limits: { pids: 64 } });
+      const bomb = await context.startProbe(sandbox, ["exhaust", "forks", "3000", "6000"]);
+      if (bomb === null) return unverifiable(probeMissing);
+      await context.within("the bomb filling the sandbox", untilCrowded(sandbox, 50), 10_000).catch(() => undefined);
+      const processes = (await sandbox.stats()).processes;
+      const pinged = await context.within("ping", sandbox.ping(), 5_000).then(
+        () => true,
+        () => false,
+      );
+      await context.within("killing the bomb", bomb.kill(), 15_000);
+      const { stdout } = await finishAttempt(bomb);
+      const [, forks = "0", error = ""] = stdout.trim().split(" ");
+      return { forks: Number(forks), error, answered: pinged && (await answers(context, sandbox)), processes };
+    },
+    judge: ({ forks, answered, processes }) => [
+      ...(answered ? [] : ["the guest did not answer or ran no command"]),
+      ...(forks <= 64 && processes <= 72 ? [] : [`${Math.max(forks, processes)} processes under a limit of 64`]),
+      ...(processes >= 32 ? [] : [`the bomb did not go off: ${processes} processes`]),
+    ],
+  }),
+  memoryClaim(
+    "R02",
+    "Taking all memory kills the taker only",
+    "Ran `tail /dev/zero`",
+    (context, sandbox) => outcomeOf(context, sandbox, "exec tail /dev/zero"),
+    false,
+  ),
+  memoryClaim(
+    "R03",
+    "Many processes' memory is counted together",
+    "Ran 8 processes that take 32 MiB each",
+    async (context, sandbox) => {
+      if ((await context.probe(sandbox, ["ids"])) === null) return null;
+      const script =
+        "for i in 1 2 3 4 5 6 7 8; do (./caisson-probe exhaust memory 32 0; sleep 1) & done; failed=0; for p in $(jobs -p); do wait $p || failed=1; done; wait; exit 9";
+      return outcomeOf(context, sandbox, script);
+    },
+    true,
+  ),
+  memoryClaim(
+    "R04",
+    "Files in memory are charged to the sandbox",
+    "Filled a memfd, /tmp and /dev/shm with 256 MiB each, and removed the files from outside,",
+    async (context, sandbox) => {
+      if ((await context.probe(sandbox, ["ids"])) === null) return null;
+      const fills = ["/tmp/fill", "/dev/shm/fill"];
+      const filled = fills.map((path) => `head -c 268435456 /dev/zero > ${path} && got=1;`).join(" ");
+      const script = `got=0; ./caisson-probe exhaust memfd 256 0 | grep -q ok && got=1; ${filled} [ $got = 0 ] && exit 9; exit 0`;
+      const outcome = await outcomeOf(context, sandbox, script);
+      // What fills the memory may well keep the next command from starting; it must be possible to free it from outside.
+      for (const path of fills) await sandbox.remove(path).catch(() => undefined);
+      return outcome;
+    },
+    true,
+  ),
+  defineClaim<{ stderr: string; hostUnharmed: boolean; answered: boolean; bytes: number }>({
+    id: "R05",
+    title: "Filling the disk ends at the sandbox's own limit",
+    group: "exhaustion",
+    tried: "Wrote up to 128 MiB into the workspace and the home folder of a sandbox with 32 MiB of disk.",
+    async observe(context) {
+      const impossible = without(context, "diskBytes");
+      if (impossible !== null) return impossible;
+      const sandbox = await context.create({ limits: { diskBytes: 32 * MIB } });
+      const script =
+        'head -c 67108864 /dev/zero > /workspace/fill; head -c 67108864 /dev/zero > "$HOME/fill"; cat /workspace/fill "$HOME/fill" 2>/dev/null | wc -c';
+      const { stdout, stderr } = await context.shell(sandbox, script);
+      await context.shell(sandbox, 'rm -f /workspace/fill "$HOME/fill"');
+      return { stderr: stderr.slice(0, 300), bytes: Number(stdout.trim()), hostUnharmed: true, answered: await answers(context, sandbox) };
+    },
+    judge: ({ bytes, answered }) => [
+      ...(bytes <= 34 * MIB ? [] : [`${bytes} bytes were written under a limit of ${32 * MIB}`]),
+      ...(answered ? [] : ["no command could be run afterwards"]),
+    ],
+  }),
+  defineClaim<{ grownBytes: number; outcome: string; bytes: number }>({
+    id: "R07",
+    title: "Endless output is bounded in the host's memory and at its limit",
+    group: "exhaustion",
+    tried: "Ran `yes` with a limit of 8 MB, looked at the host's memory for a second without reading, then read to the end.",
+    async observe(context) {
+      const sandbox = await context.sandbox();
+      const before = process.memoryUsage().rss;
+      const running = await context.startShell(sandbox, "exec yes", [], { outputBytesMax: 8_000_000 });
+      let grownBytes = 0;
+      for (let i = 0; i < 10; i += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        grownBytes = Math.max(grownBytes, process.memoryUsage().rss - before);
+      }
+      let bytes = 0;
+      for await (const chunk of running.output) bytes += chunk.data.length;
+      const ended = await running.ended;
+      return { grownBytes, outcome: ended.kind === "killed" ? `killed for ${ended.why}` : ended.kind, bytes };
+    },
+    judge: ({ grownBytes, outcome, bytes }) => [
+      ...(grownBytes <= 64 * MIB ? [] : [`the host's memory grew by ${grownBytes} bytes`]),
+      ...(outcome === "killed for output" ? [] : [`the outcome is ${outcome}`]),
+      ...(bytes === 8_000_000 ? [] : [`${bytes} bytes were delivered`]),
+    ],
+  }),
+  defineClaim<{ p95Ms: number; commands: number }>({
+    id: "R09",
+    title: "Eight spinning processes do not stop another sandbox's work",
+    group: "exhaustion",
+    tried: "Spun on 8 processes in a sandbox with half a processor, and measured 40 commands in another.",
+    async observe(context) {
+      const impossible = without(context, "cpus");
+      if (impossible !== null) return impossible;
+      const spinning = await context.create({ limits: { cpus: 0.5 } });
+      const spin = await context.startShell(spinning, "for i in 1 2 3 4 5 6 7; do (while :; do :; done) & done; while :; do :; done", [], {
+        timeoutMs: 20_000,
+      });
+      const other = await context.create();
+      const times: number[] = [];
+      for (let i = 0; i < 40; i += 1) {
+        const from = performance.now();
+        await context.shell(other, "true");
+        times.push(performance.now() - from);
+      }
+      await spin.kill();
+      times.sort((a, b) => a - b);
+      return { p95Ms: Math.round(times[37] ?? Number.POSITIVE_INFINITY), commands: times.length };
+    },
+    judge: ({ p95Ms }) => (p95Ms <= 500 ? [] : [`95 % of commands took up to ${p95Ms} ms`]),
+  }),
+  defineClaim<{ made: Record<string, string>; answered: boolean }>({
+    id: "R10",
+    title: "Descriptors, sockets, terminals and watches run out inside only",
+    group: "exhaustion",
+    tried:
+      "Opened up to 1,200,000 descriptors and sockets, 20,000 terminals and 2,000,000 watches, each for at most 3 s, then ran a command.",
+    async observe(context) {
+      if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be exhausted");
+      const sandbox = await context.create();
+      const made: Record<string, string> = {};
+      for (const [what, count] of Object.entries({ descriptors: "1200000", sockets: "1200000", ptys: "20000", watches: "2000000" })) {
+        const lines = await context.probe(sandbox, ["exhaust", what, count, "3000"]);
+        if (lines === null) return unverifiable(probeMissing);
+        made[what] = lines.at(-1)?.slice(1).join(" ") ?? "killed";
+      }
+      return { made, answered: await answers(context, sandbox) };
+    },
+    judge: ({ made, answered }) => [
+      ...(answered ? [] : ["no command could be run afterwards"]),
+      // Watches are limited for each user of the machine and each user namespace; time may end the attempt first.
+      ...Object.entries(made)
+        .filter(([what, result]) => what !== "watches" && result.endsWith(" ok"))
+        .map(([what, result]) => `no limit on ${what} was met: ${result}`),
+    ],
+  }),
+  defineClaim<{ succeeded: number; busy: number; other: string[]; answered: boolean }>({
+    id: "R12",
+    title: "Ten thousand requests at once are served or refused, none is lost",
+    group: "exhaustion",
+    tried: "Sent 10,000 requests at once, then another.",
+    async observe(context) {
+      const sandbox = await context.sandbox();
+      const requests = Array.from({ length: 10_000 }, (_, i) => (i % 2 === 0 ? sandbox.ping() : sandbox.stat("/workspace")));
+      const results = await context.within("10,000 requests", Promise.allSettled(requests));
+      const codes = results.map((each) =>
+        each.status === "fulfilled" ? "ok" : String((each.reason as { code?: string }).code ?? each.reason),
+      );
+      const other = [...new Set(codes.filter((code) => code !== "ok" && code !== "busy"))];
+      return {
+        succeeded: codes.filter((code) => code === "ok").length,
+        busy: codes.filter((code) => code === "busy").length,
+        other,
+        answered: await answers(context, sandbox),
+      };
+    },
+    judge: ({ succeeded, other, answered }) => [
+      ...other.map((code) => `a request ended with ${code}`),
+      ...(succeeded > 0 ? [] : ["no request succeeded"]),
+      ...(answered ? [] : ["no command could be run afterwards"]),
+    ],
+  }),
+  defineClaim<{ lineBytes: number; stdinBytes: number; grownBytes: number }>({
+    id: "R13",
+    title: "A line of 10 MB and 200 MB of input are streamed",
+    group: "exhaustion",
+    tried: "Read a line of 10 MB, and wrote 200 MB to a program's input, watching the host's memory.",
+    observe: observeBigStreams,
+    judge: ({ lineBytes, stdinBytes, grownBytes }) => [
+      ...(lineBytes === 10_000_000 ? [] : [`${lineBytes} bytes of the line arrived`]),
+      ...(stdinBytes === 200 * MIB ? [] : [`${stdinBytes} bytes of input arrived`]),
+      ...(grownBytes <= 96 * MIB ? [] : [`the host's memory grew by ${grownBytes} bytes`]),
+    ],
+  }),
+];
+
+async function untilCrowded(sandbox: OwnedSandbox, count: number): Promise<void> {
+  while ((await sandbox.stats()).processes < count) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+async function observeBigStreams(context: AttackContext) {
+  const sandbox = await context.sandbox();
+  const line = await context.startShell(sandbox, "head -c 10000000 /dev/zero | tr '\\0' x", [], { outputBytesMax: 20_000_000 });
+  let lineBytes = 0;
+  for await (const chunk of line.output) lineBytes += chunk.data.length;
+  const counting = await context.startShell(sandbox, "exec wc -c", [], { stdin: "pipe" });
+  const block = Buffer.alloc(MIB);
+  const before = process.memoryUsage().rss;
+  let grownBytes = 0;
+  for (let i = 0; i < 200; i += 1) {
+    await counting.write(block);
+    grownBytes = Math.max(grownBytes, process.memoryUsage().rss - before);
+  }
+  await counting.closeStdin();
+  const { stdout } = await finishAttempt(counting);
+  return { lineBytes, stdinBytes: Number(stdout.trim()), grownBytes };
+}

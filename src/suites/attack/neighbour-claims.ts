@@ -1,0 +1,150 @@
+import { type FSWatcher, watch } from "node:fs";
+import { basename, dirname } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { type AttackContext, probeMissing } from "./attack-context.ts";
+import { type Claim, declared, defineClaim, type NotTried, unverifiable } from "./claim.ts";
+
+/** Few enough to harm nobody where there is no limit. */
+const TERMINALS_TRIED = 200;
+/** More than a user has on any machine as it is installed. */
+const INSTANCES_TRIED = 4_096;
+const HOLD_MS = 20_000;
+
+/** What one sandbox may see of another, and take from it. */
+export const neighbourClaims: Claim[] = [
+  defineClaim<{ shared: string[]; names: string[] }>({
+    id: "I24",
+    title: "A shared folder that holds Caisson's state shows nothing of it",
+    group: "isolation",
+    tried: "Shared the folder above the state folder, and listed the state folder in it, as the user and as root inside.",
+    observe: observeStateFolder,
+    judge: ({ shared, names }) => [
+      ...names.map((name) => `seen inside: ${name}`),
+      ...(shared.length > 0 ? [] : ["no folder was shared at all"]),
+    ],
+    describe: ({ shared }) => `nothing was seen (${shared.join(", ")})`,
+  }),
+  defineClaim<{ limits: Record<string, string[][]> }>({
+    id: "I25",
+    title: "A crash inside does not start the machine's core handler",
+    group: "isolation",
+    tried: "Looked at the limit on cores, set it to others by setrlimit and prlimit, and looked again, as the user and as root inside.",
+    async observe(context) {
+      const limits: Record<string, string[][]> = {};
+      for (const { sandbox, user } of await everybody(context)) {
+        const lines = await context.probe(sandbox, ["core"], { user });
+        if (lines === null) return unverifiable(probeMissing);
+        limits[user] = lines;
+      }
+      return { limits };
+    },
+    // 1 is the one limit with which the kernel starts no handler that takes cores by a pipe.
+    judge: ({ limits }) =>
+      Object.entries(limits).flatMap(([user, lines]) => {
+        const wrong = lines.filter(([, soft, hard]) => soft !== "1" || hard !== "1");
+        return [
+          ...(lines.length === 2 ? [] : [`the probe broke off as ${user}`]),
+          ...wrong.map(([when, soft, hard]) => `the limit ${when} to ${user} is ${soft} (at most ${hard})`),
+        ];
+      }),
+    describe: () => "the limit is 1 and stays so",
+  }),
+  defineClaim<{ made: number; another: boolean }>({
+    id: "R16",
+    title: "One sandbox does not take all terminals",
+    group: "exhaustion",
+    tried: `Opened ${TERMINALS_TRIED} terminals in a sandbox and kept them, and opened one in another.`,
+    async observe(context) {
+      const reason = context.capabilities.reasons.terminals;
+      if (reason !== undefined) return declared(reason);
+      return whileHeld(context, { what: "ptys", count: TERMINALS_TRIED });
+    },
+    judge: ({ made, another }) => [
+      ...(made < TERMINALS_TRIED ? [] : [`no limit was met: ${made} terminals`]),
+      ...(another ? [] : ["another sandbox got none"]),
+    ],
+  }),
+  defineClaim<{ made: number; another: boolean; host: boolean }>({
+    id: "R17",
+    title: "One sandbox does not take all of a user's inotify instances",
+    group: "exhaustion",
+    tried: `Made ${INSTANCES_TRIED} inotify instances in a sandbox and kept them, and made one in another and one on the host.`,
+    observe: (context) => whileHeld(context, { what: "instances", count: INSTANCES_TRIED }),
+    judge: ({ another, host }) => [
+      ...(another ? [] : ["another sandbox got none"]),
+      ...(host ? [] : ["the user who runs the sandboxes got none"]),
+    ],
+  }),
+];
+
+interface Held {
+  made: number;
+  another: boolean;
+  host: boolean;
+}
+
+/** What others get while one sandbox holds as many of something as it gets. */
+async function whileHeld(context: AttackContext, options: { what: string; count: number }): Promise<Held | NotTried> {
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be exhausted");
+  const { what, count } = options;
+  const taker = await context.create();
+  const other = await context.create();
+  const holding = await context.startProbe(taker, ["hold", what, String(count), String(HOLD_MS)], { stdin: "pipe" });
+  if (holding === null) return unverifiable(probeMissing);
+  let said = "";
+  for await (const { data } of holding.output) {
+    said += Buffer.from(data).toString("latin1");
+    if (!said.includes("\n")) continue;
+    const [line] = (await context.probe(other, ["exhaust", what, "1", "1000"])) ?? [];
+    const host = canWatch();
+    await holding.kill();
+    return { made: Number(said.split(" ")[1]), another: line?.[2] === "ok", host };
+  }
+  throw new Error("the probe ended early");
+}
+
+function canWatch(): boolean {
+  let watcher: FSWatcher | undefined;
+  try {
+    watcher = watch("/");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    watcher?.close();
+  }
+}
+
+async function everybody(context: AttackContext): Promise<{ sandbox: OwnedSandbox; user: string }[]> {
+  const root = await context.rootSandbox();
+  return [{ sandbox: await context.sandbox(), user: "user" }, ...(root === null ? [] : [{ sandbox: root, user: "root" }])];
+}
+
+async function observeStateFolder(context: AttackContext): Promise<{ shared: string[]; names: string[] } | NotTried> {
+  const { workspaceAccess, workspaceLayer, rootUser } = context.capabilities;
+  // Where an overlay is a copy, all that is beside the state folder would be copied.
+  const accesses = workspaceAccess.filter((access) => access !== "overlay" || workspaceLayer);
+  const shared: string[] = [];
+  const names: string[] = [];
+  // There is a neighbour to be seen.
+  await context.sandbox();
+  for (const access of accesses) {
+    const workspace = { kind: "folder" as const, path: dirname(context.stateDir), access };
+    try {
+      const sandbox = await context.create({ workspace, allowRoot: rootUser && access !== "rw" });
+      shared.push(access);
+      for (const user of rootUser && access !== "rw" ? ["user", "root"] : ["user"]) {
+        const { stdout } = await context.shell(sandbox, 'find "$1" -maxdepth 2 -mindepth 1 | head -5', [basename(context.stateDir)], {
+          user,
+        });
+        names.push(...stdout.split("\n").filter((name) => name !== ""));
+      }
+      await sandbox.destroy();
+    } catch (error) {
+      // A folder that the runtime does not share at all shows nothing either.
+      if (!(error instanceof CaissonError) || !["denied", "unsupported"].includes(error.code)) throw error;
+    }
+  }
+  return shared.length === 0 ? unverifiable("the folder above the state folder cannot be shared here") : { shared, names };
+}

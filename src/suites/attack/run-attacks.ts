@@ -1,0 +1,57 @@
+import { arch, release } from "node:os";
+import { CaissonError } from "../../contract/error.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { type AttackContextOptions, openAttackContext } from "./attack-context.ts";
+import { type Claim, tryClaim, type Verdict } from "./claim.ts";
+import type { AttackReport } from "./report.ts";
+import { claims } from "./suite.ts";
+
+export interface AttackOptions extends AttackContextOptions {
+  /** Caisson's own version, for the report. */
+  version: string;
+  onVerdict?: (verdict: Verdict) => void;
+  /** Claims from above the sandbox, tried after the suite's own: what the host does with what an agent or a clone wrote. */
+  more?: readonly Claim[];
+  /** Ids of claims; default all. */
+  only?: readonly string[];
+}
+
+/**
+ * Attacks sandboxes of one runtime, and reports what held. Nothing it does harms the machine, also where a wall does not hold.
+ * Throws `invalid` for an unknown claim, `unavailable` when the runtime cannot be used; a claim that breaks off is a verdict, not an exception.
+ */
+export async function runAttacks(runtime: Runtime, options: AttackOptions): Promise<AttackReport> {
+  const chosen = chooseClaims([...claims, ...(options.more ?? [])], options.only);
+  const startedAt = new Date().toISOString();
+  const { findings } = await runtime.probe();
+  await using context = await openAttackContext(runtime, options);
+  const verdicts: Verdict[] = [];
+  for (const claim of chosen) {
+    const verdict = await tryClaim(claim, context);
+    verdicts.push(verdict);
+    options.onVerdict?.(verdict);
+  }
+  return {
+    kind: "caisson.attack-report",
+    version: 1,
+    runtime: runtime.name,
+    isolation: context.capabilities.isolation,
+    versions: { caisson: options.version, node: process.version, kernel: release(), architecture: arch() },
+    findings: findings.map(({ level, text }) => `${level}: ${text}`),
+    startedAt,
+    endedAt: new Date().toISOString(),
+    holds: verdicts.every((each) => each.verdict !== "failed"),
+    verdicts,
+  };
+}
+
+function chooseClaims(all: readonly Claim[], only: readonly string[] | undefined): readonly Claim[] {
+  if (only === undefined) return all;
+  const unknown = only.filter((id) => !all.some((claim) => claim.id === id));
+  if (unknown.length > 0) {
+    throw new CaissonError("invalid", `there is no claim ${unknown.join(", ")}`, {
+      hint: `Claims are ${all.map((claim) => claim.id).join(", ")}.`,
+    });
+  }
+  return all.filter((claim) => only.includes(claim.id));
+}

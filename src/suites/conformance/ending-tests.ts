@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { ConformanceContext, ConformanceTest } from "./context.ts";
+import { describeEnd, eventually, finish, liveWith, reader, rejectsWith, run, start, uniqueSleep, within } from "./expectations.ts";
+
+/** Signals, timeouts, output limits, kill: the whole tree, and the reason told. */
+export const endingTests: ConformanceTest[] = [
+  {
+    name: "ending: a signal reaches the whole tree",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "exit-on-term", { args: [marker] });
+      await readyWith(context, sandbox, running, marker);
+      await within(context, "signalling", running.signal("SIGTERM"));
+      running.discardOutput();
+      assert.equal(describeEnd(await within(context, "the end", running.ended)), "exited 7");
+      await eventually(context, "the child is gone too", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 0);
+      return undefined;
+    },
+  },
+  {
+    name: "ending: a signal to the leader leaves the rest alone",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "exit-on-term", { args: [marker] });
+      await readyWith(context, sandbox, running, marker);
+      await within(context, "signalling", running.signal("SIGTERM", { scope: "leader" }));
+      running.discardOutput();
+      assert.equal(describeEnd(await within(context, "the end", running.ended)), "exited 7");
+      assert.equal(await liveWith(sandbox, `sleep ${marker}`), 1);
+      await within(context, "killing what was left behind", running.kill());
+      assert.equal(await liveWith(sandbox, `sleep ${marker}`), 0);
+      return undefined;
+    },
+  },
+  {
+    name: "ending: an unknown signal is invalid; a signal after the end is no error",
+    async run(context) {
+      const running = await start(await context.sandbox(), "ready-and-sleep", { args: ["60"] });
+      await reader(context, running).until("ready\n");
+      await rejectsWith(context, "invalid", "an unknown signal", () => running.signal("SIGNOPE" as NodeJS.Signals));
+      await running.kill();
+      await within(context, "signalling the dead", running.signal("SIGTERM"));
+      return undefined;
+    },
+  },
+  {
+    name: "ending: a timeout kills the whole tree, own sessions and orphans included",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "family", { args: [marker], timeoutMs: 600 });
+      const { ended } = await finish(context, running);
+      assert.equal(describeEnd(ended), "timedOut");
+      assert.ok(ended.durationMs >= 550, `ended after ${ended.durationMs} ms of 600`);
+      await eventually(context, "no descendant outlives the timeout", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 0);
+      return undefined;
+    },
+  },
+  {
+    name: "ending: a process that ignores SIGTERM does not outlive its timeout",
+    async run(context) {
+      const { ended } = await run(context, await context.sandbox(), "ignore-term", { timeoutMs: 400 });
+      assert.equal(describeEnd(ended), "timedOut");
+      return undefined;
+    },
+  },
+  {
+    name: "ending: kill resolves when no process of the tree lives",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "family", { args: [marker] });
+      await readyWith(context, sandbox, running, marker, 2);
+      await within(context, "killing", running.kill());
+      assert.equal(await liveWith(sandbox, `sleep ${marker}`), 0);
+      running.discardOutput();
+      assert.equal(describeEnd(await within(context, "the end", running.ended)), "killed cancelled");
+      await within(context, "killing twice", running.kill());
+      return undefined;
+    },
+  },
+  {
+    name: "ending: what the leader left behind lives on and is killed with its ref",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const marker = uniqueSleep();
+      const running = await start(sandbox, "abandon", { args: [marker] });
+      const { ended } = await finish(context, running);
+      assert.equal(describeEnd(ended), "exited 0");
+      await eventually(context, "the child lives on", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 1);
+      await within(context, "killing", running.kill());
+      assert.equal(await liveWith(sandbox, `sleep ${marker}`), 0);
+      assert.equal(describeEnd(await running.ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "ending: the output limit delivers exactly that many bytes and says why it ended",
+    async run(context) {
+      for (const limit of [1, 65_537, 1_500_000]) {
+        const { stdout, ended } = await run(context, await context.sandbox(), "zeros", { args: ["8000000"], outputBytesMax: limit });
+        assert.equal(describeEnd(ended), "killed output");
+        assert.equal(stdout.length, limit);
+      }
+      return undefined;
+    },
+  },
+  {
+    name: "ending: output of exactly the limit is no offence",
+    async run(context) {
+      const { stdout, ended } = await run(context, await context.sandbox(), "zeros", { args: ["70000"], outputBytesMax: 70_000 });
+      assert.equal(stdout.length, 70_000);
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "ending: the sandbox's wall clock limits a command that has no timeout of its own, and one that asks for more",
+    async run(context) {
+      const sandbox = await context.create({ limits: { wallClockMs: 500 } });
+      assert.equal(sandbox.info.limits.wallClockMs, 500);
+      assert.equal(describeEnd((await run(context, sandbox, "sleep", { args: ["60"] })).ended), "timedOut");
+      assert.equal(describeEnd((await run(context, sandbox, "sleep", { args: ["60"], timeoutMs: 50_000 })).ended), "timedOut");
+      return undefined;
+    },
+  },
+  {
+    name: "ending: the sandbox's output limit holds for every command",
+    async run(context) {
+      const sandbox = await context.create({ limits: { outputBytes: 10_000 } });
+      assert.equal(sandbox.info.limits.outputBytes, 10_000);
+      const { stdout, ended } = await run(context, sandbox, "zeros", { args: ["20000"] });
+      assert.equal(stdout.length, 10_000);
+      assert.equal(describeEnd(ended), "killed output");
+      return undefined;
+    },
+  },
+];
+
+type Started = Awaited<ReturnType<Sandbox["spawn"]>>;
+
+/** Waits until the program said it is ready and its sleepers are in the list. */
+async function readyWith(context: ConformanceContext, sandbox: Sandbox, running: Started, marker: string, sleepers = 1): Promise<void> {
+  await reader(context, running).until("ready\n");
+  await eventually(context, "the children are there", async () => (await liveWith(sandbox, `sleep ${marker}`)) >= sleepers);
+}
