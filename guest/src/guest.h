@@ -314,8 +314,8 @@ void spawner_cancel(struct process *process);
 void spawner_worker(struct guest *guest, struct file_worker *worker, const struct identity *identity, int fd, bool here);
 /* Lets go of spare supervisors beyond one. */
 void spawner_trim_idle(struct guest *guest);
-/* False when nothing is under way at the spawner or a supervisor. */
-bool spawner_rouse(struct guest *guest);
+/* False when nothing is under way at the spawner or a supervisor. `idle_too`: also those that nothing was asked of. */
+bool spawner_rouse(struct guest *guest, bool idle_too);
 bool supervisor_send(struct supervisor *supervisor, const struct order *order);
 /* One of the guest's own processes: the spawner, a supervisor, a file worker. */
 bool spawner_owns(const struct guest *guest, pid_t pid);
@@ -344,6 +344,8 @@ void fence_check(struct guest *guest);
 /* rouse.c */
 /* Something was asked of one of our processes: it is looked at until it answered. */
 void rouse_soon(struct guest *guest);
+/* With every heartbeat: also those that nothing was asked of. */
+void rouse_all(struct guest *guest);
 /* Makes a process go on if it was stopped; false when that has been in vain for too long. */
 bool rouse(pid_t pid, unsigned *stopped_looks);
 

@@ -66,6 +66,7 @@ static void on_heartbeat(struct timer *timer) {
   spawner_trim_idle(guest);
   relay_trim_idle(guest);
   serve_tick(guest);
+  rouse_all(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
 

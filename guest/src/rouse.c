@@ -18,7 +18,13 @@ enum {
 static void on_rouse(struct timer *timer) {
   struct guest *guest = container_of(timer, struct guest, rouse);
   bool relays_wait = relay_rouse(guest);
-  if (spawner_rouse(guest) || relays_wait) timer_set(&guest->loop, timer, guest->loop.now + ROUSE_MS);
+  if (spawner_rouse(guest, false) || relays_wait) timer_set(&guest->loop, timer, guest->loop.now + ROUSE_MS);
+}
+
+/* A supervisor that was stopped while its command ran would never tell how that ended, and nobody has asked it anything. */
+void rouse_all(struct guest *guest) {
+  bool relays_wait = relay_rouse(guest);
+  if (spawner_rouse(guest, true) || relays_wait) rouse_soon(guest);
 }
 
 void rouse_soon(struct guest *guest) {

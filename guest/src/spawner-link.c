@@ -370,14 +370,14 @@ static void rouse_leader(struct supervisor *supervisor) {
   pids_free(&children);
 }
 
-bool spawner_rouse(struct guest *guest) {
+bool spawner_rouse(struct guest *guest, bool idle_too) {
   struct spawner *spawner = guest->spawner;
   bool waiting = spawner->first != NULL;
   /* In vain for too long: what they have under way is lost with them, and is told so. */
-  if (waiting && !rouse(spawner->pid, &spawner->stopped_looks)) kill(spawner->pid, SIGKILL);
+  if ((waiting || idle_too) && !rouse(spawner->pid, &spawner->stopped_looks)) kill(spawner->pid, SIGKILL);
   for (struct supervisor *s = guest->supervisors; s; s = s->next) {
-    if (!is_asked(s)) continue;
-    waiting = true;
+    if (is_asked(s)) waiting = true;
+    else if (!idle_too) continue;
     if (!rouse(s->pid, &s->stopped_looks)) kill(s->pid, SIGKILL);
     if (s->process && s->process->state == PROCESS_STARTING) rouse_leader(s);
   }
