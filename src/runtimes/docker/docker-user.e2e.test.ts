@@ -19,7 +19,7 @@ test.skipIf(process.getuid?.() !== 0)(
     const script = `
     import { readdirSync, statSync } from "node:fs";
     import { createDockerRuntime } from ${here("runtime.ts")};
-    import { SandboxSpec } from ${here("../../../contract/sandbox.ts")};
+    import { SandboxSpec } from ${here("../../contract/sandbox.ts")};
     const runtime = createDockerRuntime(${JSON.stringify({ stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
     const template = { kind: "image", reference: ${JSON.stringify(docker.image)} };
     for (const access of ["overlay", "rw"]) {

@@ -71,7 +71,7 @@ function killIfThere(pid: number): void {
 async function creatorKilled(keep: boolean): Promise<string> {
   const script = `
     import { createHostRuntime } from ${JSON.stringify(new URL("./runtime.ts", import.meta.url).href)};
-    import { parseSpec } from ${JSON.stringify(new URL("../../spec.ts", import.meta.url).href)};
+    import { parseSpec } from ${JSON.stringify(new URL("../../sandbox/spec.ts", import.meta.url).href)};
     const runtime = createHostRuntime(${JSON.stringify({ stateDir, guestPath })});
     const sandbox = await runtime.create(parseSpec({ keep: ${keep} }));
     const process = await sandbox.spawn({ argv: ["sleep", "1000"], ref: "sleeper" });
