@@ -6,6 +6,9 @@ import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts
 import { answers } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
+/** Far more than the collector lets lie about, which is some 100 MiB whatever is sent: who keeps what was sent is told from who is slow to forget it. */
+const INPUT_MIB = 500;
+const GROWTH_MIB_MAX = 160;
 
 /** Why exhaustion cannot be tried: without a limit it would be the machine that is exhausted. */
 function without(context: AttackContext, feature: Feature): NotTried | null {
@@ -251,14 +254,14 @@ export const exhaustionClaims: Claim[] = [
   }),
   defineClaim<{ lineBytes: number; stdinBytes: number; grownBytes: number }>({
     id: "R13",
-    title: "A line of 10 MB and 200 MB of input are streamed",
+    title: "A line of 10 MB and 500 MB of input are streamed",
     group: "exhaustion",
-    tried: "Read a line of 10 MB, and wrote 200 MB to a program's input, watching the host's memory.",
+    tried: "Read a line of 10 MB, and wrote 500 MB to a program's input, watching the host's memory.",
     observe: observeBigStreams,
     judge: ({ lineBytes, stdinBytes, grownBytes }) => [
       ...(lineBytes === 10_000_000 ? [] : [`${lineBytes} bytes of the line arrived`]),
-      ...(stdinBytes === 200 * MIB ? [] : [`${stdinBytes} bytes of input arrived`]),
-      ...(grownBytes <= 96 * MIB ? [] : [`the host's memory grew by ${grownBytes} bytes`]),
+      ...(stdinBytes === INPUT_MIB * MIB ? [] : [`${stdinBytes} bytes of input arrived`]),
+      ...(grownBytes <= GROWTH_MIB_MAX * MIB ? [] : [`the host's memory grew by ${grownBytes} bytes`]),
     ],
   }),
 ];
@@ -276,7 +279,7 @@ async function observeBigStreams(context: AttackContext) {
   const block = Buffer.alloc(MIB);
   const before = process.memoryUsage().rss;
   let grownBytes = 0;
-  for (let i = 0; i < 200; i += 1) {
+  for (let i = 0; i < INPUT_MIB; i += 1) {
     await counting.write(block);
     grownBytes = Math.max(grownBytes, process.memoryUsage().rss - before);
   }

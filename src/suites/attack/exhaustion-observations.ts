@@ -110,11 +110,11 @@ export const exhaustionObservations: Readonly<Record<string, { right: unknown; w
     ],
   },
   R13: {
-    right: { lineBytes: 10_000_000, stdinBytes: 200 * MIB, grownBytes: 0 },
+    right: { lineBytes: 10_000_000, stdinBytes: 500 * MIB, grownBytes: 0 },
     wrong: [
-      { lineBytes: 65_536, stdinBytes: 200 * MIB, grownBytes: 0 },
+      { lineBytes: 65_536, stdinBytes: 500 * MIB, grownBytes: 0 },
       { lineBytes: 10_000_000, stdinBytes: 0, grownBytes: 0 },
-      { lineBytes: 10_000_000, stdinBytes: 200 * MIB, grownBytes: 200 * MIB },
+      { lineBytes: 10_000_000, stdinBytes: 500 * MIB, grownBytes: 500 * MIB },
     ],
   },
   R20: {
