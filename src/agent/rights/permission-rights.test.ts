@@ -2,23 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { permissionFor } from "../permissions.ts";
 import { canMatchTheSame, wideningRules } from "./permission-rights.ts";
-
-const permission = fc.constantFrom("allow", "ask", "deny");
-const piece = fc.constantFrom(
-  "*",
-  "bash:",
-  "git ",
-  "push",
-  "--force",
-  "rm -rf",
-  "commit",
-  "git:",
-  "curl | sh",
-  "request_network:",
-  " x",
-  "write:",
-);
-const pattern = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
+import { pattern, permission, piece } from "./testing.ts";
 
 describe("permission rules", () => {
   const strictness = { allow: 0, ask: 1, deny: 2 };

@@ -8,6 +8,7 @@ import { findAgent } from "../file/find-agents.ts";
 import { parseAgentFile } from "../file/parse-agent-file.ts";
 import { wideningRules } from "./permission-rights.ts";
 import { rightsOf } from "./rights.ts";
+import { pattern, permission } from "./testing.ts";
 
 const usual = { limits: {} };
 const define = (settings: Record<string, unknown>) => AgentDefinition.parse({ name: "x", system: "You work.", ...settings });
@@ -180,22 +181,6 @@ const harmless: Record<string, (value: never) => boolean> = {
 const text = fc.string({ maxLength: 12 });
 const word = fc.stringMatching(/^[a-zA-Z0-9][a-z0-9]{0,8}$/);
 const name = fc.stringMatching(/^[A-Z_]{1,8}$/);
-const permission = fc.constantFrom("allow", "ask", "deny");
-const piece = fc.constantFrom(
-  "*",
-  "bash:",
-  "git ",
-  "push",
-  "--force",
-  "rm -rf",
-  "commit",
-  "git:",
-  "curl | sh",
-  "request_network:",
-  " x",
-  "write:",
-);
-const pattern = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
 const hook = fc.record({ command: fc.string({ minLength: 1, maxLength: 9 }) });
 const definitions = fc
   .record(

@@ -1,0 +1,19 @@
+import fc from "fast-check";
+
+/** Rules that touch the default ones, and each other, far more often than random text would. */
+export const permission = fc.constantFrom("allow", "ask", "deny");
+export const piece = fc.constantFrom(
+  "*",
+  "bash:",
+  "git ",
+  "push",
+  "--force",
+  "rm -rf",
+  "commit",
+  "git:",
+  "curl | sh",
+  "request_network:",
+  " x",
+  "write:",
+);
+export const pattern = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
