@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { AgentDefinition } from "../src/contract/agent.ts";
 import type { NewEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { foldRun } from "../src/station/journal.ts";
-import { headOfRun, runStream } from "../src/station/run-facts.ts";
+import { headOfRun, runStream } from "../src/station/runs/head-of-run.ts";
+import { foldRun } from "../src/station/runs/owned-journal.ts";
 import type { Figures } from "./report.ts";
 
 const RUNS = 1000;

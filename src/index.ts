@@ -227,7 +227,7 @@ export interface AgentRun {
  * it changed stays in its session: `caisson diff`, `caisson apply`. Throws `cancelled` when the signal let it go; then `caisson resume` goes on with it.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
-  const { startAgent } = await import("./station/start-agent.ts");
+  const { startAgent } = await import("./station/runs/start-agent.ts");
   const { model, agent, folder, runtime, ...rest } = options;
   const stateDir = options.stateDir ?? defaultStateDir();
   await mkdir(stateDir, { recursive: true, mode: 0o700 });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { AssistantPart, Usage } from "../contract/run.ts";
-import { canMakeRoom } from "./decide.ts";
+import { canMakeRoom } from "./decide-step.ts";
 import type { Journal, NewRunEvent } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RunEvent } from "../contract/run-event.ts";
-import { compactionStep, decide } from "./decide.ts";
+import { compactionStep, decide } from "./decide-step.ts";
 import { applyEvent, emptyRunState, type RunState } from "./run-state.ts";
 
 const at = "2026-01-01T00:00:00.000Z";

@@ -4,7 +4,7 @@ import type { RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
-import { type Decision, decide } from "./decide.ts";
+import { type Decision, decide } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
 import { isLogFailure, type Journal, letGoError, type NewRunEvent, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";

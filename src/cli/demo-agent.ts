@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { builtInAgents } from "../agent/file/find-agents.ts";
 import { AgentDefinition } from "../contract/agent.ts";
-import { removeSession } from "../station/remove-session.ts";
+import { removeSession } from "../station/sessions/remove-session.ts";
 import { applyChanges } from "../workspace/apply.ts";
 import { renderDiff } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";

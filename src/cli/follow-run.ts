@@ -1,6 +1,6 @@
 import type { RunEvent } from "../contract/run-event.ts";
-import { parseRunEvent } from "../station/journal.ts";
-import { runStream } from "../station/run-facts.ts";
+import { runStream } from "../station/runs/head-of-run.ts";
+import { parseRunEvent } from "../station/runs/owned-journal.ts";
 import type { CliContext } from "./context.ts";
 import { createLiveRegion } from "./live-region.ts";
 import { createRunView, type RunView } from "./run-view.ts";

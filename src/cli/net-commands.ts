@@ -7,7 +7,7 @@ import { networkStateFile } from "../network/held/network-state.ts";
 import { becomeKeeper, keeperOf, servedBy } from "../network/held/serving.ts";
 import { watchFolder } from "../network/held/watch-folder.ts";
 import { createStore } from "../sandbox/store.ts";
-import { runHistory } from "../station/history.ts";
+import { runHistory } from "../station/runs/run-history.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";

@@ -7,7 +7,7 @@ import type { RunEvent } from "../contract/run-event.ts";
 import type { Session } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
 import { absoluteSecrets } from "../network/absolute-secrets.ts";
-import { createRunInNewSession } from "../station/new-run.ts";
+import { createRunInNewSession } from "../station/runs/new-run.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";

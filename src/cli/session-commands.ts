@@ -1,7 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
 import type { Session } from "../contract/session.ts";
 import { showDuration } from "../lib/quantity.ts";
-import { goesWithRun, removeSession } from "../station/remove-session.ts";
+import { goesWithRun, removeSession } from "../station/sessions/remove-session.ts";
 import { cleanAddress, withoutSecret } from "../workspace/git/address.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";

@@ -35,7 +35,7 @@ async function sweepDamaged(context: CliContext, id: string): Promise<void> {
 
 /** Sandboxes of runs are kept, so that they outlive the program; those of ended runs are nobody's any more. */
 async function finishEndedRuns(context: CliContext, names: readonly string[]): Promise<void> {
-  const [{ openStation }, { finishRuns }] = await Promise.all([import("./station.ts"), import("../station/finish-runs.ts")]);
+  const [{ openStation }, { finishRuns }] = await Promise.all([import("./station.ts"), import("../station/runs/finish-runs.ts")]);
   await using station = openStation(context);
   const known = names.filter((name) => context.runtimes.names.includes(name));
   const runtimes = await Promise.all(known.map((name) => context.runtimes.get(name)));
@@ -44,7 +44,7 @@ async function finishEndedRuns(context: CliContext, names: readonly string[]): P
 
 /** Removes sessions that were never finished. Comes before a command, which may want to make one of the same name. */
 export async function sweepSessions(context: CliContext): Promise<void> {
-  const [{ openStation }, { sweepUnfinished }] = await Promise.all([import("./station.ts"), import("../station/new-run.ts")]);
+  const [{ openStation }, { sweepUnfinished }] = await Promise.all([import("./station.ts"), import("../station/runs/new-run.ts")]);
   await using station = openStation(context);
   await sweepUnfinished(station);
 }

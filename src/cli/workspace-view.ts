@@ -5,7 +5,7 @@ import { SandboxSpec } from "../contract/sandbox.ts";
 import type { Session } from "../contract/session.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import { runSpec } from "../station/run-sandbox.ts";
+import { runSpec } from "../station/runs/run-sandbox.ts";
 import type { Changes } from "../workspace/change.ts";
 import { findChanges } from "../workspace/changes.ts";
 import { findCommitChanges } from "../workspace/git/commit-changes.ts";
@@ -91,7 +91,7 @@ async function viewSpec(station: LocalStation, session: Session, runtime: Runtim
   const { workspaceLayer } = await runtime.capabilities();
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   return SandboxSpec.parse({
-    ...runSpec({ run: "", definition, session, sessions: station.sessions, layer: workspaceLayer }),
+    ...runSpec({ run: "", definition, session, sessions: station.sessions, hasLayer: workspaceLayer }),
     keep: false,
     labels: { viewer: session.id },
   });

@@ -11,9 +11,9 @@ import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
-import type { RunsOptions } from "./drive.ts";
-import { isGone } from "./ownership.ts";
-import { createRuns, type Runs } from "./runs.ts";
+import type { RunsOptions } from "./runs/drive.ts";
+import { isGone } from "./runs/ownership.ts";
+import { createRuns, type Runs } from "./runs/runs.ts";
 
 /** Runs and sessions of one state folder, on the embedded log: what the CLI and the library build on. */
 export interface LocalStation extends AsyncDisposable {

@@ -1,8 +1,8 @@
-import type { NewRunEvent } from "../agent/journal.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
-import type { Log } from "../log/log.ts";
-import { headOfRun, runStream } from "./run-facts.ts";
+import type { NewRunEvent } from "../../agent/journal.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import type { Log } from "../../log/log.ts";
+import { headOfRun, runStream } from "./head-of-run.ts";
 
 /** Events a person or another process may add to a run it does not own. */
 type ForeignEvent = Extract<

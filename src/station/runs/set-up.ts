@@ -1,23 +1,23 @@
 import { createHash } from "node:crypto";
-import { endRun } from "../agent/end-run.ts";
-import type { RunState } from "../agent/run-state.ts";
-import type { Tool, ToolContext } from "../agent/tool.ts";
-import { connectMcp, endEarlierServers } from "../agent/tools/mcp.ts";
-import { createSubAgentTool, type SubRun } from "../agent/tools/sub-agent.ts";
-import { selectTools } from "../agent/tools/tool-set.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { Budgets } from "../contract/run.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import { endRun } from "../../agent/end-run.ts";
+import type { RunState } from "../../agent/run-state.ts";
+import type { Tool, ToolContext } from "../../agent/tool.ts";
+import { connectMcp, endEarlierServers } from "../../agent/tools/mcp.ts";
+import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts";
+import { selectTools } from "../../agent/tools/tool-set.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Budgets } from "../../contract/run.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { DriveOptions, Workplace } from "./drive.ts";
-import type { OwnedJournal } from "./journal.ts";
+import { runStream } from "./head-of-run.ts";
+import type { OwnedJournal } from "./owned-journal.ts";
 import { loadRules } from "./rules.ts";
-import { runStream } from "./run-facts.ts";
 import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
 /** Codes of what will not become better by trying again: a run that cannot even begin ends with them. */
 const hopeless: ReadonlySet<string> = new Set(["invalid", "denied", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
 
-interface Place extends Workplace {
+interface PreparedWorkplace extends Workplace {
   inside: () => Promise<Sandbox>;
   resources: AsyncDisposableStack;
   /** Drives a sub-run to its end, in the same sandbox. */
@@ -25,7 +25,7 @@ interface Place extends Workplace {
 }
 
 /** Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason. */
-export async function setUp(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool[] | null> {
+export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[] | null> {
   const { state } = journal;
   // A run that was stopped before it began needs no sandbox to end.
   if (state.stopRequested !== null) return [];
@@ -42,7 +42,7 @@ export async function setUp(journal: OwnedJournal, place: Place, options: DriveO
 }
 
 /** A sandbox that dies before the run has begun is replaced once: nothing has happened in it that would be missed. */
-async function inLiveSandbox<Result>(place: Place, work: () => Promise<Result>): Promise<Result> {
+async function inLiveSandbox<Result>(place: PreparedWorkplace, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -52,7 +52,7 @@ async function inLiveSandbox<Result>(place: Place, work: () => Promise<Result>):
   }
 }
 
-async function toolsFor(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool[]> {
+async function toolsFor(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[]> {
   const { state } = journal;
   const { definition } = state;
   state.conversation.setRules(await loadRules(await place.inside(), definition));
@@ -61,7 +61,7 @@ async function toolsFor(journal: OwnedJournal, place: Place, options: DriveOptio
   return tools;
 }
 
-async function mcpTools(journal: OwnedJournal, place: Place): Promise<Tool[]> {
+async function mcpTools(journal: OwnedJournal, place: PreparedWorkplace): Promise<Tool[]> {
   const { definition, run } = journal.state;
   const wanted = Object.entries(definition.mcp).filter(
     ([name]) => definition.tools === undefined || definition.tools.includes(`mcp:${name}`),
@@ -77,7 +77,11 @@ async function mcpTools(journal: OwnedJournal, place: Place): Promise<Tool[]> {
   return tools;
 }
 
-async function subAgents(journal: OwnedJournal, place: Place, options: DriveOptions): Promise<Tool<{ agent: string; task: string }>> {
+async function subAgents(
+  journal: OwnedJournal,
+  place: PreparedWorkplace,
+  options: DriveOptions,
+): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
   // A run that began before its log kept them has none.
   const definitions = subAgentsOf(await withSubAgents(state.definition, options.agent));

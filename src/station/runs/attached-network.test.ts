@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { endRun } from "../agent/end-run.ts";
-import type { Journal, NewRunEvent } from "../agent/journal.ts";
-import { emptyRunState } from "../agent/run-state.ts";
-import type { NetworkEvent } from "../contract/network-event.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import { createRunNetwork } from "./run-network.ts";
+import { endRun } from "../../agent/end-run.ts";
+import type { Journal, NewRunEvent } from "../../agent/journal.ts";
+import { emptyRunState } from "../../agent/run-state.ts";
+import type { NetworkEvent } from "../../contract/network-event.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { createRunNetwork } from "./attached-network.ts";
 
 const closed = (host: string): NetworkEvent => ({
   type: "network.closed",

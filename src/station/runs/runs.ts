@@ -1,15 +1,15 @@
-import { digestOf } from "../agent/file/define-agent.ts";
-import type { RunState } from "../agent/run-state.ts";
-import type { AgentDefinition } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { Budgets, MessageMode, MessageSource } from "../contract/run.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
-import { newId } from "../lib/new-id.ts";
+import { digestOf } from "../../agent/file/define-agent.ts";
+import type { RunState } from "../../agent/run-state.ts";
+import type { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import { newId } from "../../lib/new-id.ts";
 import { appendForeign } from "./append-foreign.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
-import { foldRun } from "./journal.ts";
+import { headOfRun, runOf, runStream, toRunHead } from "./head-of-run.ts";
+import { foldRun } from "./owned-journal.ts";
 import { isGone } from "./ownership.ts";
-import { headOfRun, runOf, runStream, toRunHead } from "./run-facts.ts";
 import { withSubAgents } from "./sub-agents.ts";
 
 export interface NewRun {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createScriptedModel } from "../agent/model/scripted-model.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import type { Program, ProgramIo } from "../runtimes/fake/program.ts";
+import { createScriptedModel } from "../../agent/model/scripted-model.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import type { Program, ProgramIo } from "../../runtimes/fake/program.ts";
 import { createTestStation } from "./testing.ts";
 
 const never = new AbortController().signal;

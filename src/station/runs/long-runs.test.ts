@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Model, ModelRequest } from "../agent/model/model.ts";
-import { createScriptedModel, type Script } from "../agent/model/scripted-model.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { RunEvent } from "../contract/run-event.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
+import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
 import { createTestStation } from "./testing.ts";
 
 const of = <Type extends RunEvent["type"]>(events: readonly RunEvent[], type: Type) =>

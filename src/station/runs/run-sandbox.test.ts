@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { CaissonError } from "../contract/error.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import type { Log } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory/log.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
 import { createTestStation, type TestStation } from "./testing.ts";
 
 const never = new AbortController().signal;

@@ -1,11 +1,11 @@
-import type { RunState } from "../agent/run-state.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
-import type { Session } from "../contract/session.ts";
-import type { SessionRemoved } from "../contract/session-event.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import { removeFolder, type SessionStore } from "../workspace/sessions.ts";
-import { snapshotName } from "./run-sandbox.ts";
+import type { RunState } from "../../agent/run-state.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import type { Session } from "../../contract/session.ts";
+import type { SessionRemoved } from "../../contract/session-event.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
+import { snapshotName } from "../runs/run-sandbox.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 

@@ -1,7 +1,7 @@
-import { readTextIfThere } from "../agent/tools/text-file.ts";
-import type { AgentDefinition } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import { readTextIfThere } from "../../agent/tools/text-file.ts";
+import type { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
 
 const MEMORY_CHARACTERS_MAX = 40_000;
 const SKILL_CHARACTERS_MAX = 1000;

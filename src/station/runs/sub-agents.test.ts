@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AgentDefinition } from "../contract/agent.ts";
+import { AgentDefinition } from "../../contract/agent.ts";
 import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
 const define = (name: string, agents: string[] = []) => AgentDefinition.parse({ name, system: "", agents });

@@ -1,22 +1,22 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { HookFunction } from "../agent/hooks.ts";
-import type { Model } from "../agent/model/model.ts";
-import { createScriptedModel, type Script } from "../agent/model/scripted-model.ts";
-import type { RunState } from "../agent/run-state.ts";
-import { AgentDefinition } from "../contract/agent.ts";
-import type { Budgets } from "../contract/run.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import type { Log } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory/log.ts";
-import type { Program } from "../runtimes/fake/program.ts";
-import { createFakeRuntime, type FakeRuntime } from "../runtimes/fake/runtime.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
-import { type Crashpoint, noCrash } from "./crashpoint.ts";
-import { parseRunEvent } from "./journal.ts";
-import { runStream } from "./run-facts.ts";
+import type { HookFunction } from "../../agent/hooks.ts";
+import type { Model } from "../../agent/model/model.ts";
+import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
+import type { RunState } from "../../agent/run-state.ts";
+import { AgentDefinition } from "../../contract/agent.ts";
+import type { Budgets } from "../../contract/run.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import type { Program } from "../../runtimes/fake/program.ts";
+import { createFakeRuntime, type FakeRuntime } from "../../runtimes/fake/runtime.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { createSessionStore, type SessionStore } from "../../workspace/sessions.ts";
+import { type Crashpoint, noCrash } from "../crashpoint.ts";
+import { runStream } from "./head-of-run.ts";
+import { parseRunEvent } from "./owned-journal.ts";
 import { createRuns, type Runs } from "./runs.ts";
 
 /** A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as another process would. */

@@ -1,7 +1,7 @@
-import type { History } from "../agent/tool.ts";
-import type { Log } from "../log/log.ts";
-import { parseRunEvent } from "./journal.ts";
-import { runStream } from "./run-facts.ts";
+import type { History } from "../../agent/tool.ts";
+import type { Log } from "../../log/log.ts";
+import { runStream } from "./head-of-run.ts";
+import { parseRunEvent } from "./owned-journal.ts";
 
 const PAGE = 500;
 

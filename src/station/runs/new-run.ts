@@ -3,13 +3,13 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
-import type { Session } from "../contract/session.ts";
-import { holdLease } from "../log/hold-lease.ts";
-import type { Log } from "../log/log.ts";
-import { removeFolder, type SessionStore } from "../workspace/sessions.ts";
-import type { Crashpoint } from "./crashpoint.ts";
-import { runStream } from "./run-facts.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Session } from "../../contract/session.ts";
+import { holdLease } from "../../log/hold-lease.ts";
+import type { Log } from "../../log/log.ts";
+import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import { runStream } from "./head-of-run.ts";
 import type { NewRun, Runs } from "./runs.ts";
 
 const Announced = z.object({
@@ -19,13 +19,13 @@ const Announced = z.object({
 });
 type Announced = z.infer<typeof Announced>;
 
-/** Beside the sessions, by a name that is none: a session is being made for a run that is not there yet. */
+/** In the sessions folder, under a name that no session can have: a session is being made for a run that is not there yet. */
 const PREFIX = ".making-";
 const GONE = ".gone-";
 const SWEEP_MS_MAX = 10_000;
 const SWEEP_POLL_MS = 20;
 
-export interface Makers {
+export interface RunCreation {
   stateDir: string;
   log: Log;
   sessions: SessionStore;
@@ -38,23 +38,23 @@ export interface Makers {
  * does not find and remove.
  */
 export async function createRunInNewSession(
-  makers: Makers & { runs: Runs; crashpoint: Crashpoint },
+  creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },
   request: { session: Pick<Session, "id" | "source" | "scope" | "cleanup">; run: Omit<NewRun, "session"> & { id: string } },
 ): Promise<string> {
   const { session } = request;
-  const folder = join(makers.stateDir, "sessions");
+  const folder = join(creation.stateDir, "sessions");
   const note = join(folder, `${PREFIX}${request.run.id}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const announced: Announced = { run: request.run.id, session: session.id, maker: makers.identity };
+  const announced: Announced = { run: request.run.id, session: session.id, maker: creation.identity };
   await writeFile(note, JSON.stringify(announced), { mode: 0o600, flush: true });
-  makers.crashpoint("session.announced:after");
+  creation.crashpoint("session.announced:after");
   try {
-    await makers.sessions.create(session);
-    makers.crashpoint("session.created:after");
-    return await makers.runs.create({ ...request.run, session: session.id });
+    await creation.sessions.create(session);
+    creation.crashpoint("session.created:after");
+    return await creation.runs.create({ ...request.run, session: session.id });
   } catch (error) {
     const taken = error instanceof CaissonError && error.code === "exists";
-    if (!taken) await removeUnused(makers, announced).catch(() => undefined);
+    if (!taken) await removeUnused(creation, announced).catch(() => undefined);
     throw error;
   } finally {
     await rm(note, { force: true });
@@ -62,16 +62,16 @@ export async function createRunInNewSession(
 }
 
 /** Removes sessions whose maker died before their run was there. One look into a folder when there is none. */
-export async function sweepUnfinished(makers: Makers): Promise<void> {
-  const folder = join(makers.stateDir, "sessions");
-  for (const note of await unfinished(makers.stateDir)) {
+export async function sweepUnfinished(creation: RunCreation): Promise<void> {
+  const folder = join(creation.stateDir, "sessions");
+  for (const note of await unfinished(creation.stateDir)) {
     const text = await readFile(note, "utf8").catch(() => null);
     if (text === null) continue;
     const announced = parse(text);
     if (announced === null) await rm(note, { force: true });
-    else if (announced.maker.host === makers.identity.host && !makers.alive(announced.maker)) await sweepOne(makers, announced, note);
+    else if (announced.maker.host === creation.identity.host && !creation.alive(announced.maker)) await sweepOne(creation, announced, note);
   }
-  // What was on its way out when its remover died.
+  // Sessions whose removal was interrupted.
   const names = await readdir(folder).catch(() => [] as string[]);
   for (const name of names.filter((each) => each.startsWith(GONE))) await removeFolder(join(folder, name));
 }
@@ -84,12 +84,12 @@ async function unfinished(stateDir: string): Promise<string[]> {
 }
 
 /** One sweeper at a time: a slower one must not remove what somebody made under the same name after a faster one. */
-async function sweepOne(makers: Makers, announced: Announced, note: string): Promise<void> {
-  const { log, identity } = makers;
+async function sweepOne(creation: RunCreation, announced: Announced, note: string): Promise<void> {
+  const { log, identity } = creation;
   await using held = await holdLease(log, `sweep/${announced.session}`, {
     owner: JSON.stringify(identity),
     ttlMs: SWEEP_MS_MAX,
-    ownerGone: (owner) => !makers.alive(JSON.parse(owner) as Announced["maker"]),
+    ownerGone: (owner) => !creation.alive(JSON.parse(owner) as Announced["maker"]),
   });
   if (!held) {
     for (let waitedMs = 0; waitedMs < SWEEP_MS_MAX && existsSync(note); waitedMs += SWEEP_POLL_MS) await delay(SWEEP_POLL_MS);
@@ -97,22 +97,22 @@ async function sweepOne(makers: Makers, announced: Announced, note: string): Pro
   }
   try {
     if (!existsSync(note)) return;
-    if ((await log.lastSeq(runStream(announced.run))) === 0) await removeUnused(makers, announced);
+    if ((await log.lastSeq(runStream(announced.run))) === 0) await removeUnused(creation, announced);
     await rm(note, { force: true });
   } finally {
     await log.remove(held.lease.stream).catch(() => undefined);
   }
 }
 
-async function removeUnused(makers: Makers, announced: Announced): Promise<void> {
+async function removeUnused(creation: RunCreation, announced: Announced): Promise<void> {
   // No sandbox was ever on it, so it holds nothing but what its making put there.
-  const folder = join(makers.stateDir, "sessions");
+  const folder = join(creation.stateDir, "sessions");
   const gone = join(folder, `${GONE}${announced.run}`);
   await rename(join(folder, announced.session), gone).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   });
   await removeFolder(gone);
-  await makers.log.remove(`session/${announced.session}`).catch((error: unknown) => {
+  await creation.log.remove(`session/${announced.session}`).catch((error: unknown) => {
     if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;
   });
 }

@@ -1,19 +1,19 @@
-import type { Model } from "../agent/model/model.ts";
-import { providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
-import { createAgentSource } from "../agent/rights/agent-source.ts";
-import { createTrustStore } from "../agent/rights/trust-store.ts";
-import { AgentDefinition } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { Budgets, FinishReason, Usage } from "../contract/run.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import { newId } from "../lib/new-id.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import { checkFolder } from "../workspace/sessions.ts";
+import type { Model } from "../../agent/model/model.ts";
+import { providerVariables, resolveModel } from "../../agent/model/resolve-model.ts";
+import { createAgentSource } from "../../agent/rights/agent-source.ts";
+import { createTrustStore } from "../../agent/rights/trust-store.ts";
+import { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Budgets, FinishReason, Usage } from "../../contract/run.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import { newId } from "../../lib/new-id.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { checkFolder } from "../../workspace/sessions.ts";
+import { createLocalStation, type LocalStation } from "../local-station.ts";
 import type { RunsOptions } from "./drive.ts";
-import { parseRunEvent } from "./journal.ts";
-import { createLocalStation, type LocalStation } from "./local-station.ts";
+import { runStream } from "./head-of-run.ts";
 import { createRunInNewSession, sweepUnfinished } from "./new-run.ts";
-import { runStream } from "./run-facts.ts";
+import { parseRunEvent } from "./owned-journal.ts";
 import type { NewRun } from "./runs.ts";
 
 export interface StartAgentOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ModelRequest } from "../agent/model/model.ts";
-import { createScriptedModel } from "../agent/model/scripted-model.ts";
-import type { RunEvent } from "../contract/run-event.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
+import { createScriptedModel } from "../../agent/model/scripted-model.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
 import { createTestStation } from "./testing.ts";
 
 const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });

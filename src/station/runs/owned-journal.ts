@@ -1,12 +1,12 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Journal, letGoError, type NewRunEvent } from "../agent/journal.ts";
-import { applyEvent, emptyRunState, type RunState } from "../agent/run-state.ts";
-import { CaissonError } from "../contract/error.ts";
-import { measuredTypes, RunEvent } from "../contract/run-event.ts";
-import type { Lease, Log, StoredEvent } from "../log/log.ts";
-import type { Crashpoint } from "./crashpoint.ts";
-import { runStream } from "./run-facts.ts";
+import { type Journal, letGoError, type NewRunEvent } from "../../agent/journal.ts";
+import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { measuredTypes, RunEvent } from "../../contract/run-event.ts";
+import type { Lease, Log, StoredEvent } from "../../log/log.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import { runStream } from "./head-of-run.ts";
 
 const PAGE = 2000;
 /** Others append rarely; losing this many races in a row means something is wrong. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createWorkbench } from "../agent/tools/testing.ts";
-import { AgentDefinition } from "../contract/agent.ts";
+import { createWorkbench } from "../../agent/tools/testing.ts";
+import { AgentDefinition } from "../../contract/agent.ts";
 import { loadRules } from "./rules.ts";
 
 const agent = (memory: string[], skills: string[] = []) => AgentDefinition.parse({ name: "a", system: "s", memory, skills });

@@ -1,13 +1,13 @@
-import type { RunState } from "../agent/run-state.ts";
-import { CaissonError } from "../contract/error.ts";
-import { holdLease } from "../log/hold-lease.ts";
-import type { Log } from "../log/log.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import type { SessionStore } from "../workspace/sessions.ts";
-import { noCrash } from "./crashpoint.ts";
-import { foldRun } from "./journal.ts";
-import { leaveSession } from "./remove-session.ts";
-import { runStream } from "./run-facts.ts";
+import type { RunState } from "../../agent/run-state.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { holdLease } from "../../log/hold-lease.ts";
+import type { Log } from "../../log/log.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import { noCrash } from "../crashpoint.ts";
+import { leaveSession } from "../sessions/remove-session.ts";
+import { runStream } from "./head-of-run.ts";
+import { foldRun } from "./owned-journal.ts";
 import { createRunSandbox, type RemoveRemains, RUN_LABEL } from "./run-sandbox.ts";
 
 const LEASE_TTL_MS = 15_000;

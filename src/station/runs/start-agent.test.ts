@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createScriptedModel } from "../agent/model/scripted-model.ts";
-import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
+import { createScriptedModel } from "../../agent/model/scripted-model.ts";
+import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import { startAgent } from "./start-agent.ts";
 
 let dir = "";

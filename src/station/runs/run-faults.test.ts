@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { CaissonError } from "../contract/error.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import type { Log } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory/log.ts";
-import { createSqliteLog } from "../log/sqlite/log.ts";
-import { runStream } from "./run-facts.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { createSqliteLog } from "../../log/sqlite/log.ts";
+import { runStream } from "./head-of-run.ts";
 import { createTestStation, type TestStation } from "./testing.ts";
 
 const never = new AbortController().signal;

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { AgentDefinition } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { SandboxId, SnapshotId } from "../contract/ids.ts";
-import { SandboxSpec, type WorkspaceMount } from "../contract/sandbox.ts";
-import type { Session } from "../contract/session.ts";
-import { isUnresponsive, silenceOf } from "../sandbox/guest/waits.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import type { SessionStore } from "../workspace/sessions.ts";
-import type { Crashpoint } from "./crashpoint.ts";
+import type { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { SandboxSpec, type WorkspaceMount } from "../../contract/sandbox.ts";
+import type { Session } from "../../contract/session.ts";
+import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import type { Crashpoint } from "../crashpoint.ts";
 
 export const RUN_LABEL = "run";
 
@@ -93,7 +93,7 @@ export function createRunSandbox(options: {
     // As it is now: what was saved of a sandbox that died is in it.
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
-    const sandbox = await options.runtime.create(runSpec({ ...options, session, layer: workspaceLayer }));
+    const sandbox = await options.runtime.create(runSpec({ ...options, session, hasLayer: workspaceLayer }));
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
@@ -193,7 +193,7 @@ export function runSpec(options: {
   definition: AgentDefinition;
   session: Session;
   sessions: SessionStore;
-  layer: boolean;
+  hasLayer: boolean;
 }): SandboxSpec {
   const { definition, session } = options;
   const image = definition.sandbox.image;
@@ -212,8 +212,8 @@ export function runSpec(options: {
   });
 }
 
-function workspaceOf(options: { session: Session; sessions: SessionStore; layer: boolean }): WorkspaceMount {
+function workspaceOf(options: { session: Session; sessions: SessionStore; hasLayer: boolean }): WorkspaceMount {
   const { layer, lower } = options.sessions.paths(options.session);
-  if (options.layer) return { kind: "folder", path: lower, access: "overlay", layer };
+  if (options.hasLayer) return { kind: "folder", path: lower, access: "overlay", layer };
   return options.session.snapshot ? { kind: "empty" } : { kind: "folder", path: lower, access: "overlay" };
 }

@@ -1,7 +1,7 @@
-import { CaissonError } from "../contract/error.ts";
-import { type HeldLease, holdLease } from "../log/hold-lease.ts";
-import type { Log } from "../log/log.ts";
-import { runStream } from "./run-facts.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
+import type { Log } from "../../log/log.ts";
+import { runStream } from "./head-of-run.ts";
 
 /** A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can be seen, else after it. */
 const LEASE_TTL_MS = 15_000;

@@ -1,6 +1,6 @@
-import { CaissonError } from "../contract/error.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
-import type { Log, StreamHead } from "../log/log.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import type { Log, StreamHead } from "../../log/log.ts";
 
 export const runStream = (run: string) => `run/${run}`;
 export const runOf = (stream: string) => stream.slice("run/".length);

@@ -1,5 +1,5 @@
-import type { AgentDefinition, SubAgentDefinition } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
 
 /** An agent that names more, by way of those it names, is a mistake or a trick. */
 const SUB_AGENTS_MAX = 100;
