@@ -1,8 +1,9 @@
 import { CaissonError } from "../contract/error.ts";
+import type { DoctorReport, RuntimeReport, TaskNeeds } from "../contract/machine-verbs.ts";
 import { type Capabilities, defaultLimits } from "../contract/sandbox.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
-import { chooseRuntime, type TaskNeeds } from "../sandbox/choose-runtime.ts";
-import { type DoctorReport, examine, hasProgram, type RuntimeReport } from "../station/machine/doctor.ts";
+import { chooseRuntime } from "../sandbox/choose-runtime.ts";
+import { examine, hasProgram } from "../station/machine/doctor.ts";
 import type { Given } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { bad, bold, dim, good, type Line, line } from "./line.ts";

@@ -1,30 +1,10 @@
+import type { RuntimeChoice, TaskNeeds } from "../contract/machine-verbs.ts";
 import type { Capabilities } from "../contract/sandbox.ts";
-
-/** What a task needs of the place it runs in. */
-export interface TaskNeeds {
-  /** `python`, `node`, `go` …: its toolchain must be there. */
-  language?: string;
-  /** It shows a page that somebody looks at while it runs. */
-  preview?: boolean;
-  /** Its data must not leave this machine, and the strongest wall counts more than speed. */
-  sensitive?: boolean;
-  /** It must work without any network, ours included. */
-  offline?: boolean;
-  /** It brings its own image. */
-  image?: boolean;
-}
 
 export interface AvailableRuntime {
   name: string;
   capabilities: Capabilities;
   startMs: number | null;
-}
-
-export interface RuntimeChoice {
-  runtime: string;
-  template: "host" | "image";
-  /** Why this one, and why not the others, each as a sentence. */
-  reasons: string[];
 }
 
 /** The program whose presence proves a language's toolchain. */

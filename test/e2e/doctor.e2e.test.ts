@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DoctorReport } from "../../src/station/machine/doctor.ts";
+import { DoctorReport } from "../../src/contract/machine-verbs.ts";
 import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
 
 const { run, start, sandboxes } = useCaisson();

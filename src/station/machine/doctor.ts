@@ -1,32 +1,10 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
-import { Capabilities } from "../../contract/sandbox.ts";
+import type { DoctorReport, RuntimeReport } from "../../contract/machine-verbs.ts";
 import { hostTemplate } from "../../runtimes/oci/template/host-template.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
-
-export const RuntimeReport = z.object({
-  name: z.string(),
-  usable: z.boolean(),
-  startMs: z.number().nullable(),
-  findings: z.array(z.object({ level: z.enum(["ok", "note", "problem"]), text: z.string(), fix: z.string().optional() })),
-  capabilities: Capabilities.nullable(),
-});
-export type RuntimeReport = z.infer<typeof RuntimeReport>;
-
-/** What `caisson doctor --json` prints. */
-export const DoctorReport = z.object({
-  version: z.string(),
-  machine: z.object({ kernel: z.string(), architecture: z.string(), user: z.enum(["root", "ordinary"]), cgroups: z.string() }),
-  runtimes: z.array(RuntimeReport),
-  /** What `auto` would take, or null. */
-  chosen: z.string().nullable(),
-  /** What of this machine the host template shows inside. */
-  visible: z.array(z.object({ path: z.string(), what: z.string(), why: z.string() })),
-});
-export type DoctorReport = z.infer<typeof DoctorReport>;
 
 export interface DoctorOptions {
   version: string;

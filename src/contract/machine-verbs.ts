@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { Capabilities } from "./sandbox.ts";
+
+/** Arguments and answers of the station's verbs about the machine it runs on. */
+
+export const RuntimeReport = z.object({
+  name: z.string(),
+  usable: z.boolean(),
+  startMs: z.number().nullable(),
+  findings: z.array(z.object({ level: z.enum(["ok", "note", "problem"]), text: z.string(), fix: z.string().optional() })),
+  capabilities: Capabilities.nullable(),
+});
+export type RuntimeReport = z.infer<typeof RuntimeReport>;
+
+/** What `caisson doctor --json` prints. */
+export const DoctorReport = z.object({
+  version: z.string(),
+  machine: z.object({ kernel: z.string(), architecture: z.string(), user: z.enum(["root", "ordinary"]), cgroups: z.string() }),
+  runtimes: z.array(RuntimeReport),
+  /** What `auto` would take, or null. */
+  chosen: z.string().nullable(),
+  /** What of this machine the host template shows inside. */
+  visible: z.array(z.object({ path: z.string(), what: z.string(), why: z.string() })),
+});
+export type DoctorReport = z.infer<typeof DoctorReport>;
+
+/** What a task needs of the place it runs in. */
+export const TaskNeeds = z.strictObject({
+  /** `python`, `node`, `go` …: its toolchain must be there. */
+  language: z.string().optional(),
+  /** It shows a page that somebody looks at while it runs. */
+  preview: z.boolean().optional(),
+  /** Its data must not leave this machine, and the strongest wall counts more than speed. */
+  sensitive: z.boolean().optional(),
+  /** It must work without any network, ours included. */
+  offline: z.boolean().optional(),
+  /** It brings its own image. */
+  image: z.boolean().optional(),
+});
+export type TaskNeeds = z.infer<typeof TaskNeeds>;
+
+export const RuntimeChoice = z.object({
+  runtime: z.string(),
+  template: z.enum(["host", "image"]),
+  /** Why this one, and why not the others, each as a sentence. */
+  reasons: z.array(z.string()),
+});
+export type RuntimeChoice = z.infer<typeof RuntimeChoice>;

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { SandboxId } from "./ids.ts";
+import { GatewaySpec, HostPattern, NetworkPolicy, Port } from "./network.ts";
+
+/** Arguments and answers of the station's verbs about networks. A network is named by its sandbox's id or by the id of the run in it. */
+
+export const NetworkView = z.object({
+  sandbox: SandboxId,
+  policy: NetworkPolicy,
+  secrets: z.array(z.object({ name: z.string(), hosts: z.array(HostPattern), revoked: z.boolean() })),
+  gateway: GatewaySpec.nullable(),
+  /** The process that carries its connections; null when nobody does. */
+  servedBy: z.int().nullable(),
+});
+export type NetworkView = z.infer<typeof NetworkView>;
+
+/** `allow` adds what the policy names, `deny` takes it away, `set` replaces everything. */
+export const NetworkChange = z.strictObject({
+  how: z.enum(["allow", "deny", "set"]),
+  policy: NetworkPolicy,
+  by: z.string().default("user"),
+});
+export type NetworkChange = z.input<typeof NetworkChange>;
+
+export const RevokeSecret = z.strictObject({ secret: z.string().min(1), by: z.string().default("user") });
+export type RevokeSecret = z.input<typeof RevokeSecret>;
+
+export const OpenPreview = z.strictObject({
+  /** The port inside. */
+  port: Port,
+  /** The port of this machine; absent: any that is free. */
+  listenPort: Port.optional(),
+});
+export type OpenPreview = z.infer<typeof OpenPreview>;
+
+/** Where a port of a sandbox can be seen. Whoever has the URL sees it. */
+export const PreviewView = z.object({
+  sandbox: SandboxId,
+  port: Port,
+  url: z.string(),
+  /** Without the token in it: for a program that sends the token by itself. */
+  plainUrl: z.string(),
+  token: z.string(),
+  listenPort: z.int(),
+});
+export type PreviewView = z.infer<typeof PreviewView>;
+
+export const ListeningPort = z.object({ port: Port, address: z.string() });
+export type ListeningPort = z.infer<typeof ListeningPort>;

@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { SandboxInfo, SandboxSpec } from "./sandbox.ts";
+
+/** Arguments and answers of the station's verbs about sandboxes. */
+
+export const CreateSandbox = z.strictObject({
+  /** A runtime's name, or `auto`: the strongest that works here, never the host. Absent: the station's default. */
+  runtime: z.string().min(1).optional(),
+  spec: SandboxSpec,
+});
+export type CreateSandbox = z.infer<typeof CreateSandbox>;
+
+/** A sandbox whose record cannot be read; it can only be removed. */
+export const DamagedSandbox = z.object({ id: SandboxId, dir: z.string(), reason: z.string() });
+export type DamagedSandbox = z.infer<typeof DamagedSandbox>;
+
+/** Oldest first. */
+export const SandboxList = z.object({ sandboxes: z.array(SandboxInfo), damaged: z.array(DamagedSandbox) });
+export type SandboxList = z.infer<typeof SandboxList>;
+
+export const SnapshotView = z.object({
+  id: SnapshotId,
+  runtime: RuntimeName,
+  name: z.string().nullable(),
+  sandbox: SandboxId,
+  createdAt: z.string(),
+  bytes: z.number(),
+});
+export type SnapshotView = z.infer<typeof SnapshotView>;
+
+export const SnapshotSandbox = z.strictObject({ name: z.string().min(1).max(256).optional() });
+export type SnapshotSandbox = z.infer<typeof SnapshotSandbox>;

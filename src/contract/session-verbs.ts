@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { SessionId } from "./run.ts";
+import { LockOwner, Session } from "./session.ts";
+
+/** Arguments and answers of the station's verbs about sessions. A session is named by its own id or by that of a run in it. */
+
+export const SessionView = Session.extend({ lock: LockOwner.extend({ stale: z.boolean() }).nullable() });
+export type SessionView = z.infer<typeof SessionView>;
+
+/** Something that differs and cannot be shown or applied, and why. */
+export const LeftOut = z.object({ path: z.string(), reason: z.string() });
+export type LeftOut = z.infer<typeof LeftOut>;
+
+export const ChangedFile = z.object({
+  path: z.string(),
+  /** For a rename: where it was. */
+  from: z.string().nullable(),
+  kind: z.enum(["added", "removed", "modified", "renamed"]),
+  binary: z.boolean(),
+  linesAdded: z.int().nonnegative(),
+  linesRemoved: z.int().nonnegative(),
+  /** The user changed it after the agent's copy was made: applying would undo that. */
+  changedOutside: z.boolean(),
+  /** Why it is applied only when it is named, if so. */
+  heldBack: z.string().nullable(),
+});
+export type ChangedFile = z.infer<typeof ChangedFile>;
+
+export const SessionDiff = z.object({ session: SessionId, files: z.array(ChangedFile), leftOut: z.array(LeftOut) });
+export type SessionDiff = z.infer<typeof SessionDiff>;
+
+export const ApplySession = z.strictObject({
+  /** Absolute. Absent: the folder the session began from. */
+  folder: z.string().min(1).optional(),
+  /** Files or folders; absent: everything. */
+  paths: z.array(z.string()).optional(),
+  /** Also what tools outside act on, without its being named. */
+  includeConfiguration: z.boolean().default(false),
+  /** Also over files that the user changed since the agent's copy was made. */
+  force: z.boolean().default(false),
+});
+export type ApplySession = z.input<typeof ApplySession>;
+
+export const AppliedSession = z.object({
+  session: SessionId,
+  folder: z.string(),
+  applied: z.array(z.string()),
+  skipped: z.array(LeftOut),
+  /** Applied, and worth a second look. */
+  told: z.array(LeftOut),
+  leftOut: z.array(LeftOut),
+});
+export type AppliedSession = z.infer<typeof AppliedSession>;
+
+export const BranchSession = z.strictObject({
+  /** Absolute; a git work tree or a folder in one. Absent: the folder the session began from. */
+  repository: z.string().min(1).optional(),
+  name: z.string().min(1).optional(),
+  message: z.string().min(1).optional(),
+  includeConfiguration: z.boolean().default(false),
+});
+export type BranchSession = z.input<typeof BranchSession>;
+
+export const BranchedSession = z.object({
+  session: SessionId,
+  repository: z.string(),
+  branch: z.string(),
+  commit: z.string(),
+  skipped: z.array(LeftOut),
+  leftOut: z.array(LeftOut),
+});
+export type BranchedSession = z.infer<typeof BranchedSession>;
+
+export const CleanUpSessions = z.strictObject({ olderThanMs: z.number().nonnegative(), dryRun: z.boolean().default(false) });
+export type CleanUpSessions = z.input<typeof CleanUpSessions>;
+export const CleanedSessions = z.object({ removed: z.array(SessionId), dryRun: z.boolean() });
+export type CleanedSessions = z.infer<typeof CleanedSessions>;

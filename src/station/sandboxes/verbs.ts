@@ -1,0 +1,34 @@
+import type { SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
+import type { CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../../contract/sandbox-verbs.ts";
+import type { HeldSandbox } from "./held-sandbox.ts";
+
+/** What can be done with sandboxes. All that take an id throw `invalid` for a malformed one, `not_found`, and `lost` when only remains are there. */
+export interface SandboxVerbs {
+  /**
+   * A new sandbox, held by the caller. Without `keep` it is removed when its last holder lets go; with it, it lives on. Throws `invalid`, `unsupported` for what cannot be
+   * enforced, `unavailable` when nothing here can isolate, `cancelled`; nothing is left behind then.
+   */
+  create(request: CreateSandbox, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
+  /**
+   * A handle for commands, files and ports. Counted: however many hold a sandbox, this process has one connection to its guest, and gives it up when the last of them lets
+   * go. What one holder does to its handle does not touch the others'.
+   */
+  hold(id: string, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
+  get(id: string): Promise<SandboxInfo>;
+  /** What dead creators left is swept first. */
+  list(): Promise<SandboxList>;
+  stats(id: string): Promise<SandboxStats>;
+  /** Freezes every process. Idempotent. Throws `unsupported`. */
+  pause(id: string): Promise<void>;
+  resume(id: string): Promise<void>;
+  /** Keeps its files as a template for later sandboxes. Throws `unsupported`, `no_space`. */
+  snapshot(id: string, options?: SnapshotSandbox): Promise<SnapshotView>;
+  /** A new kept sandbox that starts from this one's files. Throws `unsupported`. */
+  fork(id: string): Promise<SandboxInfo>;
+  /** Ends and removes it, by asking it or, where it does not answer, by the host's own means. Also one whose record is damaged. */
+  remove(id: string): Promise<void>;
+  /** Removes what dead creators left behind, except kept sandboxes, and the sandboxes of runs that have ended. */
+  sweep(): Promise<void>;
+  snapshots(): Promise<SnapshotView[]>;
+  removeSnapshot(id: string): Promise<void>;
+}
