@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "guest.h"
+#include "connection/guest.h"
 
 static bool token_matches(const struct guest *guest, const uint8_t *payload, size_t length) {
   if (guest->token == NULL) return true;

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "guest.h"
+#include "connection/guest.h"
 #include "options.h"
-#include "privilege.h"
+#include "base/privilege.h"
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;

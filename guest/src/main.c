@@ -1,5 +1,5 @@
 /* One binary, several programs: the first argument (or the name it was called by) says which. */
-#include "base.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>

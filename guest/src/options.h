@@ -1,6 +1,6 @@
 #pragma once
 
-#include "guest.h"
+#include "connection/guest.h"
 
 /* What is needed once, at the start; the rest goes straight into struct guest. */
 struct options {

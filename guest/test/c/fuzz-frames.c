@@ -1,7 +1,7 @@
 /* The parser alone: any bytes as a stream of frames and fields. */
 #include <stdlib.h>
 
-#include "frame.h"
+#include "wire/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* The readers of tar headers: any block, any pax body, any GNU name. What a header gives must be usable as it is. */
-#include "tar.h"
+#include "files/tar.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "base.h"
-#include "frame.h"
+#include "base/base.h"
+#include "wire/frame.h"
 
 static int guest;
 static uint8_t payload[FRAME_PAYLOAD_MAX];

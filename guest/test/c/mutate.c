@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "frame.h"
+#include "wire/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring.h"
+#include "base/ring.h"
 
 enum { BOUND = 65536, STEPS = 20000 };
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "disk-guard.h"
+#include "processes/disk-guard.h"
 
 enum { GIB = 1024 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
+#include "wire/frame.h"
 
 enum { LINE_MAX = 4096 };
 

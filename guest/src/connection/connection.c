@@ -1,0 +1,341 @@
+/* Connections: bytes in, frames out, streams in between. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "connection/guest.h"
+
+enum { SEND_PARTS_MAX = 3, IN_FIRST = 4096, IN_KEEP = 65536, OUT_KEEP = 65536, FRAMES_PER_TURN_BYTES = 1048576 };
+
+static void connection_ready(struct source *source, uint32_t events);
+
+void connection_accept(struct guest *guest, int fd) {
+  struct connection *connection = guest->connection_count < CONNECTIONS_MAX ? calloc(1, sizeof *connection) : NULL;
+  if (connection == NULL) {
+    close(fd);
+    return;
+  }
+  int size = 1048576;
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  connection->guest = guest;
+  source_open(&connection->source, fd, connection_ready);
+  connection->next = guest->connections;
+  guest->connections = connection;
+  guest->connection_count++;
+  source_watch(&guest->loop, &connection->source, EPOLLIN);
+}
+
+/* ---- streams ---- */
+
+struct stream *stream_find(struct connection *connection, uint32_t id) {
+  struct stream *stream = connection->streams[(id >> 1) % STREAM_BUCKETS];
+  while (stream && stream->id != id) stream = stream->next;
+  return stream;
+}
+
+struct stream *stream_open(struct connection *connection, uint32_t id, enum stream_kind kind) {
+  struct stream *stream = stream_add(connection, id, kind);
+  if (stream == NULL) reply_error(connection, id, ERR_BUSY, ENOMEM, "out of memory");
+  return stream;
+}
+
+struct stream *stream_add(struct connection *connection, uint32_t id, enum stream_kind kind) {
+  struct stream *stream = calloc(1, sizeof *stream);
+  if (stream == NULL) return NULL;
+  struct stream **bucket = &connection->streams[(id >> 1) % STREAM_BUCKETS];
+  *stream = (struct stream){.id = id, .kind = kind, .connection = connection, .next = *bucket};
+  *bucket = stream;
+  connection->stream_count++;
+  return stream;
+}
+
+static void forget_waiter(struct stream *stream) {
+  if (stream->process == NULL) return;
+  struct stream **link = &stream->process->kill_waiters;
+  while (*link && *link != stream) link = &(*link)->next_waiter;
+  if (*link) *link = stream->next_waiter;
+}
+
+/* The connection's list of senders must not hold a process that left it. */
+static void forget_sender(struct connection *connection, struct process *process) {
+  if (!process->send_queued) return;
+  struct process *before = NULL;
+  for (struct process *p = connection->send_first; p; before = p, p = p->send_next) {
+    if (p != process) continue;
+    if (before)
+      before->send_next = p->send_next;
+    else
+      connection->send_first = p->send_next;
+    if (connection->send_last == p) connection->send_last = before;
+    break;
+  }
+  process->send_queued = false;
+}
+
+void stream_remove(struct stream *stream) {
+  struct connection *connection = stream->connection;
+  struct guest *guest = connection->guest;
+  if (stream->kind == STREAM_PROCESS && stream->process) {
+    forget_sender(connection, stream->process);
+    if (stream->process->stream == stream) stream->process->stream = NULL;
+  }
+  if (stream->kind == STREAM_WAITS) forget_waiter(stream);
+  if (guest->shutdown_stream == stream) guest->shutdown_stream = NULL;
+  if (connection->fence_stream == stream) connection->fence_stream = NULL;
+  struct stream **link = &connection->streams[(stream->id >> 1) % STREAM_BUCKETS];
+  while (*link && *link != stream) link = &(*link)->next;
+  if (*link) *link = stream->next;
+  if (!stream->closed) connection->stream_count--;
+  loop_free_later(&guest->loop, stream);
+}
+
+/* ---- closing ---- */
+
+void connection_close(struct connection *connection) {
+  if (connection->dead) return;
+  struct guest *guest = connection->guest;
+  connection->dead = true;
+  for (int i = 0; i < STREAM_BUCKETS; i++) {
+    while (connection->streams[i]) {
+      struct stream *stream = connection->streams[i];
+      if (stream->kind == STREAM_FILE)
+        relay_cancel(stream);
+      else if (stream->kind == STREAM_PORT)
+        port_cancel(stream);
+      else if (stream->kind == STREAM_CLAIM)
+        claim_cancel(stream);
+      else
+        stream_remove(stream);
+    }
+  }
+  source_close(&guest->loop, &connection->source);
+  free(connection->in);
+  connection->in = NULL;
+  frame_writer_free(&connection->out);
+  connection->out_sent = 0;
+  struct connection **link = &guest->connections;
+  while (*link != connection) link = &(*link)->next;
+  *link = connection->next;
+  guest->connection_count--;
+  loop_free_later(&guest->loop, connection);
+}
+
+/* ---- writing ---- */
+
+void connection_touch(struct connection *connection) { connection->dirty = true; }
+
+void reply_ok(struct connection *connection, uint32_t stream) {
+  frame_begin(&connection->out, FRAME_OK, stream);
+  frame_end(&connection->out);
+  connection_touch(connection);
+}
+
+void reply_error(struct connection *connection, uint32_t stream, enum error_code code, int errno_value, const char *format, ...) {
+  char message[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  frame_error(&connection->out, stream, code, errno_value, message);
+  connection_touch(connection);
+}
+
+/* Gives the bytes the socket took; closes the connection when it is broken. */
+static size_t write_some(struct connection *connection, const struct iovec *parts, int count) {
+  struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count};
+  for (;;) {
+    ssize_t put = sendmsg(connection->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put >= 0) return (size_t)put;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) connection_close(connection);
+    return 0;
+  }
+}
+
+/* The socket took `put` bytes; gives how many of them were of the queue. */
+static size_t queue_sent(struct connection *connection, size_t put) {
+  struct frame_writer *out = &connection->out;
+  size_t queued = connection_queued(connection);
+  size_t sent = put < queued ? put : queued;
+  connection->out_sent += sent;
+  if (connection->out_sent == out->length) {
+    connection->out_sent = out->length = 0;
+    if (out->capacity > OUT_KEEP) frame_writer_free(out);
+  } else if (connection->out_sent >= OUT_KEEP) {
+    /* Without this, a queue that is never quite empty would grow for ever. */
+    memmove(out->data, out->data + connection->out_sent, connection_queued(connection));
+    out->length -= connection->out_sent;
+    connection->out_sent = 0;
+  }
+  return sent;
+}
+
+static void flush_queue(struct connection *connection) {
+  struct frame_writer *out = &connection->out;
+  if (connection_queued(connection) == 0) return;
+  struct iovec part = {out->data + connection->out_sent, connection_queued(connection)};
+  size_t put = write_some(connection, &part, 1);
+  if (!connection->dead) queue_sent(connection, put);
+}
+
+static void append(struct connection *connection, const uint8_t *bytes, size_t length) {
+  struct frame_writer *out = &connection->out;
+  if (out->length + length > out->capacity) {
+    size_t capacity = out->capacity ? out->capacity : 4096;
+    while (capacity < out->length + length) capacity *= 2;
+    uint8_t *grown = realloc(out->data, capacity);
+    if (grown == NULL) {
+      connection_close(connection); /* half a frame cannot be left out */
+      return;
+    }
+    out->data = grown;
+    out->capacity = capacity;
+  }
+  memcpy(out->data + out->length, bytes, length);
+  out->length += length;
+}
+
+void connection_send(struct connection *connection, const struct iovec *parts, int count) {
+  if (connection->dead) return;
+  /* What is queued goes first, in the same call. */
+  struct iovec all[1 + SEND_PARTS_MAX] = {{connection->out.data + connection->out_sent, connection_queued(connection)}};
+  memcpy(all + 1, parts, (size_t)count * sizeof *parts);
+  bool queued = all[0].iov_len > 0;
+  size_t put = write_some(connection, queued ? all : all + 1, queued ? count + 1 : count);
+  if (connection->dead) return;
+  put -= queue_sent(connection, put);
+  for (int i = 0; i < count && !connection->dead; i++) {
+    if (put >= parts[i].iov_len) {
+      put -= parts[i].iov_len;
+      continue;
+    }
+    append(connection, (const uint8_t *)parts[i].iov_base + put, parts[i].iov_len - put);
+    put = 0;
+  }
+  connection_touch(connection);
+}
+
+static void set_interest(struct connection *connection) {
+  bool more = connection_queued(connection) > 0 || connection->send_first != NULL;
+  bool read = !connection_busy(connection) && !connection->closing;
+  source_watch(&connection->guest->loop, &connection->source, (read ? EPOLLIN : 0) | (more ? EPOLLOUT : 0));
+}
+
+static void connection_flush(struct connection *connection) {
+  connection->dirty = false;
+  bool was_busy = connection_busy(connection);
+  flush_queue(connection);
+  /* Each sender has its turn; one with more to say goes to the end of the line. */
+  size_t turns = 16;
+  while (!connection->dead && connection->send_first && connection_queued(connection) < OUT_KEEP && turns-- > 0) {
+    struct process *process = connection->send_first;
+    connection->send_first = process->send_next;
+    if (connection->send_first == NULL) connection->send_last = NULL;
+    process->send_queued = false;
+    if (!output_pump(process)) output_want_send(process);
+  }
+  if (!connection->dead) flush_queue(connection);
+  if (connection->dead) return;
+  if (connection->closing && connection_queued(connection) == 0) {
+    connection_close(connection);
+    return;
+  }
+  connection->dirty = false;
+  set_interest(connection);
+  if (was_busy && !connection_busy(connection)) {
+    relay_resume(connection);
+    serve_resume(connection->guest);
+  }
+}
+
+void connection_close_with(struct connection *connection, enum error_code code, const char *message) {
+  if (connection->dead) return;
+  reply_error(connection, 0, code, 0, "%s", message);
+  flush_queue(connection);
+  connection_close(connection);
+}
+
+void connection_flush_all(struct guest *guest) {
+  for (struct connection *connection = guest->connections, *next; connection; connection = next) {
+    next = connection->next;
+    if (connection->dirty) connection_flush(connection);
+  }
+}
+
+/* ---- reading ---- */
+
+/* Handles every whole frame in the buffer. False closes the connection. */
+static bool take_frames(struct connection *connection) {
+  size_t at = 0;
+  while (connection->in_length - at >= FRAME_HEADER_BYTES && !connection->closing) {
+    struct frame_header header;
+    if (!frame_header_parse(connection->in + at, FROM_HOST, &header)) return false;
+    if (connection->in_length - at < FRAME_HEADER_BYTES + (size_t)header.length) break;
+    if (!dispatch(connection, &header, connection->in + at + FRAME_HEADER_BYTES)) return false;
+    if (connection->dead) return true;
+    at += FRAME_HEADER_BYTES + (size_t)header.length;
+  }
+  connection->in_length -= at;
+  if (at > 0 && connection->in_length > 0) memmove(connection->in, connection->in + at, connection->in_length);
+  return true;
+}
+
+/* Room for the rest of the frame at hand, and for more while the host sends much. */
+static bool make_room(struct connection *connection) {
+  size_t needed = IN_FIRST;
+  if (connection->in_length >= FRAME_HEADER_BYTES) {
+    struct frame_header header;
+    if (!frame_header_parse(connection->in, FROM_HOST, &header)) return false;
+    needed = FRAME_HEADER_BYTES + (size_t)header.length;
+  }
+  if (connection->in_length == connection->in_capacity && needed < 2 * connection->in_capacity) needed = 2 * connection->in_capacity;
+  if (needed > FRAME_HEADER_BYTES + (size_t)FRAME_PAYLOAD_MAX) needed = FRAME_HEADER_BYTES + (size_t)FRAME_PAYLOAD_MAX;
+  if (needed <= connection->in_capacity) return true;
+  uint8_t *grown = realloc(connection->in, needed);
+  if (grown == NULL) return false;
+  connection->in = grown;
+  connection->in_capacity = needed;
+  return true;
+}
+
+static void connection_read(struct connection *connection) {
+  size_t budget = FRAMES_PER_TURN_BYTES;
+  while (!connection->dead && !connection->closing && budget > 0 && !connection_busy(connection)) {
+    if (!make_room(connection)) {
+      connection_close(connection);
+      return;
+    }
+    size_t room = connection->in_capacity - connection->in_length;
+    ssize_t got = recv(connection->source.fd, connection->in + connection->in_length, room, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got <= 0) {
+      connection_close(connection);
+      return;
+    }
+    connection->in_length += (size_t)got;
+    if (!take_frames(connection)) {
+      connection_close(connection);
+      return;
+    }
+    budget -= (size_t)got < budget ? (size_t)got : budget;
+    if ((size_t)got < room) break;
+  }
+  if (!connection->dead && connection->in_length == 0 && connection->in_capacity > IN_KEEP) {
+    free(connection->in);
+    connection->in = NULL;
+    connection->in_capacity = 0;
+  }
+}
+
+static void connection_ready(struct source *source, uint32_t events) {
+  struct connection *connection = container_of(source, struct connection, source);
+  if (events & EPOLLOUT) connection_touch(connection);
+  if (events & EPOLLIN)
+    connection_read(connection);
+  else if (events & (EPOLLHUP | EPOLLERR))
+    connection_close(connection);
+  if (!connection->dead) connection_touch(connection);
+}

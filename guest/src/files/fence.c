@@ -1,0 +1,77 @@
+/*
+ * Drivers of the same work, one after the other. Who takes over from another names the work and a number that grows with each owner; from then on the connections of earlier
+ * owners are closed, and what they had under way is ended before the new one is told that it may begin. So a driver that stood still meanwhile cannot write any more.
+ */
+#include <string.h>
+
+#include "connection/guest.h"
+#include "files/relay.h"
+
+enum { FENCES_MAX = 64, FENCE_NAME_MAX = 64 };
+
+struct fence {
+  struct fence *next;
+  char name[FENCE_NAME_MAX + 1];
+  uint64_t epoch;
+};
+
+static struct fence *fence_named(struct guest *guest, const struct field *name) {
+  size_t count = 0;
+  for (struct fence *f = guest->fences; f; f = f->next, count++) {
+    if (strlen(f->name) == name->length && memcmp(f->name, name->data, name->length) == 0) return f;
+  }
+  struct fence *fence = count < FENCES_MAX ? calloc(1, sizeof *fence) : NULL;
+  if (fence == NULL) return NULL;
+  memcpy(fence->name, name->data, name->length);
+  fence->next = guest->fences;
+  guest->fences = fence;
+  return fence;
+}
+
+static bool work_ends(const struct guest *guest) {
+  for (const struct file_worker *w = guest->relays ? guest->relays->workers : NULL; w; w = w->next) {
+    if (w->dismissed) return true;
+  }
+  return false;
+}
+
+void fence_check(struct guest *guest) {
+  if (work_ends(guest)) return;
+  for (struct connection *c = guest->connections; c; c = c->next) {
+    struct stream *stream = c->fence_stream;
+    if (stream == NULL) continue;
+    c->fence_stream = NULL;
+    reply_ok(c, stream->id);
+    stream_remove(stream);
+  }
+}
+
+bool request_fence(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  struct guest *guest = connection->guest;
+  struct field name;
+  uint64_t epoch;
+  if (!field_find_u64(payload, header->length, 2, 0, &epoch)) return false;
+  bool good = field_find(payload, header->length, 1, &name) && name.length > 0 && name.length <= FENCE_NAME_MAX && memchr(name.data, 0, name.length) == NULL;
+  struct fence *fence = good ? fence_named(guest, &name) : NULL;
+  if (fence == NULL || connection->fence_stream != NULL) {
+    reply_error(connection, header->stream, good ? ERR_BUSY : ERR_INVALID, 0, good ? "too many fences" : "a fence's name has 1 to %d bytes", FENCE_NAME_MAX);
+    return true;
+  }
+  if (epoch < fence->epoch) {
+    reply_error(connection, header->stream, ERR_SUPERSEDED, 0, "a later owner works here");
+    return true;
+  }
+  struct stream *stream = stream_open(connection, header->stream, STREAM_WAITS);
+  if (stream == NULL) return true;
+  fence->epoch = epoch;
+  connection->fence = fence;
+  connection->fence_epoch = epoch;
+  connection->fence_stream = stream;
+  for (struct connection *c = guest->connections, *next; c; c = next) {
+    next = c->next;
+    if (c == connection || c->fence != fence || c->fence_epoch >= epoch) continue;
+    connection_close_with(c, ERR_SUPERSEDED, "a later owner works here");
+  }
+  fence_check(guest);
+  return true;
+}

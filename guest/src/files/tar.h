@@ -1,0 +1,90 @@
+/* Headers of tar archives, apart from any file: ustar, pax and GNU long names. */
+#pragma once
+
+#include "wire/frame.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+  TAR_BLOCK = 512,
+  TAR_NAME_BYTES = 100,
+  TAR_PREFIX_BYTES = 155,
+  /* A pax or GNU header that says more than this about one entry is refused. */
+  TAR_META_BYTES_MAX = 1048576,
+  TAR_OCTAL_12_MAX_BITS = 33,
+};
+
+enum tar_type {
+  TAR_FILE = '0',
+  TAR_FILE_OLD = 0,
+  TAR_FILE_CONTIGUOUS = '7',
+  TAR_HARD_LINK = '1',
+  TAR_SYMBOLIC_LINK = '2',
+  TAR_CHARACTER_DEVICE = '3',
+  TAR_BLOCK_DEVICE = '4',
+  TAR_FOLDER = '5',
+  TAR_FIFO = '6',
+  TAR_PAX = 'x',
+  TAR_PAX_GLOBAL = 'g',
+  TAR_GNU_LONG_NAME = 'L',
+  TAR_GNU_LONG_LINK = 'K',
+  TAR_GNU_SPARSE = 'S',
+  TAR_GNU_VOLUME = 'V',
+};
+
+struct tar_header {
+  uint8_t type;
+  uint64_t size;
+  uint32_t mode;
+  uint64_t uid;
+  uint64_t gid;
+  int64_t modified;
+  /* Prefix, slash and name; terminated. */
+  char name[TAR_PREFIX_BYTES + 1 + TAR_NAME_BYTES + 1];
+  char link[TAR_NAME_BYTES + 1];
+};
+
+/* What went wrong: a code of the protocol and a reason as a phrase; `code` 0 is none. */
+struct tar_problem {
+  int code;
+  const char *reason;
+};
+
+/* A block of zeros is no header but the mark of the end: look for it first. */
+bool tar_block_is_zero(const uint8_t block[TAR_BLOCK]);
+struct tar_problem tar_header_parse(const uint8_t block[TAR_BLOCK], struct tar_header *out);
+
+/* What pax or GNU headers say about the entry that follows. */
+struct tar_meta {
+  char *path;
+  char *link;
+  bool has_size, has_modified, has_uid, has_gid;
+  uint64_t size;
+  int64_t modified;
+  uint32_t modified_ns;
+  uint64_t uid;
+  uint64_t gid;
+};
+
+struct tar_problem tar_pax_parse(const uint8_t *bytes, size_t length, struct tar_meta *meta);
+/* The payload of a GNU long name or link, terminated or not. */
+struct tar_problem tar_gnu_name(const uint8_t *bytes, size_t length, char **into);
+void tar_meta_free(struct tar_meta *meta);
+
+/* What TAR_OUT writes of an entry; `name` of a folder ends with a slash. */
+struct tar_entry {
+  uint8_t type;
+  const char *name;
+  const char *link;
+  uint64_t size;
+  uint32_t mode;
+  uint64_t uid;
+  uint64_t gid;
+  int64_t modified;
+};
+
+/* Header blocks for the entry, preceded by a pax header where ustar cannot say it. The caller frees `*blocks`; false when memory is out. */
+bool tar_entry_encode(const struct tar_entry *entry, uint8_t **blocks, size_t *length);

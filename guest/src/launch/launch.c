@@ -1,0 +1,107 @@
+/*
+ * `caisson-guest launch <what>`: the host side of a sandbox's life, for what Node cannot do itself. It reads a plan from
+ * stdin (see plan.c), writes lines to stdout and ends.
+ *
+ *   run         builds a sandbox and starts it: `listening`, then `pid N`
+ *   attach      mounts a workspace into a live sandbox
+ *   namespaces  makes a user and a network namespace: `pid N`, which holds them until stdin is closed
+ *   remove      removes trees written by an agent
+ *   measure     `bytes N` below the given trees
+ *   inside      runs a program as root of the user namespace
+ *   mappable    whether the owners of files in a folder can be mapped
+ *
+ * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until the
+ * mounts are made; rootless it enters the user namespace first. It dies with its caller at any point before the OCI
+ * runtime has detached, and since every mount is in its own namespace, nothing but files and cgroups can be left.
+ */
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+void launch_fail(const char *step, const char *format, ...) {
+  int error = errno;
+  char line[4096];
+  int length = snprintf(line, sizeof line, "fail %s %d ", step, error);
+  va_list arguments;
+  va_start(arguments, format);
+  length += vsnprintf(line + length, sizeof line - (size_t)length, format, arguments);
+  va_end(arguments);
+  if (length > (int)sizeof line - 2) length = (int)sizeof line - 2;
+  line[length++] = '\n';
+  write_full(STDOUT_FILENO, line, (size_t)length);
+  _exit(125);
+}
+
+static int hold(struct launch *launch) {
+  int release = -1;
+  pid_t pid = hold_namespaces(launch, &release);
+  dprintf(STDOUT_FILENO, "pid %d\n", pid);
+  char byte;
+  /* The plan came from a file or a pipe of its own; descriptor 3 is the caller's promise to have opened the namespaces. */
+  while (read(3, &byte, 1) < 0 && errno == EINTR) continue;
+  close(release);
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+  return 0;
+}
+
+static int remove_all(const struct plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "remove") == 0 && remove_tree(plan->records[i].fields[0]) != 0)
+      launch_fail("remove", "%s", plan->records[i].fields[0]);
+  return 0;
+}
+
+static int run_inside(const struct plan *plan) {
+  char **argv = xalloc((plan->count + 1) * sizeof *argv);
+  size_t n = 0;
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "argument") == 0) argv[n++] = (char *)plan->records[i].fields[0];
+  if (n == 0) launch_fail("plan", "nothing to run");
+  execvp(argv[0], argv);
+  launch_fail("inside", "%s", argv[0]);
+}
+
+static int measure(const struct plan *plan) {
+  cleanup_free char **paths = xalloc((plan->count + 1) * sizeof *paths);
+  size_t n = 0;
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "argument") == 0) paths[n++] = (char *)plan->records[i].fields[0];
+  return measure_main(paths);
+}
+
+static int map_all(struct launch *launch, const struct plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "layer") == 0)
+      close(prepared_tree(launch, plan->records[i].fields[1], plan->records[i].fields[2], plan->records[i].fields[3]));
+  return 0;
+}
+
+int launch_main(int argc, char **argv) {
+  pid_t parent = getppid();
+  die_with_parent();
+  if (getppid() != parent) _exit(125);
+  signal(SIGPIPE, SIG_IGN);
+  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable < plan");
+  const char *what = argv[1];
+  struct launch launch = {.netns_fd = -1};
+  /* Static: it is there until the end, and the end is near. */
+  static struct plan plan;
+  plan = read_plan(STDIN_FILENO);
+  for (size_t i = 0; i < plan.count; i++) take_identity(&launch, &plan.records[i]);
+  if (strcmp(what, "run") == 0) return run_sandbox(&launch, &plan);
+  if (strcmp(what, "namespaces") == 0) return hold(&launch);
+  if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
+  if (strcmp(what, "mappable") == 0) return map_all(&launch, &plan);
+  if (launch.rootless) enter_user_namespace(&launch);
+  if (strcmp(what, "remove") == 0) return remove_all(&plan);
+  if (strcmp(what, "measure") == 0) return measure(&plan);
+  if (strcmp(what, "inside") == 0) return run_inside(&plan);
+  die("launch: unknown: %s", what);
+}

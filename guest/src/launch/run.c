@@ -1,0 +1,342 @@
+/* Builds a sandbox as its plan says and hands it to the OCI runtime. */
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define OPTIONS_MAX 16
+#define LISTEN_BACKLOG 64
+
+#define GUEST_PID_NAME "guest.pid"
+
+struct run {
+  struct launch *launch;
+  int passed[PASSED_FDS_MAX];
+  size_t passed_count;
+  const char *runtime, *id, *config;
+  const char *options[OPTIONS_MAX];
+  size_t option_count;
+  /* Tells the OCI runtime to keep the keyring it is given, or NULL. */
+  const char *keep_keyring;
+};
+
+/*
+ * A keyring of the machine's root, whose number is not limited as that of other ids is; an ordinary user's sandboxes have one together, since each would be one of the
+ * few that the user may have. Nothing is ever put into it: the calls for keys do not exist inside. False when there is none, and the OCI runtime is to make its own.
+ */
+static bool join_keyring(const struct launch *launch) {
+  /* What a possessor may do, and that the same user finds it by its name. */
+  enum { POSSESSOR_ALL = 0x3f000000, USER_VIEW_READ_SEARCH_LINK = 0x001b0000 };
+  if (!launch->rootless) return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0;
+  long keyring = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "caisson");
+  return keyring >= 0 && syscall(SYS_keyctl, KEYCTL_SETPERM, keyring, POSSESSOR_ALL | USER_VIEW_READ_SEARCH_LINK) == 0;
+}
+
+/* Not 0: the kernel then still starts a handler that takes cores by a pipe. Where more was forbidden before, it stays so. */
+static void refuse_cores(void) {
+  struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
+  setrlimit(RLIMIT_CORE, &limit);
+}
+
+static void pass(struct run *run, int fd) {
+  if (run->passed_count == PASSED_FDS_MAX) launch_fail("plan", "more than %d descriptors", PASSED_FDS_MAX);
+  run->passed[run->passed_count++] = fd;
+}
+
+static int open_token(const char *name) {
+  int fd = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) launch_fail("folder", "%s", name);
+  return fd;
+}
+
+/* Relative to the sandbox's folder, so that its path may be longer than an address has room for. */
+static int listening_socket(const char *name) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(name) >= sizeof address.sun_path) launch_fail("plan", "%s is too long", name);
+  strcpy(address.sun_path, name);
+  mode_t before = umask(0177);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, LISTEN_BACKLOG) != 0)
+    launch_fail("listen", "%s", name);
+  umask(before);
+  return fd;
+}
+
+/*
+ * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet point,
+ * some milliseconds in which the rest can be made ready.
+ */
+static pid_t start_joining(const struct plan *plan) {
+  pid_t self = getpid();
+  pid_t child = fork();
+  if (child < 0) launch_fail("cgroup", "cannot fork");
+  if (child > 0) return child;
+  for (size_t i = 0; i < plan->count; i++) {
+    if (strcmp(plan->records[i].verb, "cgroup-join") != 0) continue;
+    const char *path = plan->records[i].fields[0];
+    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "%d", self) < 0) launch_fail("cgroup", "%s", path);
+  }
+  _exit(0);
+}
+
+static void finish_joining(pid_t *child) {
+  if (*child == 0) return;
+  int status = 0;
+  while (waitpid(*child, &status, 0) < 0 && errno == EINTR) continue;
+  /* It has said what failed. */
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) _exit(125);
+  *child = 0;
+}
+
+/* Before the mounts are our own: there the groups will be read-only, for the OCI runtime not to make any. */
+static void open_cgroups(struct run *run, const struct plan *plan) {
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    bool work = strcmp(record->verb, "cgroup-work") == 0;
+    if (!work && strcmp(record->verb, "cgroup-oom") != 0) continue;
+    int fd = open(record->fields[0], (work ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    if (fd < 0) launch_fail("cgroup", "%s", record->fields[0]);
+    pass(run, fd);
+  }
+}
+
+static void add_overlay(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  if (strcmp(fields[3], "/") == 0) {
+    mount_overlay(launch, fields, root);
+    return;
+  }
+  cleanup_fd int tree = overlay_tree(launch, fields);
+  attach_at(launch, tree, root, fields[3], false);
+}
+
+static void add_bind(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int tree = prepared_tree(launch, fields[0], fields[2], fields[3]);
+  attach_at(launch, tree, root, fields[1], has_option(fields[2], "file"));
+}
+
+static void add_cover(struct launch *launch, const char **fields) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int empty = empty_tree(launch);
+  cover_below(root, empty, fields);
+}
+
+static void add_disk(struct launch *launch, const struct plan_record *record) {
+  char target[64], options[128];
+  snprintf(target, sizeof target, "%s/disk", launch->stage);
+  if (strcmp(record->verb, "disk-keep") == 0) {
+    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "what an earlier sandbox left cannot be removed");
+    return;
+  }
+  if (strcmp(record->verb, "disk-image") == 0) {
+    mount_image(record->fields[0], target);
+    return;
+  }
+  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk's size");
+  if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
+}
+
+/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
+static void hide(const char *path) {
+  if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+}
+
+static void build(struct run *run, const struct plan *plan) {
+  struct launch *launch = run->launch;
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    const char **fields = record->fields;
+    if (strcmp(record->verb, "mkdir") == 0) make_owned_folder(launch, fields);
+    else if (strncmp(record->verb, "disk-", 5) == 0) add_disk(launch, record);
+    else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
+    else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
+    else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
+    else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
+    else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);
+    else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
+    else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
+    else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
+    else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
+    else if (strcmp(record->verb, "read-only") == 0) make_read_only(fields[0]);
+    else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
+  }
+  if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
+}
+
+static void write_file(const char *path, const char *text) {
+  cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("stage", "%s", path);
+}
+
+/* The descriptors for the guest become 3, 4, …; everything else is closed. */
+static void place_descriptors(const struct run *run, int log) {
+  int high[PASSED_FDS_MAX];
+  for (size_t i = 0; i < run->passed_count; i++) {
+    high[i] = fcntl(run->passed[i], F_DUPFD_CLOEXEC, 64);
+    if (high[i] < 0) launch_fail("namespace", "no descriptor");
+  }
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) launch_fail("namespace", "/dev/null");
+  for (size_t i = 0; i < run->passed_count; i++)
+    if (dup2(high[i], (int)(3 + i)) < 0) launch_fail("namespace", "no descriptor");
+  close_range((unsigned)(3 + run->passed_count), ~0U, 0);
+}
+
+/*
+ * An OCI runtime guards itself against being overwritten from inside by running from a copy that nobody can change. crun and runc recognise one that is made
+ * for them; making it themselves takes a mount and an unmount, and each unmount waits for all processors. A large binary is quicker left to itself.
+ */
+static int sealed_copy(const char *path) {
+  enum { COPY_MAX = 2 << 20 };
+  cleanup_fd int from = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  if (from < 0 || fstat(from, &status) != 0 || status.st_size > COPY_MAX) return -1;
+  cleanup_fd int copy = memfd_create("runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (copy < 0) return -1;
+  for (off_t done = 0; done < status.st_size;)
+    if (sendfile(copy, from, &done, (size_t)(status.st_size - done)) <= 0) return -1;
+  if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) return -1;
+  int kept = copy;
+  copy = -1;
+  return kept;
+}
+
+static void exec_runtime(struct run *run, int log) {
+  static char state[64], bundle[64], pid_file[64], log_file[64], fds[16];
+  const char *stage = run->launch->stage;
+  snprintf(state, sizeof state, "%s/state", stage);
+  snprintf(bundle, sizeof bundle, "%s/bundle", stage);
+  snprintf(pid_file, sizeof pid_file, "%s/bundle/pid", stage);
+  snprintf(log_file, sizeof log_file, "%s/bundle/log", stage);
+  snprintf(fds, sizeof fds, "%zu", run->passed_count);
+  const char *argv[OPTIONS_MAX + 16];
+  size_t n = 0;
+  argv[n++] = run->runtime;
+  for (size_t i = 0; i < run->option_count; i++) argv[n++] = run->options[i];
+  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--pid-file", pid_file, "--preserve-fds", fds};
+  for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) argv[n++] = rest[i];
+  if (run->keep_keyring != NULL) argv[n++] = run->keep_keyring;
+  argv[n++] = run->id;
+  argv[n] = NULL;
+  char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+  place_descriptors(run, log);
+  signal(SIGPIPE, SIG_DFL);
+  cleanup_fd int sealed = sealed_copy(run->runtime);
+  if (sealed >= 0) fexecve(sealed, (char **)argv, environment);
+  execve(run->runtime, (char **)argv, environment);
+  dprintf(2, "%s cannot be started: %s\n", run->runtime, strerror(errno));
+  _exit(127);
+}
+
+/* Says what the runtime said, from the end of its log and output. */
+__attribute__((noreturn)) static void runtime_failed(struct launch *launch, int status) {
+  char text[2048] = "", path[64];
+  size_t length = 0;
+  static const char *const files[] = {"bundle/log", "output"};
+  for (size_t i = 0; i < 2 && length < sizeof text - 1; i++) {
+    snprintf(path, sizeof path, "%s/%s", launch->stage, files[i]);
+    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read_full(fd, text + length, sizeof text / 2 - 1);
+    if (got > 0) length += (size_t)got;
+  }
+  for (char *c = text; *c; c++)
+    if (*c == '\n') *c = ' ';
+  errno = 0;
+  launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
+}
+
+/* In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of the one that started it. */
+static void write_down(const char *pid) {
+  cleanup_fd int fd = open(GUEST_PID_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0 || !write_full(fd, pid, strlen(pid))) launch_fail("folder", "%s", GUEST_PID_NAME);
+}
+
+static void report_pid(struct launch *launch, int leash) {
+  char path[64], text[32] = "";
+  snprintf(path, sizeof path, "%s/bundle/pid", launch->stage);
+  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 || read_full(fd, text, sizeof text - 1) <= 0) launch_fail("runtime", "it wrote no process id");
+  write_down(text);
+  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest is gone");
+  dprintf(STDOUT_FILENO, "pid %ld\n", strtol(text, NULL, 10));
+}
+
+int run_sandbox(struct launch *launch, const struct plan *plan) {
+  struct run run = {.launch = launch};
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct plan_record *record = &plan->records[i];
+    if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
+    if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
+    if (strcmp(record->verb, "token") == 0) pass(&run, open_token(record->fields[0]));
+    if (strcmp(record->verb, "keyring") == 0 && join_keyring(launch)) run.keep_keyring = record->fields[0];
+  }
+  dprintf(STDOUT_FILENO, "listening\n");
+  refuse_cores();
+  pid_t joining = start_joining(plan);
+  struct work_namespace work = {0};
+  if (!launch->rootless) work = start_work_namespace(plan);
+  int userns = user_namespace(launch, map_named(launch, "sandbox"));
+  if (launch->rootless) {
+    /* Only a process of the same user may be moved. */
+    finish_joining(&joining);
+    enter_user_namespace(launch);
+    work = start_work_namespace(plan);
+  }
+  open_cgroups(&run, plan);
+  int leash[2];
+  if (pipe2(leash, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");
+  pass(&run, leash[0]);
+  private_mounts();
+  mount_stage(launch, plan);
+  show_cgroups(launch, plan);
+  build(&run, plan);
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/config.json", launch->stage);
+  write_file(path, run.config);
+  snprintf(path, sizeof path, "%s/output", launch->stage);
+  int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) launch_fail("stage", "%s", path);
+  finish_joining(&joining);
+  cleanup_fd int work_fd = finish_work_namespace(&work);
+  pid_t pid = fork();
+  if (pid < 0) launch_fail("namespace", "cannot fork");
+  if (pid == 0) {
+    enter_work_namespace(work_fd);
+    /* As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the host's. */
+    if (!launch->rootless) {
+      map_named(launch, "sandbox")->fd = userns;
+      enter_user_namespace(launch);
+      if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "no mount namespace of the sandbox's own");
+    }
+    enter_network(launch);
+    die_with_parent();
+    close(leash[1]);
+    exec_runtime(&run, log);
+  }
+  for (size_t i = 0; i < run.passed_count; i++) close(run.passed[i]);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) runtime_failed(launch, status);
+  report_pid(launch, leash[1]);
+  return 0;
+}

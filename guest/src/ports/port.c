@@ -1,0 +1,338 @@
+/* Connections to ports on the sandbox's loopback, and what listens there. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "connection/guest.h"
+
+enum {
+  PORT_CHUNK = 65536,
+  PORT_READ_BUDGET = 524288,
+  LISTENERS_MAX = 4096,
+  /* Less is copied behind what is queued, so that many small ones leave in one call at the end of the turn. */
+  COPIED_CHUNK = 16384,
+};
+
+struct port {
+  struct stream *stream;
+  struct source source;
+  uint16_t number;
+  bool over_ipv6, connected, accepted;
+  bool host_ended, peer_ended, shut;
+  struct ring to; /* from the host, not yet written */
+  uint64_t credited;
+  size_t granted;  /* bytes the host may send before it gets credit */
+  uint64_t window; /* bytes the host still takes */
+};
+
+static void port_ready(struct source *source, uint32_t events);
+
+static struct loop *loop_of(struct port *port) { return &port->stream->connection->guest->loop; }
+
+static void port_free(struct port *port) {
+  struct loop *loop = loop_of(port);
+  source_close(loop, &port->source);
+  ring_free(&port->to);
+  port->stream->port = NULL;
+  struct guest *guest = port->stream->connection->guest;
+  stream_remove(port->stream);
+  loop_free_later(loop, port);
+  if (!port->accepted) return;
+  if (port->granted > ACCEPTED_WINDOW) guest->wide_count--;
+  serve_slot_freed(guest);
+}
+
+static void port_fail(struct port *port, enum error_code code, int error) {
+  reply_error(port->stream->connection, port->stream->id, code, error, "port %u: %s", port->number, strerror(error));
+  port_free(port);
+}
+
+static void set_interest(struct port *port) {
+  if (!port->connected) {
+    source_watch(loop_of(port), &port->source, EPOLLOUT);
+    return;
+  }
+  bool read = !port->peer_ended && port->window > 0 && !connection_busy(port->stream->connection);
+  bool write = port->to.start != port->to.end;
+  source_watch(loop_of(port), &port->source, (read ? EPOLLIN : 0) | (write ? EPOLLOUT : 0));
+}
+
+/* Starts connecting to one of the two loopback addresses. False with errno set. */
+static bool port_dial(struct port *port) {
+  int fd = socket(port->over_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port->number), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port->number), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  const struct sockaddr *address = port->over_ipv6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+  socklen_t size = port->over_ipv6 ? sizeof v6 : sizeof v4;
+  if (connect(fd, address, size) < 0 && errno != EINPROGRESS) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return false;
+  }
+  source_open(&port->source, fd, port_ready);
+  set_interest(port);
+  return true;
+}
+
+static void port_refused(struct port *port, int error) {
+  source_close(loop_of(port), &port->source);
+  if (!port->over_ipv6) {
+    port->over_ipv6 = true;
+    if (port_dial(port)) return;
+    /* Without IPv6 the first answer is the one that says something. */
+    if (errno == ECONNREFUSED) error = errno;
+  }
+  port_fail(port, ERR_REFUSED, error);
+}
+
+bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  uint64_t number;
+  if (!field_find_u64(payload, header->length, 1, 0, &number) || number < 1 || number > 65535) {
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
+    return true;
+  }
+  struct stream *stream = stream_open(connection, header->stream, STREAM_PORT);
+  struct port *port = stream ? calloc(1, sizeof *port) : NULL;
+  if (port == NULL) {
+    if (stream) {
+      reply_error(connection, header->stream, ERR_BUSY, ENOMEM, "out of memory");
+      stream_remove(stream);
+    }
+    return true;
+  }
+  *port = (struct port){.stream = stream, .number = (uint16_t)number, .granted = STREAM_WINDOW, .window = STREAM_WINDOW, .source.fd = -1};
+  stream->port = port;
+  if (!port_dial(port)) port_refused(port, errno);
+  return true;
+}
+
+bool port_adopt(struct stream *stream, int fd, uint16_t number) {
+  struct port *port = calloc(1, sizeof *port);
+  if (port == NULL) {
+    close(fd);
+    return false;
+  }
+  *port = (struct port){.stream = stream, .number = number, .granted = ACCEPTED_WINDOW, .window = ACCEPTED_WINDOW};
+  port->connected = port->accepted = true;
+  stream->port = port;
+  source_open(&port->source, fd, port_ready);
+  set_interest(port);
+  return true;
+}
+
+/* Both sides have said all they had to say. */
+static bool port_done(struct port *port) {
+  if (!port->peer_ended || !port->shut) return false;
+  port_free(port);
+  return true;
+}
+
+static void send_credit(struct port *port) {
+  struct connection *connection = port->stream->connection;
+  uint64_t written = port->to.start;
+  if (written - port->credited < port->granted / 4 || port->host_ended) return;
+  uint64_t more = written - port->credited;
+  /* What is written on is worth a larger window, as long as not too many have one: whoever connected may stop reading. */
+  if (port->granted < STREAM_WINDOW && connection->guest->wide_count < ACCEPTED_WIDE_MAX) {
+    connection->guest->wide_count++;
+    more += STREAM_WINDOW - port->granted;
+    port->granted = STREAM_WINDOW;
+  }
+  uint8_t credit[4];
+  put_u32(credit, (uint32_t)more);
+  port->credited = written;
+  frame_begin(&connection->out, FRAME_CREDIT, port->stream->id);
+  frame_raw(&connection->out, credit, sizeof credit);
+  frame_end(&connection->out);
+  connection_touch(connection);
+}
+
+/* Straight from the frame while nothing waits before it; gives how many bytes went. */
+static size_t write_through(struct port *port, const uint8_t *bytes, size_t length) {
+  if (!port->connected || port->to.start != port->to.end) return 0;
+  ssize_t put = send(port->source.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (put <= 0) return 0; /* what is wrong shows again when the rest is tried */
+  ring_pass(&port->to, (size_t)put);
+  return (size_t)put;
+}
+
+/* False when the port is gone. */
+static bool port_write(struct port *port) {
+  while (port->connected && port->to.start != port->to.end) {
+    struct iovec view[2];
+    struct msghdr message = {.msg_iov = view, .msg_iovlen = (size_t)ring_view(&port->to, port->to.start, port->granted, view)};
+    ssize_t put = sendmsg(port->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) break;
+    if (put < 0) {
+      port_fail(port, ERR_IO, errno);
+      return false;
+    }
+    ring_drop(&port->to, port->to.start + (uint64_t)put);
+  }
+  send_credit(port);
+  if (port->connected && port->to.start == port->to.end) {
+    if (port->to.capacity > PORT_CHUNK) ring_free(&port->to);
+    if (port->host_ended && !port->shut) {
+      port->shut = true;
+      shutdown(port->source.fd, SHUT_WR);
+    }
+  }
+  if (port_done(port)) return false;
+  set_interest(port);
+  return true;
+}
+
+/* `chunk` has room for the header before the bytes. False when the port is gone. */
+static bool send_data(struct port *port, uint8_t *chunk, size_t count) {
+  struct stream *stream = port->stream;
+  struct connection *connection = stream->connection;
+  if (count > COPIED_CHUNK) {
+    frame_header_encode(chunk, FRAME_DATA, stream->id, (uint32_t)count);
+    struct iovec part = {chunk, FRAME_HEADER_BYTES + count};
+    connection_send(connection, &part, 1);
+    return !connection->dead;
+  }
+  frame_begin(&connection->out, FRAME_DATA, stream->id);
+  frame_raw(&connection->out, chunk + FRAME_HEADER_BYTES, count);
+  connection_touch(connection);
+  if (frame_end(&connection->out)) return true;
+  port_fail(port, ERR_IO, ENOMEM);
+  return false;
+}
+
+static void port_read(struct port *port) {
+  struct connection *connection = port->stream->connection;
+  uint8_t chunk[FRAME_HEADER_BYTES + PORT_CHUNK];
+  size_t budget = PORT_READ_BUDGET;
+  while (budget > 0 && port->window > 0 && !port->peer_ended && !connection_busy(connection)) {
+    size_t most = port->window < PORT_CHUNK ? (size_t)port->window : PORT_CHUNK;
+    ssize_t got = recv(port->source.fd, chunk + FRAME_HEADER_BYTES, most, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got < 0) {
+      port_fail(port, ERR_IO, errno);
+      return;
+    }
+    if (got == 0) {
+      port->peer_ended = true;
+      frame_begin(&connection->out, FRAME_END, port->stream->id);
+      frame_end(&connection->out);
+      connection_touch(connection);
+      break;
+    }
+    if (!send_data(port, chunk, (size_t)got)) return;
+    port->window -= (uint64_t)got;
+    budget -= (size_t)got < budget ? (size_t)got : budget;
+    if ((size_t)got < most) break; /* there was no more; looking again would only cost a call */
+  }
+  if (!port_done(port)) set_interest(port);
+}
+
+static void port_ready(struct source *source, uint32_t events) {
+  struct port *port = container_of(source, struct port, source);
+  if (!port->connected) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0) error = errno;
+    if (error) {
+      port_refused(port, error);
+      return;
+    }
+    port->connected = true;
+    reply_ok(port->stream->connection, port->stream->id);
+    port_write(port);
+    return;
+  }
+  if ((events & EPOLLOUT) && !port_write(port)) return;
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) port_read(port);
+}
+
+bool port_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
+  struct port *port = stream->port;
+  switch (header->type) {
+    case FRAME_DATA: {
+      if (port->host_ended) return false;
+      size_t put = write_through(port, payload, header->length);
+      if (!ring_add(&port->to, port->granted, payload + put, header->length - put)) return false;
+      port_write(port);
+      return true;
+    }
+    case FRAME_END:
+      port->host_ended = true;
+      port_write(port);
+      return true;
+    case FRAME_CREDIT:
+      if (header->length != 4) return false;
+      port->window += get_u32(payload);
+      set_interest(port);
+      return true;
+    case FRAME_CANCEL:
+      port_cancel(stream);
+      return true;
+    default:
+      return true;
+  }
+}
+
+void port_cancel(struct stream *stream) {
+  struct port *port = stream->port;
+  /* Who connected must be able to tell an answer that broke off from one that ended. */
+  struct linger reset = {.l_onoff = 1};
+  if (port->accepted) setsockopt(port->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  port_free(port);
+}
+
+void port_resume(struct stream *stream) {
+  if (stream->port) set_interest(stream->port);
+}
+
+/* ---- listeners ---- */
+
+static void entry(struct connection *connection, uint32_t stream, const char *hex, unsigned number, unsigned long uid, int family) {
+  /* The kernel prints each 32-bit word of the address in the machine's own byte order. */
+  uint32_t words[4] = {0};
+  int count = family == AF_INET ? 1 : 4;
+  for (int i = 0; i < count; i++) {
+    char word[9] = "";
+    memcpy(word, hex + 8 * i, 8);
+    words[i] = (uint32_t)strtoul(word, NULL, 16);
+  }
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(family, words, text, sizeof text);
+  frame_begin(&connection->out, FRAME_ENTRY, stream);
+  frame_field_u64(&connection->out, 1, number);
+  frame_field_u64(&connection->out, 2, uid);
+  frame_field_text(&connection->out, 3, text);
+  frame_end(&connection->out);
+}
+
+static void entries(struct connection *connection, uint32_t stream, const char *path, int family, int *sent) {
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return;
+  char line[512];
+  while (*sent < LISTENERS_MAX && fgets(line, sizeof line, file)) {
+    char hex[33] = "";
+    unsigned number, state;
+    unsigned long uid;
+    if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*32[0-9A-Fa-f]:%*x %x %*s %*s %*s %lu", hex, &number, &state, &uid) != 4) continue;
+    if (state != 0x0A || strlen(hex) != (family == AF_INET ? 8 : 32)) continue;
+    if (serve_owns(connection->guest, number)) continue; /* ours, not a program's */
+    entry(connection, stream, hex, number, uid, family);
+    (*sent)++;
+  }
+  fclose(file);
+}
+
+bool request_listeners(struct connection *connection, const struct frame_header *header) {
+  int sent = 0;
+  entries(connection, header->stream, "/proc/net/tcp", AF_INET, &sent);
+  entries(connection, header->stream, "/proc/net/tcp6", AF_INET6, &sent);
+  reply_ok(connection, header->stream);
+  return true;
+}

@@ -1,0 +1,289 @@
+/*
+ * What processes write: read while there is room, kept with offsets until acknowledged, sent to whoever is attached. ENDED
+ * follows the last byte.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "connection/guest.h"
+
+enum {
+  OUTPUT_HEADER = 9,
+  /* One frame's worth of output: large enough to be cheap, small enough that what a full socket leaves over is a cheap copy. */
+  CHUNK = 131072,
+  COPIED_CHUNK = 8192,
+  READ_BUDGET = 1048576,
+  SEND_BUDGET = 1048576,
+  PIPE_FIRST = 65536,
+  PIPE_LARGE = 1048576,
+  DISCARD_PAUSE_MS = 100,
+};
+
+static void check_finished(struct process *process);
+static void output_read(struct output *output);
+
+static void on_readable(struct source *source, uint32_t events) {
+  (void)events;
+  output_read(container_of(source, struct output, source));
+}
+
+void output_open(struct process *process, int which, int fd) {
+  struct output *output = &process->outputs[which];
+  fcntl(fd, F_SETFL, O_NONBLOCK | (process->pty ? O_RDWR : O_RDONLY));
+  source_open(&output->source, fd, on_readable);
+  output->open = true;
+  source_watch(&process->guest->loop, &output->source, EPOLLIN);
+}
+
+static void output_shut(struct output *output) {
+  output->open = false;
+  source_close(&output->process->guest->loop, &output->source);
+}
+
+void output_close(struct process *process) {
+  for (int i = 0; i < 2; i++) output_shut(&process->outputs[i]);
+}
+
+/* The limit is reached: one byte more is one too many. */
+static void check_limit(struct output *output) {
+  struct process *process = output->process;
+  char beyond;
+  ssize_t got = read(output->source.fd, &beyond, 1);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    output_shut(output);
+    check_finished(process);
+    return;
+  }
+  output_close(process);
+  process_kill(process, KIND_OUTPUT);
+  if (process->leader_ended && process->kind == KIND_EXITED) process->kind = KIND_OUTPUT;
+  check_finished(process);
+}
+
+/* After ENDED: nobody will see it, but a closed pipe would kill a service that was left running on purpose. */
+static void discard(struct output *output) {
+  struct process *process = output->process;
+  char scratch[16384];
+  size_t budget = READ_BUDGET;
+  while (budget > 0) {
+    ssize_t got = read(output->source.fd, scratch, sizeof scratch);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {
+      output_shut(output);
+      return;
+    }
+    budget -= (size_t)got < budget ? (size_t)got : budget;
+  }
+  /* One that never stops gets this much a time, no more: it must not keep the loop busy. */
+  source_watch(&process->guest->loop, &output->source, 0);
+  timer_set(&process->guest->loop, &process->linger, process->guest->loop.now + DISCARD_PAUSE_MS);
+}
+
+static void output_read(struct output *output) {
+  struct process *process = output->process;
+  struct loop *loop = &process->guest->loop;
+  if (process->discarding) {
+    discard(output);
+    return;
+  }
+  size_t budget = READ_BUDGET;
+  while (output->open && budget > 0) {
+    size_t most = ring_room(&output->ring, OUTPUT_BUFFER);
+    if (most > budget) most = budget;
+    if (process->output_max > 0) {
+      uint64_t left = process->output_max - process->outputs[0].ring.end - process->outputs[1].ring.end;
+      if (left == 0) {
+        check_limit(output);
+        return;
+      }
+      if (most > left) most = (size_t)left;
+    }
+    struct iovec space[2];
+    int parts = most > 0 ? ring_space(&output->ring, OUTPUT_BUFFER, most, space) : 0;
+    if (parts == 0) {
+      source_watch(loop, &output->source, 0); /* until an ACK makes room */
+      break;
+    }
+    ssize_t got = readv(output->source.fd, space, parts);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      source_watch(loop, &output->source, EPOLLIN);
+      break;
+    }
+    if (got <= 0) { /* a terminal whose last user is gone says EIO */
+      output_shut(output);
+      break;
+    }
+    ring_added(&output->ring, (size_t)got);
+    budget -= (size_t)got;
+    if (!output->enlarged && output->ring.end >= PIPE_FIRST) {
+      output->enlarged = true;
+      if (!process->pty) fcntl(output->source.fd, F_SETPIPE_SZ, PIPE_LARGE);
+    }
+  }
+  output_want_send(process);
+  check_finished(process);
+}
+
+static void on_linger(struct timer *timer) {
+  struct process *process = container_of(timer, struct process, linger);
+  struct loop *loop = &process->guest->loop;
+  process->lingered = true;
+  for (int i = 0; i < 2; i++) {
+    struct output *output = &process->outputs[i];
+    if (!output->open) continue;
+    if (process->discarding)
+      source_watch(loop, &output->source, EPOLLIN);
+    else
+      output_read(output);
+  }
+  check_finished(process);
+}
+
+void output_leader_ended(struct process *process) {
+  struct loop *loop = &process->guest->loop;
+  for (int i = 0; i < 2; i++) {
+    struct output *output = &process->outputs[i];
+    if (!output->open) continue;
+    int pending = 0;
+    if (!process->pty && ioctl(output->source.fd, FIONREAD, &pending) == 0) output->drain_to = output->ring.end + (uint64_t)pending;
+    /* Mostly this meets the end of the pipe, and ENDED can go out in the same turn. */
+    output_read(output);
+  }
+  if (process->state != PROCESS_ENDED) {
+    process->linger.fire = on_linger;
+    timer_set(loop, &process->linger, process->ended_at + LINGER_MS);
+  }
+  check_finished(process);
+}
+
+static bool output_done(const struct output *output) {
+  return !output->open || (output->process->lingered && output->ring.end >= output->drain_to);
+}
+
+/* Whoever wanted it ended takes ENDED for the end of everything it did: not before the last of the tree is gone. */
+static bool waits_for_tree(const struct process *process) {
+  return process->why != KIND_NONE && !process->tree_empty && !process->is_overdue;
+}
+
+static void check_finished(struct process *process) {
+  if (!process->leader_ended || process->state == PROCESS_ENDED) return;
+  if (!output_done(&process->outputs[0]) || !output_done(&process->outputs[1]) || waits_for_tree(process)) return;
+  struct loop *loop = &process->guest->loop;
+  timer_clear(loop, &process->overdue);
+  process->state = PROCESS_ENDED;
+  process->discarding = true;
+  process->linger.fire = on_linger;
+  timer_clear(loop, &process->linger);
+  input_close(process);
+  if (process->tree_empty) output_close(process);
+  for (int i = 0; i < 2; i++) {
+    if (process->outputs[i].open) source_watch(loop, &process->outputs[i].source, EPOLLIN);
+  }
+  output_want_send(process);
+}
+
+void output_overdue(struct process *process) { check_finished(process); }
+
+void output_tree_empty(struct process *process) {
+  check_finished(process);
+  if (process->state == PROCESS_ENDED) output_close(process);
+}
+
+bool output_ack(struct process *process, const uint8_t *payload, size_t length) {
+  if (length != OUTPUT_HEADER || payload[0] < 1 || payload[0] > 2) return false;
+  struct output *output = &process->outputs[payload[0] - 1];
+  ring_drop(&output->ring, get_u64(payload + 1));
+  if (output->cursor < output->ring.start) output->cursor = output->ring.start;
+  bool empty = output->ring.start == output->ring.end;
+  if (empty && !output->open) ring_free(&output->ring);
+  if (output->open && output->source.events == 0 && !process->discarding) output_read(output);
+  struct stream *stream = process->stream;
+  bool all = process->outputs[0].ring.start == process->outputs[0].ring.end && process->outputs[1].ring.start == process->outputs[1].ring.end;
+  if (all && stream && stream->closed) process_detach(process);
+  return true;
+}
+
+void output_want_send(struct process *process) {
+  struct stream *stream = process->stream;
+  if (process->send_queued || stream == NULL || stream->closed || process->state == PROCESS_STARTING) return;
+  struct connection *connection = stream->connection;
+  process->send_queued = true;
+  process->send_next = NULL;
+  if (connection->send_last)
+    connection->send_last->send_next = process;
+  else
+    connection->send_first = process;
+  connection->send_last = process;
+  connection_touch(connection);
+}
+
+static void send_ended(struct process *process) {
+  struct stream *stream = process->stream;
+  struct frame_writer *out = &stream->connection->out;
+  frame_begin(out, FRAME_ENDED, stream->id);
+  frame_field_u64(out, 1, process->kind);
+  frame_field_u64(out, 2, (uint64_t)process->exit_code);
+  frame_field_u64(out, 3, (uint64_t)process->exit_signal);
+  frame_field_u64(out, 4, process->outputs[0].ring.end);
+  frame_field_u64(out, 5, process->outputs[1].ring.end);
+  frame_field_u64(out, 6, process->ended_at - process->started_at);
+  frame_field_u64(out, 7, process->oom_kills);
+  frame_end(out);
+  stream->closed = true;
+  stream->connection->stream_count--;
+  bool all = process->outputs[0].ring.start == process->outputs[0].ring.end && process->outputs[1].ring.start == process->outputs[1].ring.end;
+  /* Otherwise the stream stays known for the ACKs that are on their way. */
+  if (all) process_detach(process);
+}
+
+static void send_chunk(struct connection *connection, struct output *output, uint32_t stream, uint8_t number, size_t count) {
+  uint8_t head[FRAME_HEADER_BYTES + OUTPUT_HEADER];
+  frame_header_encode(head, FRAME_OUTPUT, stream, (uint32_t)(OUTPUT_HEADER + count));
+  head[FRAME_HEADER_BYTES] = number;
+  put_u64(head + FRAME_HEADER_BYTES + 1, output->cursor);
+  struct iovec parts[3] = {{head, sizeof head}};
+  int views = ring_view(&output->ring, output->cursor, count, parts + 1);
+  output->cursor += count;
+  if (count > COPIED_CHUNK) {
+    connection_send(connection, parts, 1 + views);
+    return;
+  }
+  frame_begin(&connection->out, FRAME_OUTPUT, stream);
+  frame_raw(&connection->out, head + FRAME_HEADER_BYTES, OUTPUT_HEADER);
+  for (int i = 1; i <= views; i++) frame_raw(&connection->out, parts[i].iov_base, parts[i].iov_len);
+  frame_end(&connection->out);
+}
+
+bool output_pump(struct process *process) {
+  struct stream *stream = process->stream;
+  if (stream == NULL || stream->closed) return true;
+  struct connection *connection = stream->connection;
+  size_t budget = SEND_BUDGET;
+  for (int i = 0; i < 2; i++) {
+    struct output *output = &process->outputs[i];
+    while (output->cursor < output->ring.end) {
+      if (budget == 0 || connection_queued(connection) >= CHUNK || connection->dead) return false;
+      size_t count = (size_t)(output->ring.end - output->cursor);
+      if (count > CHUNK) count = CHUNK;
+      send_chunk(connection, output, stream->id, (uint8_t)(i + 1), count);
+      budget -= count < budget ? count : budget;
+    }
+  }
+  if (process->state == PROCESS_ENDED) send_ended(process);
+  return true;
+}
+
+void output_trim_idle(struct guest *guest) {
+  for (struct process *process = guest->oldest; process; process = process->newer) {
+    for (int i = 0; i < 2; i++) {
+      struct ring *ring = &process->outputs[i].ring;
+      if (ring->start == ring->end && ring->capacity > 0) ring_free(ring);
+    }
+    if (process->input_ring.start == process->input_ring.end) ring_free(&process->input_ring);
+  }
+}
