@@ -16,8 +16,8 @@ export interface NetworkHost {
   /** Told what is worth a word to the user. Never with a value. */
   warn?: (text: string) => void;
   onEvent?: (event: SandboxEvent) => void;
-  /** What is known of secrets' values, by sandbox; for whoever passes events of commands on. */
-  readonly redactors: Map<SandboxId, Pick<Redactor, "json">>;
+  /** What is known of secrets' values: of each sandbox, what every handle of it knows. For whoever passes events of commands on (redacted-events.ts). */
+  readonly redactors: Map<SandboxId, Set<Pick<Redactor, "json">>>;
   settings: NetworkSettings;
   /** US dollars; null where the price is not known. */
   prices: (wire: GatewayWire, model: string, usage: Usage & { cacheWriteInputTokens: number }) => number | null;

@@ -83,12 +83,17 @@ function withNetwork(
         return { ...inner.info, network: network.policy() };
       },
       spawn: async (asked: SpawnOptions) => maskedProcess(await inner.spawn(await inNetwork(asked)), network),
-      attach: async (...asked: Parameters<OwnedSandbox["attach"]>) => maskedProcess(await inner.attach(...asked), network),
+      attach: async (...asked: Parameters<OwnedSandbox["attach"]>) => {
+        // So that the values to be masked are known.
+        await network.env();
+        return maskedProcess(await inner.attach(...asked), network);
+      },
       fork: options.fork,
       async release() {
         // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.
         if (inner.info.keep) await network.release();
         await inner.release();
+        await network.close();
       },
       async destroy() {
         await inner.destroy();

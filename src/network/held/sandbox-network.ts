@@ -7,13 +7,14 @@ import { refuseNetwork } from "../../sandbox/spec.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { MIRROR_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
+import { addRedactor } from "../redacted-events.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
 import { isMadeTransparent } from "./keep-transparent.ts";
 import { startKeeper } from "./keeper.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
 import type { ServedNetwork } from "./serve-network.ts";
-import { markServing, servedBy, unmarkServing } from "./serving.ts";
+import { createServingMark, servedBy } from "./serving.ts";
 
 /** The network of one sandbox as this process holds it, with what only the runtime around it may do. */
 export interface HeldNetwork extends SandboxNetwork {
@@ -26,7 +27,7 @@ export interface HeldNetwork extends SandboxNetwork {
   serve(): Promise<void>;
   /** Sees to it that somebody serves it: who does so already, a keeper, or this process. */
   ensureServed(): Promise<void>;
-  /** Hands it over to a keeper when there is something to serve, and lets go. */
+  /** Hands it over to a keeper when there is something to serve and nobody else does, and serves it no more. What is still heard of the sandbox is redacted until `close`. */
   release(): Promise<void>;
   close(): Promise<void>;
 }
@@ -64,6 +65,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   const file = networkStateFile(folder);
   const log = openNetworkLog(folder);
   const listeners = new Set<(event: NetworkEvent) => void>();
+  const mark = createServingMark(folder, store);
   let state = options.first ? await begin(options.first) : ((await file.read()) ?? noNetwork);
   let serving = false;
   let served: ServedNetwork | null = null;
@@ -102,6 +104,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     else await served.apply(next);
   };
   let book: SecretBook | null = null;
+  let forgetRedactor = () => {};
   const bookNow = async (): Promise<SecretBook> => {
     if (book !== null) return book;
     const { secretsOf } = await import("./secrets-of.ts");
@@ -109,7 +112,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     book ??= made;
     // So that what is shown and stored can be looked through for values from the beginning.
     if (book === made) {
-      host.redactors.set(sandbox.id, made.redactor());
+      if (!closed) forgetRedactor = addRedactor(host.redactors, { sandbox: sandbox.id, redactor: made.redactor() });
       await made.load();
     }
     return book;
@@ -117,7 +120,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   const start = async () => {
     const { serveNetwork } = await import("./serve-network.ts");
     served = await serveNetwork({ sandbox, folder, state, book: await bookNow(), host, emit, budget: () => budget() });
-    await markServing(folder, store);
+    await mark.set();
   };
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const mine = turn.then(work);
@@ -136,6 +139,31 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   const watching = file.watch((next) => void inTurn(() => takeOver(next)).catch((error: unknown) => warn(error)));
   const warn = (error: unknown) =>
     process.emitWarning(`the network of ${sandbox.id} could not be changed: ${error instanceof Error ? error.message : String(error)}`);
+
+  /** To a keeper, unless somebody else serves it: another process, or another handle of this one, which hands it over when it ends. */
+  const handOver = async () => {
+    // First, so that of two who do so at once the later one sees that nobody is left.
+    await mark.clear();
+    if (servedBy(folder, store) !== null) return;
+    try {
+      await startKeeper(keeping);
+    } catch (error) {
+      await mark.set();
+      throw error;
+    }
+  };
+  let stopped: Promise<void> | null = null;
+  const stop = async () => {
+    closed = true;
+    watching.close();
+    await turn;
+    await served?.close();
+    await mark.clear().catch(() => {});
+  };
+  const stopServing = (): Promise<void> => {
+    stopped ??= stop();
+    return stopped;
+  };
 
   const held: HeldNetwork = {
     get state() {
@@ -174,7 +202,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       await takeOverNewest();
     },
     async fetch(request) {
-      if (served === null) await inTurn(async () => (served === null ? start() : undefined));
+      if (served === null) await inTurn(async () => (served === null && !closed ? start() : undefined));
       if (served === null) throw new CaissonError("lost", `sandbox ${sandbox.id} is gone`);
       return served.fetch(request);
     },
@@ -196,9 +224,12 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     },
     async serve() {
       serving = true;
-      await inTurn(async () => (needsServing(state) && served === null && !closed ? start() : undefined));
-      // Also while there is nothing to serve: nobody else needs to begin when there is. Not before it is served, for who sees the mark goes on.
-      if (sandbox.info.keep && !closed) await markServing(folder, store);
+      await inTurn(async () => {
+        if (closed) return;
+        if (needsServing(state) && served === null) await start();
+        // Also while there is nothing to serve: nobody else needs to begin when there is. Not before it is served, for who sees the mark goes on.
+        if (sandbox.info.keep) await mark.set();
+      });
     },
     async ensureServed() {
       if (!needsServing(state) || served !== null) return;
@@ -208,17 +239,12 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       await held.serve();
     },
     async release() {
-      if (!closed && needsServing(state) && served !== null) await startKeeper(keeping);
-      await held.close();
+      if (!closed && needsServing(state) && served !== null) await handOver();
+      await stopServing();
     },
     async close() {
-      if (closed) return;
-      closed = true;
-      watching.close();
-      await turn;
-      await served?.close();
-      await unmarkServing(folder, store).catch(() => {});
-      host.redactors.delete(sandbox.id);
+      await stopServing();
+      forgetRedactor();
     },
   };
   void sandbox.closed.then(() => held.close());

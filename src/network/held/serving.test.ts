@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { currentOwner, type Owner, ownerAlive } from "../../sandbox/store.ts";
-import { becomeKeeper, keeperOf, markServing, servedBy, unmarkServing } from "./serving.ts";
+import { becomeKeeper, createServingMark, keeperOf, servedBy } from "./serving.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -38,13 +38,30 @@ test("who serves and who keeps are told apart: a guest who serves for a while do
   const alive = new Set([1, 2]);
   const [keeper, other] = [storeOf(1, alive), storeOf(2, alive)];
   await becomeKeeper(folder, keeper);
-  await markServing(folder, keeper);
-  await markServing(folder, other);
+  const [keepers, others] = [createServingMark(folder, keeper), createServingMark(folder, other)];
+  await keepers.set();
+  await others.set();
   expect(keeperOf(folder, other)).toEqual({ pid: 1, serves: true });
-  await unmarkServing(folder, other);
+  await others.clear();
   expect(servedBy(folder, other)).toBe(1);
   alive.delete(1);
   expect(servedBy(folder, other)).toBeNull();
+});
+
+test("a process serves until the last of its handles has ended; marks of dead processes go with the next one that serves", async () => {
+  const alive = new Set([1, 2]);
+  const [first, second] = [createServingMark(folder, storeOf(1, alive)), createServingMark(folder, storeOf(1, alive))];
+  for (const mark of [first, second, second]) await mark.set();
+  await first.clear();
+  await first.clear();
+  expect(servedBy(folder, storeOf(2, alive))).toBe(1);
+  await second.clear();
+  expect(servedBy(folder, storeOf(2, alive))).toBeNull();
+  await second.set();
+  alive.delete(1);
+  await createServingMark(folder, storeOf(2, alive)).set();
+  expect(servedBy(folder, storeOf(2, alive))).toBe(2);
+  expect(await readdir(folder)).toHaveLength(1);
 });
 
 test("processes exclude each other, too", async () => {

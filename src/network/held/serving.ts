@@ -4,20 +4,31 @@ import { link, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Owner, type Store } from "../../sandbox/store.ts";
 
-/** Who serves a sandbox's network now: a mark of each in its folder, which counts as long as the process that made it lives. */
-const markName = /^network-served-by-(\d+)\.json$/;
+/** Who serves a sandbox's network now: a mark of each handle in its folder, which counts as long as the process that made it lives. */
+const markName = /^network-served-by-.+\.json$/;
 /** Who keeps it, which is one at a time: each claim is a file with the next number, and the newest counts as long as its process lives. */
 const claimName = /^network-keeper-(\d{8})\.json$/;
 /** A number stays taken until nobody can be about to take it. */
 const CLAIMS_KEPT = 16;
 
-export async function markServing(folder: string, store: Pick<Store, "ownerOf">): Promise<void> {
-  const owner = store.ownerOf();
-  await writeFile(join(folder, `network-served-by-${owner.pid}.json`), JSON.stringify(owner), { mode: 0o600 });
+/** Says that one handle of this process serves the network. A process may hold a sandbox several times, and each handle takes back its own mark only. */
+export interface ServingMark {
+  /** May be called again. */
+  set(): Promise<void>;
+  clear(): Promise<void>;
 }
 
-export async function unmarkServing(folder: string, store: Pick<Store, "ownerOf">): Promise<void> {
-  await rm(join(folder, `network-served-by-${store.ownerOf().pid}.json`), { force: true });
+export function createServingMark(folder: string, store: Pick<Store, "ownerOf" | "ownerAlive">): ServingMark {
+  const owner = store.ownerOf();
+  const path = join(folder, `network-served-by-${owner.pid}-${randomBytes(6).toString("hex")}.json`);
+  return {
+    async set() {
+      // Those of processes that were killed.
+      for (const { name, owner } of marksIn(folder)) if (!store.ownerAlive(owner)) await rm(join(folder, name), { force: true });
+      await writeFile(path, JSON.stringify(owner), { mode: 0o600 });
+    },
+    clear: () => rm(path, { force: true }),
+  };
 }
 
 /** The pid of a process that serves it, if one lives: its keeper's before others'. */
@@ -27,8 +38,14 @@ export function servedBy(folder: string, store: Pick<Store, "ownerAlive">): numb
 }
 
 function serversOf(folder: string, store: Pick<Store, "ownerAlive">): number[] {
-  const owners = namesIn(folder, markName).map((name) => ownerIn(join(folder, name)));
-  return owners.filter((owner) => owner !== null && store.ownerAlive(owner)).map((owner) => owner?.pid as number);
+  return marksIn(folder).flatMap(({ owner }) => (store.ownerAlive(owner) ? [owner.pid] : []));
+}
+
+function marksIn(folder: string): { name: string; owner: Owner }[] {
+  return namesIn(folder, markName).flatMap((name) => {
+    const owner = ownerIn(join(folder, name));
+    return owner === null ? [] : [{ name, owner }];
+  });
 }
 
 /** The process that keeps the sandbox's network, if one lives, and whether it serves it by now. */
