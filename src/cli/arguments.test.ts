@@ -9,15 +9,15 @@ const exec = find("exec");
 describe("parsing a command line", () => {
   test("options end where the command begins", () => {
     const given = parseArguments(exec, ["--memory", "1g", "ls", "--memory", "-la"]);
-    expect(given.text("memory")).toBe("1g");
-    expect(given.words).toEqual(["ls", "--memory", "-la"]);
+    expect(given.option("memory")).toBe("1g");
+    expect(given.positionals).toEqual(["ls", "--memory", "-la"]);
   });
   test("-- ends options, and what follows is the command's own", () => {
-    expect(parseArguments(exec, ["--", "--json"]).words).toEqual(["--json"]);
+    expect(parseArguments(exec, ["--", "--json"]).positionals).toEqual(["--json"]);
   });
   test("values may be joined by = or follow a short option", () => {
     const given = parseArguments(exec, ["--env=A=1=2", "-eB=2", "-e", "C=3", "--", "x"]);
-    expect(given.texts("env")).toEqual(["A=1=2", "B=2", "C=3"]);
+    expect(given.options("env")).toEqual(["A=1=2", "B=2", "C=3"]);
   });
   test("a slip of the fingers is named, with what was meant", () => {
     expect(() => parseArguments(exec, ["--memroy", "1g", "x"])).toThrow(
@@ -40,10 +40,10 @@ describe("parsing a command line", () => {
     expect(() => parseArguments(find("cp"), ["a", "b", "c"])).toThrow('unexpected argument "c"');
   });
   test("--help needs no arguments", () => {
-    expect(parseArguments(find("cp"), ["--help"]).switched("help")).toBe(true);
+    expect(parseArguments(find("cp"), ["--help"]).flag("help")).toBe(true);
   });
   test("asking for an option that the command does not declare is a defect", () => {
-    expect(() => parseArguments(find("config"), []).text("memory")).toThrow("has no option");
+    expect(() => parseArguments(find("config"), []).option("memory")).toThrow("has no option");
   });
 });
 

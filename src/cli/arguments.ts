@@ -1,11 +1,11 @@
 import { CaissonError } from "../contract/error.ts";
 import { nearest } from "../lib/nearest.ts";
-import type { CommandSpec, Given, OptionSpec } from "./command.ts";
+import type { CommandSpec, ParsedArguments, OptionSpec } from "./command.ts";
 
 export const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
 
 /** Checks arguments against a command's spec. Throws `invalid`, naming the nearest option or the argument that is missing. */
-export function parseArguments(spec: CommandSpec, argv: readonly string[]): Given {
+export function parseArguments(spec: CommandSpec, argv: readonly string[]): ParsedArguments {
   const options = [...spec.options, helpOption];
   const found = new Map<string, string[]>();
   const words: string[] = [];
@@ -73,13 +73,13 @@ function checkWords(spec: CommandSpec, words: readonly string[]): void {
   }
 }
 
-function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>, words: readonly string[]): Given {
+function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>, words: readonly string[]): ParsedArguments {
   const declared = new Set(["help", ...spec.options.map((option) => option.name)]);
   const values = (name: string): readonly string[] => {
     if (!declared.has(name)) throw new CaissonError("internal", `${spec.path.join(" ")} has no option --${name}`);
     return found.get(name) ?? [];
   };
-  return { switched: (name) => values(name).length > 0, text: (name) => values(name)[0], texts: values, words };
+  return { flag: (name) => values(name).length > 0, option: (name) => values(name)[0], options: values, positionals: words };
 }
 
 function usage(spec: CommandSpec, problem: string, hint?: string): CaissonError {

@@ -7,7 +7,7 @@ import { type Change, isWithin, type LeftOut } from "../workspace/change.ts";
 import { commitToBranch } from "../workspace/git/branch.ts";
 import { whyHeldBack } from "../workspace/protected-files.ts";
 import { blobOf, type DiffStat, diffStat, renderSections } from "../workspace/render-diff.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { joined, line, quotedName } from "./line.ts";
 import { printDiff } from "./print-diff.ts";
@@ -16,21 +16,21 @@ import { type Cell, table } from "./table.ts";
 import { sessionNamed, viewChanges } from "./workspace-view.ts";
 
 /** `caisson diff [RUN] [PATH…]` */
-export async function diff(context: CliContext, given: Given): Promise<number> {
+export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const [name, ...paths] = given.words;
+  const [name, ...paths] = given.positionals;
   const session = await sessionNamed(station, name);
   const { changes, leftOut } = await viewChanges(context, station, session);
   const named = paths.map((path) => path.replace(/\/$/, ""));
   const wanted =
     named.length === 0 ? changes : changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
   const stats = () => diffStat(wanted, context.interruption);
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     const files = (await stats()).map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) }));
     await context.stdout.printJson({ session: session.id, files, leftOut });
     return 0;
   }
-  if (given.switched("stat")) await context.stdout.print(table((await stats()).map(statLine)));
+  if (given.flag("stat")) await context.stdout.print(table((await stats()).map(statLine)));
   else await printSections(context, wanted);
   const held = wanted.filter(({ path }) => whyHeldBack(path) !== null).map(({ path }) => quotedName(path));
   if (held.length > 0)
@@ -72,11 +72,11 @@ async function tellLeftOut(context: CliContext, leftOut: readonly LeftOut[]): Pr
 }
 
 /** `caisson apply [RUN] [PATH…]` */
-export async function apply(context: CliContext, given: Given): Promise<number> {
+export async function apply(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const [name, ...paths] = given.words;
+  const [name, ...paths] = given.positionals;
   const session = await sessionNamed(station, name);
-  const to = given.text("to");
+  const to = given.option("to");
   const own = session.source.kind === "folder" ? session.source.path : null;
   const folder = to === undefined ? own : resolve(context.cwd, to);
   if (folder === null) {
@@ -89,9 +89,9 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
     folder,
     stateDir: context.stateDir,
     ...(paths.length === 0 ? {} : { paths }),
-    includeConfiguration: given.switched("include-config"),
+    includeConfiguration: given.flag("include-config"),
     // In another folder it is the content that must be right.
-    force: given.switched("force") || folder !== own,
+    force: given.flag("force") || folder !== own,
   });
   if (folder === own) await station.sessions.noteApplied(session.id, blobsOf(changes, result.applied));
   const { applied } = result;
@@ -100,7 +100,7 @@ export async function apply(context: CliContext, given: Given): Promise<number> 
       type: "session.applied",
       data: { folder, paths: applied.slice(0, 1000), count: applied.length },
     });
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     await context.stdout.printJson({ folder, ...result, leftOut });
     return 0;
   }
@@ -118,23 +118,23 @@ function blobsOf(changes: readonly Change[], applied: readonly string[]): Map<st
 }
 
 /** `caisson branch [RUN]` */
-export async function branch(context: CliContext, given: Given): Promise<number> {
+export async function branch(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const session = await sessionNamed(station, given.words[0]);
+  const session = await sessionNamed(station, given.positionals[0]);
   const folder = repositoryFor(context, given, session);
   const { changes, leftOut } = await viewChanges(context, station, session);
   const result = await commitToBranch(changes, {
     folder,
-    name: given.text("name") ?? `caisson/${session.id}`,
-    message: given.text("message") ?? `Changes of ${session.id}\n`,
+    name: given.option("name") ?? `caisson/${session.id}`,
+    message: given.option("message") ?? `Changes of ${session.id}\n`,
     author: context.config.author,
     git: { path: context.path },
-    includeConfiguration: given.switched("include-config"),
+    includeConfiguration: given.flag("include-config"),
     ...(session.source.kind === "git" && session.commit !== null ? { base: session.commit } : {}),
   });
   const { repository, commit } = result;
   await station.sessions.record(session.id, { type: "session.branched", data: { repository, branch: result.branch, commit } });
-  if (given.switched("json")) await context.stdout.printJson({ ...result, leftOut });
+  if (given.flag("json")) await context.stdout.printJson({ ...result, leftOut });
   else {
     await context.stdout.print(line`${commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was`);
     await tellLeftOut(context, [...result.skipped, ...leftOut]);
@@ -142,8 +142,8 @@ export async function branch(context: CliContext, given: Given): Promise<number>
   return 0;
 }
 
-function repositoryFor(context: CliContext, given: Given, session: Session): string {
-  const to = given.text("to");
+function repositoryFor(context: CliContext, given: ParsedArguments, session: Session): string {
+  const to = given.option("to");
   if (to !== undefined) return resolve(context.cwd, to);
   if (session.source.kind === "folder") return session.source.path;
   throw new CaissonError("invalid", `The session ${session.id} has no repository of yours to make a branch in.`, {

@@ -33,13 +33,13 @@ export interface CommandSpec {
   handlesSignals?: boolean;
   examples: readonly (readonly [line: string, meaning: string])[];
   /** Loaded only when the command is run, so that `exec` pays for nothing else. */
-  load: () => Promise<{ run: (context: CliContext, given: Given) => Promise<number> }>;
+  load: () => Promise<{ run: (context: CliContext, given: ParsedArguments) => Promise<number> }>;
 }
 
 /** What was given on the command line, checked against the command's spec. */
-export interface Given {
-  switched(name: string): boolean;
-  text(name: string): string | undefined;
-  texts(name: string): readonly string[];
-  readonly words: readonly string[];
+export interface ParsedArguments {
+  flag(name: string): boolean;
+  option(name: string): string | undefined;
+  options(name: string): readonly string[];
+  readonly positionals: readonly string[];
 }

@@ -7,7 +7,7 @@ import { lines } from "./line.ts";
 export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {
   return {
     async run(context, given) {
-      await context.stdout.print(lines(completionScript(given.words[0] as string, table)));
+      await context.stdout.print(lines(completionScript(given.positionals[0] as string, table)));
       return 0;
     },
   };

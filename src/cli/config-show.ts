@@ -1,5 +1,5 @@
 import { defaultLimits } from "../contract/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import { type Config, configSchema } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import { table } from "./table.ts";
@@ -11,13 +11,13 @@ interface Setting {
   from: string | null;
 }
 
-export async function run(context: CliContext, given: Given): Promise<number> {
-  if (given.switched("schema")) {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (given.flag("schema")) {
     await context.stdout.printJson(configSchema(), { indent: 2 });
     return 0;
   }
   const settings = settingsOf(context, given);
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     const { config, stateDir, configFile } = context;
     await context.stdout.printJson({ stateDir, configFile, ...config, settings });
     return 0;
@@ -49,11 +49,11 @@ const names = [
 ] as const;
 const options: Partial<Record<(typeof names)[number], string>> = { runtime: "runtime", image: "image", "models.default": "model" };
 
-function settingsOf(context: CliContext, given: Given): Setting[] {
+function settingsOf(context: CliContext, given: ParsedArguments): Setting[] {
   const home = context.variable("CAISSON_HOME") ? "CAISSON_HOME" : "default";
   const found = names.map((name): Setting => {
     const option = options[name];
-    const asked = option === undefined ? undefined : given.text(option);
+    const asked = option === undefined ? undefined : given.option(option);
     if (asked !== undefined) return { name, value: asked, from: `--${option}` };
     const value = settingOf(context.config, name);
     return { name, value: value ?? null, from: value === undefined ? null : (context.configSources[name] ?? "default") };

@@ -3,7 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { type Copied, copyIn, copyOut } from "../sandbox/copy.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, quotedName } from "./line.ts";
 import { parseBytes } from "./option-values.ts";
@@ -15,8 +15,8 @@ interface Inside {
   as: { user?: string };
 }
 
-export async function run(context: CliContext, given: Given): Promise<number> {
-  const [source = "", target = ""] = given.words;
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [source = "", target = ""] = given.positionals;
   const from = sandboxSide(source);
   const to = sandboxSide(target);
   if ((from === null) === (to === null)) {
@@ -24,9 +24,9 @@ export async function run(context: CliContext, given: Given): Promise<number> {
       hint: "Write the one inside as ID:/path.",
     });
   }
-  const user = given.text("user");
+  const user = given.option("user");
   const as = user === undefined ? {} : { user };
-  const maxSize = given.text("max-size");
+  const maxSize = given.option("max-size");
   if (from !== null) {
     const inside = { sandbox: await openSandbox(context, from.id), path: from.path, as };
     await bringOut(context, inside, { target, ...(maxSize === undefined ? {} : { bytesMax: parseBytes("max-size", maxSize) }) });

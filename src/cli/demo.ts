@@ -6,7 +6,7 @@ import { SandboxSpec } from "../contract/sandbox.ts";
 import { showDuration } from "../lib/quantity.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { demoAgent } from "./demo-agent.ts";
 import { networkStops } from "./demo-network.ts";
@@ -19,7 +19,7 @@ import { cutToWidth, plainText } from "./plain-text.ts";
 const ROUNDS = 30;
 const MIB = 1024 * 1024;
 
-export async function run(context: CliContext, given: Given): Promise<number> {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
   await print(bold("1  What this machine can do"));
   const runtime = await chooseRuntime(context, given, { print });
@@ -47,7 +47,7 @@ export async function run(context: CliContext, given: Given): Promise<number> {
       await print();
       await print(bold("6  An agent at work"));
       const examples = join(context.packageDir, "examples", "demo");
-      const agentFailures = await demoAgent(context, { examples, model: given.text("model"), runtime: runtime.name, print });
+      const agentFailures = await demoAgent(context, { examples, model: given.option("model"), runtime: runtime.name, print });
       await print();
       const all = failures + agentFailures;
       await print(all === 0 ? good("Everything held.") : bad(`${all} of the claims above did not hold.`));
@@ -61,8 +61,8 @@ export async function run(context: CliContext, given: Given): Promise<number> {
 }
 
 /** Throws `unavailable` with every fix when nothing here can isolate. */
-async function chooseRuntime(context: CliContext, given: Given, out: { print: (line?: Piece) => Promise<void> }): Promise<Runtime> {
-  const asked = given.text("runtime") ?? context.config.runtime;
+async function chooseRuntime(context: CliContext, given: ParsedArguments, out: { print: (line?: Piece) => Promise<void> }): Promise<Runtime> {
+  const asked = given.option("runtime") ?? context.config.runtime;
   const names = asked === "auto" ? context.runtimes.names.filter((name) => name !== "host") : [asked];
   for (const name of names) {
     const probe = await context.resolver.probe(name);

@@ -4,16 +4,16 @@ import { CaissonError } from "../contract/error.ts";
 import { summaryText, verdictText } from "../suites/attack/print-report.ts";
 import { signReport } from "../suites/attack/report.ts";
 import { runAttacks } from "../suites/attack/run-attacks.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { hostClaims } from "./host-claims.ts";
 import { lines } from "./line.ts";
 
 /** Attacks the runtime that would be used, or the one that was named. Exit code 1 when a claim does not hold. */
-export async function runAttack(context: CliContext, given: Given): Promise<number> {
-  const json = given.switched("json");
-  const image = given.text("image") ?? context.config.image;
-  const runtime = await context.resolver.resolve(given.text("runtime") ?? context.config.runtime);
+export async function runAttack(context: CliContext, given: ParsedArguments): Promise<number> {
+  const json = given.flag("json");
+  const image = given.option("image") ?? context.config.image;
+  const runtime = await context.resolver.resolve(given.option("runtime") ?? context.config.runtime);
   const report = await runAttacks(runtime, {
     version: context.version,
     stateDir: context.stateDir,
@@ -25,7 +25,7 @@ export async function runAttack(context: CliContext, given: Given): Promise<numb
     },
   });
   const signed = await signReport(report, { stateDir: context.stateDir });
-  const file = given.text("report");
+  const file = given.option("report");
   if (file !== undefined) await writeReport(file, `${JSON.stringify(signed)}\n`);
   await (json ? context.stdout.printJson(signed) : context.stdout.print(lines(summaryText(report))));
   return report.holds ? 0 : 1;

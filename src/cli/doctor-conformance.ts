@@ -1,15 +1,15 @@
 import { type ConformanceResult, runConformance } from "../suites/conformance/run-conformance.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines } from "./line.ts";
 
 const marks = { passed: "✓", failed: "✗", skipped: "·" } as const;
 
 /** Runs the conformance suite on the runtime that would be used, or the one that was named. Exit code 1 when a test fails. */
-export async function runConformanceSuite(context: CliContext, given: Given): Promise<number> {
-  const json = given.switched("json");
-  const image = given.text("image") ?? context.config.image;
-  const runtime = await context.resolver.resolve(given.text("runtime") ?? context.config.runtime);
+export async function runConformanceSuite(context: CliContext, given: ParsedArguments): Promise<number> {
+  const json = given.flag("json");
+  const image = given.option("image") ?? context.config.image;
+  const runtime = await context.resolver.resolve(given.option("runtime") ?? context.config.runtime);
   const report = await runConformance(runtime, {
     ...(image === undefined ? {} : { spec: { template: { kind: "image", reference: image } } }),
     onResult: (result) => {

@@ -4,19 +4,19 @@ import { type Capabilities, defaultLimits } from "../contract/sandbox.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import { chooseRuntime } from "../sandbox/choose-runtime.ts";
 import { examine, hasProgram } from "../station/machine/doctor.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { bad, bold, dim, good, type Line, line } from "./line.ts";
 
-export async function run(context: CliContext, given: Given): Promise<number> {
-  if (given.switched("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
-  if (given.switched("conformance")) return (await import("./doctor-conformance.ts")).runConformanceSuite(context, given);
-  const needs = given.text("for");
-  const runtime = given.text("runtime");
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (given.flag("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
+  if (given.flag("conformance")) return (await import("./doctor-conformance.ts")).runConformanceSuite(context, given);
+  const needs = given.option("for");
+  const runtime = given.option("runtime");
   const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];
   const report = await examine({ ...context, ...(only === undefined ? {} : { only }) });
   if (needs !== undefined) return recommend(context, given, { report, needs: parseNeeds(needs) });
-  if (given.switched("json")) await context.stdout.printJson(report);
+  if (given.flag("json")) await context.stdout.printJson(report);
   else await context.stdout.print(showReport(report));
   return (only === undefined ? report.chosen !== null : report.runtimes.every((each) => each.usable)) ? 0 : 1;
 }
@@ -91,12 +91,12 @@ export function parseNeeds(text: string): TaskNeeds {
   return needs;
 }
 
-async function recommend(context: CliContext, given: Given, task: { report: DoctorReport; needs: TaskNeeds }): Promise<number> {
+async function recommend(context: CliContext, given: ParsedArguments, task: { report: DoctorReport; needs: TaskNeeds }): Promise<number> {
   const available = task.report.runtimes.flatMap(({ name, usable, capabilities, startMs }) =>
     usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
   );
   const choice = chooseRuntime(task.needs, { available, hasProgram: (program) => hasProgram(context.path, program) });
-  if (given.switched("json")) await context.stdout.printJson(choice);
+  if (given.flag("json")) await context.stdout.printJson(choice);
   else if (choice === null)
     await context.stdout.print(line`No runtime here suits this task; \`caisson doctor\` shows what could be mended.`);
   else

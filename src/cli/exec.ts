@@ -3,7 +3,7 @@ import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
@@ -17,11 +17,11 @@ const OUTPUT_LIMIT_EXIT_CODE = 153;
 const BROKEN_PIPE_EXIT_CODE = 141;
 const DENIALS_TOLD_MAX = 20;
 
-export async function run(context: CliContext, given: Given): Promise<number> {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   return runCommand(context, given, {
-    argv: given.words,
-    tty: given.switched("tty"),
-    json: given.switched("json"),
+    argv: given.positionals,
+    tty: given.flag("tty"),
+    json: given.flag("json"),
     timeoutMs: timeoutFrom(given),
   });
 }
@@ -34,7 +34,7 @@ export interface CommandRequest {
 }
 
 /** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
-export async function runCommand(context: CliContext, given: Given, request: CommandRequest): Promise<number> {
+export async function runCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   if (request.json) {
     context.onEvent((event) => {
@@ -42,13 +42,13 @@ export async function runCommand(context: CliContext, given: Given, request: Com
       if (event.type !== "command.output" && event.type !== "command.ended") void print(event);
     });
   }
-  const cwd = given.text("cwd");
-  const user = given.text("user");
-  const env = given.switched("sandbox") ? pairs(context, given.texts("env"), "env") : {};
+  const cwd = given.option("cwd");
+  const user = given.option("user");
+  const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
   const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
   const stopTelling = request.json ? () => {} : tellDenials(context, session.sandbox);
   try {
-    const outputMax = given.switched("sandbox") ? given.text("output-max") : undefined;
+    const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;
     const starting = spawnWithHint(session.sandbox, {
       argv: request.argv,
       env,

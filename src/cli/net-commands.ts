@@ -8,7 +8,7 @@ import { becomeKeeper, keeperOf, servedBy } from "../network/held/serving.ts";
 import { watchFolder } from "../network/held/watch-folder.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runHistory } from "../station/runs/run-history.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { networkNamed, sandboxNamed } from "./net-target.ts";
@@ -21,8 +21,8 @@ import { table } from "./table.ts";
 const BY = "user";
 
 /** `caisson net show` */
-export async function show(context: CliContext, given: Given): Promise<number> {
-  const id = await sandboxNamed(context, given.words[0] as string);
+export async function show(context: CliContext, given: ParsedArguments): Promise<number> {
+  const id = await sandboxNamed(context, given.positionals[0] as string);
   const store = createStore({ stateDir: context.stateDir });
   await store.read(id);
   const folder = store.dir(id);
@@ -34,7 +34,7 @@ export async function show(context: CliContext, given: Given): Promise<number> {
     revoked: state?.revoked.includes(name) ?? false,
   }));
   const pid = servedBy(folder, store);
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     await context.stdout.printJson({ sandbox: id, policy, secrets, gateway: state?.gateway ?? null, servedBy: pid });
     return 0;
   }
@@ -49,12 +49,12 @@ export async function show(context: CliContext, given: Given): Promise<number> {
 }
 
 /** `caisson net log` */
-export async function log(context: CliContext, given: Given): Promise<number> {
-  const name = given.words[0] as string;
-  const wanted = (event: NetworkEvent) => !given.switched("denied") || event.type === "network.denied";
+export async function log(context: CliContext, given: ParsedArguments): Promise<number> {
+  const name = given.positionals[0] as string;
+  const wanted = (event: NetworkEvent) => !given.flag("denied") || event.type === "network.denied";
   const print = (event: NetworkEvent) =>
-    given.switched("json") ? context.stdout.printJson(event) : context.stdout.print(line`${event.at.slice(11, 19)} ${networkLine(event)}`);
-  for await (const event of eventsOf(context, name, { follow: given.switched("follow") })) if (wanted(event)) await print(event);
+    given.flag("json") ? context.stdout.printJson(event) : context.stdout.print(line`${event.at.slice(11, 19)} ${networkLine(event)}`);
+  for await (const event of eventsOf(context, name, { follow: given.flag("follow") })) if (wanted(event)) await print(event);
   return 0;
 }
 
@@ -99,8 +99,8 @@ async function* eventsOf(context: CliContext, name: string, options: { follow: b
 }
 
 /** `caisson net allow` */
-export async function allow(context: CliContext, given: Given): Promise<number> {
-  const [name = "", ...words] = given.words;
+export async function allow(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", ...words] = given.positionals;
   const more = parsePolicy(words);
   return change(context, name, (before) => {
     if (more.mode === "none") return before;
@@ -116,8 +116,8 @@ export async function allow(context: CliContext, given: Given): Promise<number> 
 }
 
 /** `caisson net deny` */
-export async function deny(context: CliContext, given: Given): Promise<number> {
-  const [name = "", ...words] = given.words;
+export async function deny(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", ...words] = given.positionals;
   const less = parsePolicy(words);
   return change(context, name, (before) => {
     if (before.mode === "none" || less.mode === "none") return before;
@@ -131,8 +131,8 @@ export async function deny(context: CliContext, given: Given): Promise<number> {
 }
 
 /** `caisson net set` */
-export async function set(context: CliContext, given: Given): Promise<number> {
-  const [name = "", ...words] = given.words;
+export async function set(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", ...words] = given.positionals;
   const policy = parsePolicy(words);
   return change(context, name, () => policy);
 }
@@ -145,16 +145,16 @@ async function change(context: CliContext, name: string, make: (before: NetworkP
 }
 
 /** `caisson net revoke` */
-export async function revoke(context: CliContext, given: Given): Promise<number> {
-  const [name = "", ...secrets] = given.words;
+export async function revoke(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", ...secrets] = given.positionals;
   const { network } = await networkNamed(context, name);
   for (const secret of secrets) await network.revoke(secret, { by: BY });
   return 0;
 }
 
 /** `caisson net serve` */
-export async function serve(context: CliContext, given: Given): Promise<number> {
-  const id = checkSandboxId(given.words[0] as string);
+export async function serve(context: CliContext, given: ParsedArguments): Promise<number> {
+  const id = checkSandboxId(given.positionals[0] as string);
   const runtime = await runtimeOf(context, id);
   const store = createStore({ stateDir: context.stateDir });
   if (!(await becomeKeeper(store.dir(id), store))) {

@@ -3,7 +3,7 @@ import { EnvName } from "../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
 import { parsePolicy, parseSecret } from "../contract/network-text.ts";
 import { absoluteSecrets } from "../network/absolute-secrets.ts";
-import type { Given, OptionSpec } from "./command.ts";
+import type { ParsedArguments, OptionSpec } from "./command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 
 /** What a new sandbox may reach; the same wherever one is made. */
@@ -35,10 +35,10 @@ export interface NetworkAsked {
 }
 
 /** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
-export function networkFrom(given: Given, known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> }): NetworkAsked {
-  const words = given.texts("network");
+export function networkFrom(given: ParsedArguments, known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> }): NetworkAsked {
+  const words = given.options("network");
   const secrets: Record<string, SecretSpec> = {};
-  for (const text of given.texts("secret")) {
+  for (const text of given.options("secret")) {
     const { name, spec } = secretFrom(text, known.secrets);
     if (!EnvName.safeParse(name).success)
       throw new CaissonError("invalid", `a secret is named like a variable, not ${JSON.stringify(name)}`, {
@@ -82,11 +82,11 @@ function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Re
   return { ...common, rules: [...own, ...rules.filter((rule) => !own.some(({ host }) => host === rule.host))] };
 }
 
-function gatewayFrom(given: Given): GatewaySpec | undefined {
-  const wires = given.text("gateway");
-  const models = given.text("gateway-models");
-  const cost = given.text("gateway-cost");
-  const tokens = given.text("gateway-tokens");
+function gatewayFrom(given: ParsedArguments): GatewaySpec | undefined {
+  const wires = given.option("gateway");
+  const models = given.option("gateway-models");
+  const cost = given.option("gateway-cost");
+  const tokens = given.option("gateway-tokens");
   if (wires === undefined) {
     if (models ?? cost ?? tokens)
       throw new CaissonError("invalid", "--gateway-… goes with --gateway", {

@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import { bytesFrom, countFrom, durationFrom, numberFrom } from "../lib/quantity.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 
 /** `512m`, `4g`, `1.5GiB`, `1048576`. Throws `invalid` naming the option. */
 export function parseBytes(option: string, text: string): number {
@@ -23,8 +23,8 @@ export function parseNumber(option: string, text: string): number {
 }
 
 /** `--input K=V`, several times. Throws `invalid`. */
-export function inputsFrom(given: Given): Record<string, string> {
-  const pairs = given.texts("input").map((text) => {
+export function inputsFrom(given: ParsedArguments): Record<string, string> {
+  const pairs = given.options("input").map((text) => {
     const equals = text.indexOf("=");
     if (equals < 1) throw new CaissonError("invalid", `--input ${JSON.stringify(text)} is not K=V`);
     return [text.slice(0, equals), text.slice(equals + 1)] as const;

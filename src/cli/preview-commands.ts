@@ -4,7 +4,7 @@ import { createForward, type Forward } from "../network/preview/forward.ts";
 import { createPreview } from "../network/preview/preview.ts";
 import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-ports.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { sandboxNamed } from "./net-target.ts";
@@ -17,10 +17,10 @@ const COMPLAINT_MS = 5_000;
 const PORT_MAX = 65_535;
 
 /** `caisson open RUN|SANDBOX PORT` */
-export async function open(context: CliContext, given: Given): Promise<number> {
-  const [name = "", portText = ""] = given.words;
+export async function open(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", portText = ""] = given.positionals;
   const port = portFrom("PORT", portText);
-  const listen = given.text("listen");
+  const listen = given.option("listen");
   const listenPort = listen === undefined ? 0 : portFrom("--listen", listen);
   const sandbox = await openSandbox(context, await sandboxNamed(context, name));
   const listeners = () => sandbox.listeners();
@@ -29,10 +29,10 @@ export async function open(context: CliContext, given: Given): Promise<number> {
     let isOpen = onePerPort(await listeners()).has(port);
     const { url, plainUrl, token } = preview;
     const facts = { sandbox: sandbox.id, port, url, plainUrl, token, listenPort: preview.listenPort, listening: isOpen };
-    await (given.switched("json") ? context.stdout.printJson(facts) : context.stdout.print(line`${url}`));
+    await (given.flag("json") ? context.stdout.printJson(facts) : context.stdout.print(line`${url}`));
     const say = (event: NetworkEvent, words: string) =>
-      given.switched("json") ? context.stdout.printJson(event) : context.stderr.print(line`caisson: ${words}`);
-    if (!isOpen && !given.switched("json")) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
+      given.flag("json") ? context.stdout.printJson(event) : context.stderr.print(line`caisson: ${words}`);
+    if (!isOpen && !given.flag("json")) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
     const change = (now: { port: number; address?: string }) => {
       const opened = now.address !== undefined;
       if (now.port !== port || opened === isOpen) return;
@@ -48,10 +48,10 @@ export async function open(context: CliContext, given: Given): Promise<number> {
 }
 
 /** `caisson forward RUN|SANDBOX PORT[:LOCAL]…` */
-export async function forward(context: CliContext, given: Given): Promise<number> {
-  const [name = "", ...words] = given.words;
+export async function forward(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [name = "", ...words] = given.positionals;
   const wanted = words.map(forwardFrom);
-  const listenHost = given.text("listen-host") ?? "127.0.0.1";
+  const listenHost = given.option("listen-host") ?? "127.0.0.1";
   const sandbox = await openSandbox(context, await sandboxNamed(context, name));
   const forwards: Forward[] = [];
   const complain = complainer(context);
@@ -68,7 +68,7 @@ export async function forward(context: CliContext, given: Given): Promise<number
       const made = await (local === null ? make(port).catch(orAnyPort(() => make(0))) : make(local));
       forwards.push(made);
       const facts = { sandbox: sandbox.id, port, listenHost, listenPort: made.listenPort };
-      await (given.switched("json")
+      await (given.flag("json")
         ? context.stdout.printJson(facts)
         : context.stdout.print(line`${listenHost}:${made.listenPort} is port ${port} of ${sandbox.id}`));
     }
@@ -79,10 +79,10 @@ export async function forward(context: CliContext, given: Given): Promise<number
 }
 
 /** `caisson ports RUN|SANDBOX` */
-export async function ports(context: CliContext, given: Given): Promise<number> {
-  const sandbox = await openSandbox(context, await sandboxNamed(context, given.words[0] as string));
-  const json = given.switched("json");
-  if (!given.switched("watch")) {
+export async function ports(context: CliContext, given: ParsedArguments): Promise<number> {
+  const sandbox = await openSandbox(context, await sandboxNamed(context, given.positionals[0] as string));
+  const json = given.flag("json");
+  if (!given.flag("watch")) {
     const listening = [...onePerPort(await sandbox.listeners()).values()];
     if (json) await context.stdout.printJson(listening);
     else if (listening.length === 0) await context.stderr.print(line`caisson: nothing listens`);

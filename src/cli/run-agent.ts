@@ -8,7 +8,7 @@ import type { Session } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
 import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import { createRunInNewSession } from "../station/runs/new-run.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { line } from "./line.ts";
@@ -32,32 +32,32 @@ export const exitCodes: Record<FinishReason, number> = {
   cancelled: 130,
 };
 
-export async function run(context: CliContext, given: Given): Promise<number> {
-  const record = given.text("record");
-  const replay = given.text("replay");
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  const record = given.option("record");
+  const replay = given.option("replay");
   await using station = openStation(context, {
     ...(record ? { record: resolve(context.cwd, record) } : {}),
     ...(replay ? { replay: resolve(context.cwd, replay) } : {}),
   });
   const id = await createRun(context, station, given);
-  if (given.switched("detach")) {
+  if (given.flag("detach")) {
     await context.startDetached(["resume", id]);
-    await (given.switched("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
+    await (given.flag("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
     return 0;
   }
-  return await driveAndShow(context, station, id, { json: given.switched("json") });
+  return await driveAndShow(context, station, id, { json: given.flag("json") });
 }
 
-async function createRun(context: CliContext, station: LocalStation, given: Given): Promise<string> {
-  const [first = "", second] = given.words;
+async function createRun(context: CliContext, station: LocalStation, given: ParsedArguments): Promise<string> {
+  const [first = "", second] = given.positionals;
   const agentName = second === undefined ? "coder" : first;
-  const task = (second === undefined ? first : given.words.slice(1).join(" ")).trim();
+  const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
   if (task === "")
     throw new CaissonError("invalid", "There is no task.", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
   const asked = networkFrom(given, { folder: context.cwd, secrets: context.config.secrets });
   const file = await station.agents.load(agentName, { input: inputsFrom(given), given: settingsGiven(context, given, asked) });
   const definition = withFlags(file, { context, given, asked });
-  const model = given.text("model") ?? context.config.models.default ?? definition.model;
+  const model = given.option("model") ?? context.config.models.default ?? definition.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "No model was chosen.", {
       hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
@@ -66,7 +66,7 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
   // Fails here, before anything is made, when the model cannot be used.
   const { resolveModel } = await import("../agent/model/resolve-model.ts");
   const { modelOptions } = await import("./station.ts");
-  const replay = given.text("replay");
+  const replay = given.option("replay");
   await resolveModel(model, { ...modelOptions(context), ...(replay ? { replay } : {}) });
   const run = { id: newId("run"), definition, task, model, budgets: budgetsFrom(given) };
   const named = sessionNameFrom(given);
@@ -78,9 +78,9 @@ async function createRun(context: CliContext, station: LocalStation, given: Give
 }
 
 /** The name under which a workspace is found again, and whose it is. Null: the run's own. */
-function sessionNameFrom(given: Given): Pick<Session, "id" | "scope"> | null {
-  const session = given.text("session");
-  const workflow = given.text("workflow");
+function sessionNameFrom(given: ParsedArguments): Pick<Session, "id" | "scope"> | null {
+  const session = given.option("session");
+  const workflow = given.option("workflow");
   if (session !== undefined && workflow !== undefined)
     throw new CaissonError("invalid", "A run works in a session or in a workflow, not in both.");
   if (session !== undefined) return { id: session, scope: "session" };
@@ -88,7 +88,7 @@ function sessionNameFrom(given: Given): Pick<Session, "id" | "scope"> | null {
 }
 
 /** The settings of an agent that the command line, or the user's configuration, has the say in: what a file has there is not used. */
-function settingsGiven(context: CliContext, given: Given, asked: NetworkAsked): Set<string> {
+function settingsGiven(context: CliContext, given: ParsedArguments, asked: NetworkAsked): Set<string> {
   const byOption: Record<string, string> = {
     image: "sandbox.image",
     runtime: "sandbox.runtime",
@@ -99,7 +99,7 @@ function settingsGiven(context: CliContext, given: Given, asked: NetworkAsked): 
     model: "model",
   };
   return new Set([
-    ...Object.entries(byOption).flatMap(([option, setting]) => (given.text(option) === undefined ? [] : [setting])),
+    ...Object.entries(byOption).flatMap(([option, setting]) => (given.option(option) === undefined ? [] : [setting])),
     ...(context.config.models.default === undefined ? [] : ["model"]),
     ...(asked.network === undefined ? [] : ["sandbox.network"]),
     ...(asked.gateway === undefined ? [] : ["sandbox.gateway"]),
@@ -109,24 +109,24 @@ function settingsGiven(context: CliContext, given: Given, asked: NetworkAsked): 
 
 function withFlags(
   definition: AgentDefinition,
-  { context, given, asked }: { context: CliContext; given: Given; asked: NetworkAsked },
+  { context, given, asked }: { context: CliContext; given: ParsedArguments; asked: NetworkAsked },
 ): AgentDefinition {
   const limits = { ...context.config.limits, ...definition.sandbox.limits };
-  const memory = given.text("memory");
-  const cpus = given.text("cpus");
+  const memory = given.option("memory");
+  const cpus = given.option("cpus");
   if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
   if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
-  const image = given.text("image");
-  const timeout = given.text("timeout");
-  const steps = given.text("max-steps");
-  const attended = context.stdout.isTerminal || given.switched("detach");
-  const onAsk = given.text("on-ask") ?? (attended ? definition.harness.onAsk : "deny");
+  const image = given.option("image");
+  const timeout = given.option("timeout");
+  const steps = given.option("max-steps");
+  const attended = context.stdout.isTerminal || given.flag("detach");
+  const onAsk = given.option("on-ask") ?? (attended ? definition.harness.onAsk : "deny");
   return AgentDefinition.parse({
     ...definition,
     sandbox: {
       ...definition.sandbox,
       limits,
-      ...(given.text("runtime") === undefined ? {} : { runtime: given.text("runtime") }),
+      ...(given.option("runtime") === undefined ? {} : { runtime: given.option("runtime") }),
       ...(image === undefined ? {} : { image: imageFrom(image, context.cwd) }),
       ...asked,
       secrets: { ...absoluteSecrets(definition.sandbox.secrets, context.cwd), ...asked.secrets },
@@ -134,16 +134,16 @@ function withFlags(
     harness: {
       ...definition.harness,
       onAsk,
-      onBudget: given.text("on-budget") ?? (attended ? definition.harness.onBudget : "stop"),
+      onBudget: given.option("on-budget") ?? (attended ? definition.harness.onBudget : "stop"),
       ...(timeout === undefined ? {} : { timeoutMs: parseDuration("timeout", timeout) }),
       ...(steps === undefined ? {} : { maxSteps: parseCount("max-steps", steps) }),
     },
   });
 }
 
-function budgetsFrom(given: Given) {
-  const cost = given.text("max-cost");
-  const tokens = given.text("max-tokens");
+function budgetsFrom(given: ParsedArguments) {
+  const cost = given.option("max-cost");
+  const tokens = given.option("max-tokens");
   return {
     ...(cost === undefined ? {} : { costUsd: parseNumber("max-cost", cost) }),
     ...(tokens === undefined ? {} : { tokens: parseCount("max-tokens", tokens) }),
@@ -151,11 +151,11 @@ function budgetsFrom(given: Given) {
 }
 
 /** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
-async function knownSession(station: LocalStation, name: string | undefined, given: Given): Promise<Session | null> {
+async function knownSession(station: LocalStation, name: string | undefined, given: ParsedArguments): Promise<Session | null> {
   if (name === undefined) return null;
   const known = (await station.sessions.list()).find((session) => session.id === name);
   if (!known) return null;
-  if (given.text("repo") !== undefined) {
+  if (given.option("repo") !== undefined) {
     throw new CaissonError("invalid", `The session ${name} has its workspace already; --repo cannot change it.`, {
       hint: "Leave --repo out, or choose another session.",
     });

@@ -5,7 +5,7 @@ import { showDuration } from "../lib/quantity.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runStream } from "../station/runs/head-of-run.ts";
 import { RUN_LABEL } from "../station/runs/run-sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { line } from "./line.ts";
@@ -22,9 +22,9 @@ const SHOWN_MAX = 1000;
 const ENDED_SHOWN = 10;
 
 /** `caisson ps` */
-export async function ps(context: CliContext, given: Given): Promise<number> {
+export async function ps(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const all = given.switched("all");
+  const all = given.flag("all");
   const { runs, left } = await station.runs.list({ openMax: SHOWN_MAX, endedMax: all ? SHOWN_MAX : ENDED_SHOWN });
   const rows = runs.map(({ run, facts, owner, at, damage }) => ({
     run,
@@ -40,7 +40,7 @@ export async function ps(context: CliContext, given: Given): Promise<number> {
   }));
   if (all) rows.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
   await tellLeftOut(context, { open: left.open, ended: all ? left.ended : 0 });
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     await context.stdout.printJson(rows);
     return 0;
   }
@@ -76,21 +76,21 @@ function statusOf(facts: RunFacts, owner: string | null): string {
 }
 
 /** `caisson logs RUN` */
-export async function logs(context: CliContext, given: Given): Promise<number> {
+export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  if (given.switched("check")) {
+  if (given.flag("check")) {
     const damages = await station.log.check();
-    if (given.switched("json")) await context.stdout.printJson(damages);
+    if (given.flag("json")) await context.stdout.printJson(damages);
     else for (const damage of damages) await context.stdout.print(line`${damage.stream ?? "log"}: ${damage.text}`);
-    if (damages.length === 0 && !given.switched("json")) await context.stdout.print(line`The log is whole.`);
+    if (damages.length === 0 && !given.flag("json")) await context.stdout.print(line`The log is whole.`);
     return damages.length === 0 ? 0 : 1;
   }
-  const run = await runNamed(station, given.words[0]);
+  const run = await runNamed(station, given.positionals[0]);
   await checkThere(station, run);
-  const from = given.text("from");
+  const from = given.option("from");
   await followRun(context, station, run, {
-    json: given.switched("json"),
-    live: given.switched("follow"),
+    json: given.flag("json"),
+    live: given.flag("follow"),
     signal: context.interruption.signal,
     ...(from === undefined ? {} : { fromSeq: parseCount("from", from) }),
   });
@@ -98,21 +98,21 @@ export async function logs(context: CliContext, given: Given): Promise<number> {
 }
 
 /** `caisson attach RUN`: watches, and gives questions and steering back to whoever drives it. */
-export async function attach(context: CliContext, given: Given): Promise<number> {
+export async function attach(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const run = await runNamed(station, given.words[0]);
+  const run = await runNamed(station, given.positionals[0]);
   await station.runs.facts(run);
-  await followRun(context, station, run, { json: given.switched("json"), live: true, signal: context.interruption.signal });
+  await followRun(context, station, run, { json: given.flag("json"), live: true, signal: context.interruption.signal });
   const state = await station.runs.state(run);
   if (state.status !== "ended") return 0;
-  await printOutcome(context, station, state, { json: given.switched("json") });
+  await printOutcome(context, station, state, { json: given.flag("json") });
   return exitCodes[state.ended?.reason ?? "error"];
 }
 
 /** `caisson resume RUN`: goes on with a run that was paused or lost its process. */
-export async function resume(context: CliContext, given: Given): Promise<number> {
+export async function resume(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const run = await runNamed(station, given.words[0]);
+  const run = await runNamed(station, given.positionals[0]);
   const facts = await station.runs.facts(run);
   if (facts.status === "ended")
     throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
@@ -120,23 +120,23 @@ export async function resume(context: CliContext, given: Given): Promise<number>
     });
   if (facts.paused?.why === "user") await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
   return await driveAndShow(context, station, run, {
-    json: given.switched("json"),
+    json: given.flag("json"),
     fromSeq: (await station.log.lastSeq(runStream(run))) + 1,
   });
 }
 
 /** `caisson send RUN TEXT` */
-export async function send(context: CliContext, given: Given): Promise<number> {
+export async function send(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const [run = "", ...words] = given.words;
+  const [run = "", ...words] = given.positionals;
   const text = words.join(" ").trim();
   if (text === "") throw new CaissonError("invalid", "There is no message.", { hint: 'caisson send RUN "use the other parser"' });
-  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.switched(mode));
+  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
   if (modes.length > 1) throw new CaissonError("invalid", `A message is sent in one way, not with --${modes.join(" and --")}.`);
   const mode: MessageMode = modes[0] ?? "steer";
   const message = await station.runs.send(run, { text, mode, source: "user" });
-  const receipt = given.switched("wait") ? await waitForReceipt(context, station, run, message) : null;
-  if (given.switched("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
+  const receipt = given.flag("wait") ? await waitForReceipt(context, station, run, message) : null;
+  if (given.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
   else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
 }
@@ -151,18 +151,18 @@ async function waitForReceipt(context: CliContext, station: LocalStation, run: s
 }
 
 /** `caisson answer RUN allow|always|deny` */
-export async function answer(context: CliContext, given: Given): Promise<number> {
+export async function answer(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const [run = "", word = "", ...text] = given.words;
+  const [run = "", word = "", ...text] = given.positionals;
   const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
   const chosen = answers[word.toLowerCase()];
   if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer.`, { hint: "Answer allow, always or deny." });
   const { asked } = await station.runs.facts(run);
-  const question = given.text("question") ?? asked[0]?.question;
+  const question = given.option("question") ?? asked[0]?.question;
   const budget = asked.find((each) => each.question === question)?.kind === "budget" && chosen !== "deny";
-  const cost = given.text("max-cost");
-  const timeout = given.text("timeout");
-  const steps = given.text("max-steps");
+  const cost = given.option("max-cost");
+  const timeout = given.option("timeout");
+  const steps = given.option("max-steps");
   const budgets = budget
     ? {
         budgets: {
@@ -180,16 +180,16 @@ export async function answer(context: CliContext, given: Given): Promise<number>
     ...(text.length === 0 ? {} : { text: text.join(" ") }),
     ...budgets,
   });
-  if (given.switched("json")) await context.stdout.printJson({ run, question, answer: chosen });
+  if (given.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
   return 0;
 }
 
 /** `caisson stop RUN` */
-export async function stop(context: CliContext, given: Given): Promise<number> {
+export async function stop(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  for (const run of given.words) {
+  for (const run of given.positionals) {
     const isStopped = await stopAndWait(context, station, run);
-    if (given.switched("json")) await context.stdout.printJson({ run, stopped: isStopped });
+    if (given.flag("json")) await context.stdout.printJson({ run, stopped: isStopped });
     else if (isStopped) await context.stdout.print(line`${run} stopped`);
     if (isStopped) continue;
     await context.stderr.print(line`caisson: ${run} was asked to stop, and has not ended yet`);

@@ -4,7 +4,7 @@ import { CaissonError, errorCodes } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import { nearest } from "../lib/nearest.ts";
 import { parseArguments } from "./arguments.ts";
-import type { CommandSpec, Given } from "./command.ts";
+import type { CommandSpec, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines, messageLines } from "./line.ts";
@@ -63,7 +63,7 @@ async function dispatch(start: CliStart): Promise<number> {
   }
   const command = findCommand(start.argv, group);
   const given = parseArguments(command, start.argv.slice(command.path.length));
-  if (given.switched("help")) {
+  if (given.flag("help")) {
     const { commandHelp } = await import("./help.ts");
     await start.stdout.print(lines(commandHelp(command)));
     return 0;
@@ -99,9 +99,9 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
   return exitCodeOf(first.signal);
 }
 
-function runtimeChoices(command: CommandSpec, given: Given): RuntimeChoices {
-  const events = command.path[0] === "exec" && given.switched("json");
-  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.text("oci-runtime") : undefined;
+function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeChoices {
+  const events = command.path[0] === "exec" && given.flag("json");
+  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.option("oci-runtime") : undefined;
   return ociRuntime === undefined ? { events } : { events, ociRuntime };
 }
 

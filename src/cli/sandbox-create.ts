@@ -1,12 +1,12 @@
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { createSandbox, keepSandbox } from "./sandbox-session.ts";
 import { pairs, specFrom } from "./spec-options.ts";
 
-export async function run(context: CliContext, given: Given): Promise<number> {
-  const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.texts("label"), "label") });
-  const sandbox = await createSandbox(context, { runtime: given.text("runtime") ?? context.config.runtime, spec });
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
+  const sandbox = await createSandbox(context, { runtime: given.option("runtime") ?? context.config.runtime, spec });
   // Interrupted at the last moment: the user never learns the id, so nobody could ever remove it.
   if (context.interruption.received() !== null) {
     await sandbox.destroy();
@@ -14,6 +14,6 @@ export async function run(context: CliContext, given: Given): Promise<number> {
   }
   await keepSandbox(sandbox);
   for (const warning of sandbox.info.warnings) await context.stderr.print(line`caisson: ${warning}`);
-  await (given.switched("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
+  await (given.flag("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;
 }

@@ -2,7 +2,7 @@ import { CaissonError } from "../contract/error.ts";
 import { removeDamaged, removeRemains } from "../sandbox/remove-remains.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
-import type { CommandSpec, Given } from "./command.ts";
+import type { CommandSpec, ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { checkSandboxId, keepSandbox, openSandbox, runtimeOf } from "./sandbox-session.ts";
@@ -12,7 +12,7 @@ type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 function forEachSandbox(act: (sandbox: OwnedSandbox) => Promise<void>): Loaded {
   return {
     async run(context, given) {
-      for (const id of given.words) await act(await openSandbox(context, id));
+      for (const id of given.positionals) await act(await openSandbox(context, id));
       return 0;
     },
   };
@@ -23,10 +23,10 @@ export const resume: Loaded = forEachSandbox((sandbox) => sandbox.resume());
 
 export const snapshot: Loaded = {
   async run(context, given) {
-    const sandbox = await openSandbox(context, given.words[0] as string);
-    const name = given.text("name");
+    const sandbox = await openSandbox(context, given.positionals[0] as string);
+    const name = given.option("name");
     const id = await sandbox.snapshot(name === undefined ? {} : { name });
-    await (given.switched("json")
+    await (given.flag("json")
       ? context.stdout.printJson({ id, sandbox: sandbox.id, name: name ?? null })
       : context.stdout.print(line`${id}`));
     return 0;
@@ -35,10 +35,10 @@ export const snapshot: Loaded = {
 
 export const fork: Loaded = {
   async run(context, given) {
-    const sandbox = await openSandbox(context, given.words[0] as string);
+    const sandbox = await openSandbox(context, given.positionals[0] as string);
     const forked = await sandbox.fork();
     await keepSandbox(forked);
-    await (given.switched("json") ? context.stdout.printJson(forked.info) : context.stdout.print(line`${forked.id}`));
+    await (given.flag("json") ? context.stdout.printJson(forked.info) : context.stdout.print(line`${forked.id}`));
     return 0;
   },
 };
@@ -54,13 +54,13 @@ export const remove: Loaded = {
   },
 };
 
-async function idsToRemove(context: CliContext, given: Given): Promise<readonly string[]> {
-  if (given.switched("all")) {
+async function idsToRemove(context: CliContext, given: ParsedArguments): Promise<readonly string[]> {
+  if (given.flag("all")) {
     const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
     return [...records, ...damaged].map((record) => record.id);
   }
-  if (given.words.length === 0) throw new CaissonError("invalid", "sandbox rm: ID is missing", { hint: "Name sandboxes, or say --all." });
-  return given.words;
+  if (given.positionals.length === 0) throw new CaissonError("invalid", "sandbox rm: ID is missing", { hint: "Name sandboxes, or say --all." });
+  return given.positionals;
 }
 
 /** By asking it, or by the host's own means. */

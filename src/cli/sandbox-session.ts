@@ -5,7 +5,7 @@ import type { SandboxSpec } from "../contract/sandbox.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { specFrom } from "./spec-options.ts";
@@ -37,12 +37,12 @@ const creationOptions = [
 /** Throws what `create` and `open` throw; on Ctrl-C `cancelled`, with nothing left behind. */
 export async function startSession(
   context: CliContext,
-  given: Given,
+  given: ParsedArguments,
   options: { warnings: "print" | "inEvents"; timeoutMs: number | undefined },
 ): Promise<SandboxSession> {
-  const id = given.text("sandbox");
+  const id = given.option("sandbox");
   if (id !== undefined) {
-    const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.switched(name));
+    const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.flag(name));
     if (inVain !== undefined) {
       throw new CaissonError("invalid", `--${inVain} cannot change the existing sandbox ${id}`, {
         hint: "Leave it out, or make a new sandbox with it.",
@@ -51,9 +51,9 @@ export async function startSession(
     const sandbox = await unlessInterrupted(context, openSandbox(context, id));
     return { sandbox, shared: true, end: async () => {} };
   }
-  const keep = given.switched("keep");
+  const keep = given.flag("keep");
   const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
-  const sandbox = await createSandbox(context, { runtime: given.text("runtime") ?? context.config.runtime, spec });
+  const sandbox = await createSandbox(context, { runtime: given.option("runtime") ?? context.config.runtime, spec });
   let ended: Promise<void> | undefined;
   const end = async () => {
     if (!keep || context.interruption.received() !== null) return sandbox.destroy();

@@ -1,14 +1,14 @@
 import type { SandboxStats } from "../contract/sandbox.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { openSandbox } from "./sandbox-session.ts";
 import { table } from "./table.ts";
 
-export async function run(context: CliContext, given: Given): Promise<number> {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const all: ({ id: string } & SandboxStats)[] = [];
-  for (const id of given.words) all.push({ id, ...(await (await openSandbox(context, id)).stats()) });
-  if (given.switched("json")) {
+  for (const id of given.positionals) all.push({ id, ...(await (await openSandbox(context, id)).stats()) });
+  if (given.flag("json")) {
     await context.stdout.printJson(all);
     return 0;
   }

@@ -3,7 +3,7 @@ import type { Session } from "../contract/session.ts";
 import { showDuration } from "../lib/quantity.ts";
 import { goesWithRun, removeSession } from "../station/sessions/remove-session.ts";
 import { cleanAddress, withoutSecret } from "../workspace/git/address.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { parseDuration } from "./option-values.ts";
@@ -16,11 +16,11 @@ const sourceText = (session: Session) =>
 /** As it may be shown. */
 const shown = (session: Session): Session => ({ ...session, source: withoutSecret(session.source) });
 
-export async function ls(context: CliContext, given: Given): Promise<number> {
+export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
   const sessions = await station.sessions.list();
   const rows = await Promise.all(sessions.map(async (session) => ({ session, lock: await station.sessions.lockOf(session.id) })));
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     await context.stdout.printJson(rows.map(({ session, lock }) => ({ ...shown(session), lock })));
     return 0;
   }
@@ -40,9 +40,9 @@ export async function ls(context: CliContext, given: Given): Promise<number> {
 /** Runs that are looked at for those of one session. */
 const RUNS_MAX = 10_000;
 
-export async function info(context: CliContext, given: Given): Promise<number> {
+export async function info(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const session = await findSession(station, given.words[0] ?? "");
+  const session = await findSession(station, given.positionals[0] ?? "");
   const lock = await station.sessions.lockOf(session.id);
   const history = await station.sessions.history(session.id);
   const all = await station.runs.list({ openMax: RUNS_MAX, endedMax: RUNS_MAX });
@@ -53,25 +53,25 @@ export async function info(context: CliContext, given: Given): Promise<number> {
     runs: runs.map(({ run, facts }) => ({ run, task: facts.title, status: facts.finish ?? facts.status })),
     history: history.map(({ type, at, data }) => ({ type, at, data })),
   };
-  await (given.switched("json") ? context.stdout.printJson(report) : context.stdout.printJson(report, { indent: 2 }));
+  await (given.flag("json") ? context.stdout.printJson(report) : context.stdout.printJson(report, { indent: 2 }));
   return 0;
 }
 
-export async function rm(context: CliContext, given: Given): Promise<number> {
+export async function rm(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  for (const name of given.words) {
-    const session = await findOrDamaged(station, name, given.switched("force"));
-    await remove(context, station, session, { force: given.switched("force"), why: "removed" });
-    await (given.switched("json") ? context.stdout.printJson({ removed: session.id }) : context.stdout.print(line`${session.id} removed`));
+  for (const name of given.positionals) {
+    const session = await findOrDamaged(station, name, given.flag("force"));
+    await remove(context, station, session, { force: given.flag("force"), why: "removed" });
+    await (given.flag("json") ? context.stdout.printJson({ removed: session.id }) : context.stdout.print(line`${session.id} removed`));
   }
   return 0;
 }
 
-export async function unlock(context: CliContext, given: Given): Promise<number> {
+export async function unlock(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const session = await findSession(station, given.words[0] ?? "");
-  await station.sessions.breakLock(session.id, { force: given.switched("force") });
-  await (given.switched("json") ? context.stdout.printJson({ unlocked: session.id }) : context.stdout.print(line`${session.id} unlocked`));
+  const session = await findSession(station, given.positionals[0] ?? "");
+  await station.sessions.breakLock(session.id, { force: given.flag("force") });
+  await (given.flag("json") ? context.stdout.printJson({ unlocked: session.id }) : context.stdout.print(line`${session.id} unlocked`));
   return 0;
 }
 
@@ -87,9 +87,9 @@ async function findOrDamaged(station: LocalStation, name: string, force: boolean
 }
 
 /** Removes sessions nobody used for a while, and those that should have gone with their run. */
-export async function cleanup(context: CliContext, given: Given): Promise<number> {
+export async function cleanup(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const olderThan = parseDays(given.text("older-than") ?? "7d");
+  const olderThan = parseDays(given.option("older-than") ?? "7d");
   const removed: string[] = [];
   for (const session of await station.sessions.list()) {
     const lock = await station.sessions.lockOf(session.id);
@@ -97,15 +97,15 @@ export async function cleanup(context: CliContext, given: Given): Promise<number
     const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThan;
     if (!old && !(await isLeftOver(station, session))) continue;
     removed.push(session.id);
-    if (given.switched("dry-run")) continue;
+    if (given.flag("dry-run")) continue;
     await remove(context, station, session, { force: false, why: old ? "aged" : "cleanup" });
   }
-  if (given.switched("json")) await context.stdout.printJson({ removed, dryRun: given.switched("dry-run") });
+  if (given.flag("json")) await context.stdout.printJson({ removed, dryRun: given.flag("dry-run") });
   else
     await context.stdout.print(
       removed.length === 0
         ? line`Nothing to remove.`
-        : line`${given.switched("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}`,
+        : line`${given.flag("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}`,
     );
   return 0;
 }
@@ -118,11 +118,11 @@ async function isLeftOver(station: LocalStation, session: Session): Promise<bool
 }
 
 /** `caisson discard [RUN]`: forgets what a run changed. */
-export async function discard(context: CliContext, given: Given): Promise<number> {
+export async function discard(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
-  const session = await sessionNamed(station, given.words[0]);
-  await remove(context, station, session, { force: given.switched("force"), why: "discarded" });
-  await (given.switched("json")
+  const session = await sessionNamed(station, given.positionals[0]);
+  await remove(context, station, session, { force: given.flag("force"), why: "discarded" });
+  await (given.flag("json")
     ? context.stdout.printJson({ discarded: session.id })
     : context.stdout.print(line`The changes of ${session.id} are gone.`));
   return 0;

@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { runCommand } from "./exec.ts";
 
@@ -9,7 +9,7 @@ const anyShell = "command -v bash >/dev/null 2>&1 && exec bash -i; exec sh -i";
 /** People think longer than programs run. */
 const SESSION_MS = 24 * 3_600_000;
 
-export async function run(context: CliContext, given: Given): Promise<number> {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   if (!context.stdin.isTTY || !context.stdout.isTerminal) {
     throw new CaissonError("invalid", "shell: standard input or output is not a terminal", {
       hint: "For scripts: caisson exec -- sh -c '…'",

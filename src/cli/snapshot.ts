@@ -11,7 +11,7 @@ type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 export const list: Loaded = {
   async run(context, given) {
     const snapshots = (await everySnapshot(context)).map(({ snapshot, runtime }) => ({ ...snapshot, runtime: runtime.name }));
-    if (given.switched("json")) {
+    if (given.flag("json")) {
       await context.stdout.printJson(snapshots);
     } else if (snapshots.length > 0) {
       const rows = snapshots.map((each) => [each.id, each.runtime, each.name ?? "–", each.sandbox, showBytes(each.bytes), each.createdAt]);
@@ -24,7 +24,7 @@ export const list: Loaded = {
 export const remove: Loaded = {
   async run(context, given) {
     const all = await everySnapshot(context);
-    for (const word of given.words) {
+    for (const word of given.positionals) {
       const id = SnapshotId.safeParse(word);
       if (!id.success)
         throw new CaissonError("invalid", `${JSON.stringify(word)} is not a snapshot's id`, { hint: "An id looks like sn_k3v7q2m5x4ab." });

@@ -10,7 +10,7 @@ import {
   WorkspaceAccess,
   type WorkspaceMount,
 } from "../contract/sandbox.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { networkFrom } from "./network-options.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
@@ -18,16 +18,16 @@ import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-val
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
 export function specFrom(
   context: CliContext,
-  given: Given,
+  given: ParsedArguments,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): SandboxSpec {
   const parsed = SandboxSpec.safeParse({
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
-    env: pairs(context, given.texts("env"), "env"),
+    env: pairs(context, given.options("env"), "env"),
     ...networkFrom(given, { folder: context.cwd, secrets: context.config.secrets }),
-    allowRoot: given.switched("allow-root"),
+    allowRoot: given.flag("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},
   });
@@ -41,9 +41,9 @@ function withTimeout(limits: LimitsRequest, timeoutMs: number | undefined): Limi
   return { ...limits, wallClockMs: timeoutMs };
 }
 
-function templateFrom(context: CliContext, given: Given): Template {
-  const snapshot = given.text("snapshot");
-  const image = given.text("image");
+function templateFrom(context: CliContext, given: ParsedArguments): Template {
+  const snapshot = given.option("snapshot");
+  const image = given.option("image");
   if (snapshot !== undefined && image !== undefined) throw new CaissonError("invalid", "--image and --snapshot exclude each other");
   if (snapshot !== undefined) return { kind: "snapshot", id: snapshot };
   const reference = image ?? context.config.image;
@@ -56,9 +56,9 @@ export function imageFrom(reference: string, folder: string): string {
   return /^\.{0,2}\//.test(reference) ? resolve(folder, reference) : reference;
 }
 
-function workspaceFrom(context: CliContext, given: Given): WorkspaceMount {
-  const asked = given.text("workspace");
-  if (given.switched("no-workspace")) {
+function workspaceFrom(context: CliContext, given: ParsedArguments): WorkspaceMount {
+  const asked = given.option("workspace");
+  if (given.flag("no-workspace")) {
     if (asked !== undefined) throw new CaissonError("invalid", "--workspace and --no-workspace exclude each other");
     return { kind: "empty" };
   }
@@ -75,17 +75,17 @@ function workspaceFrom(context: CliContext, given: Given): WorkspaceMount {
   return { kind: "folder", path: isAbsolute(folder) ? folder : resolve(context.cwd, folder), access: access ?? "overlay" };
 }
 
-function limitsFrom(given: Given): LimitsRequest {
+function limitsFrom(given: ParsedArguments): LimitsRequest {
   const limits: LimitsRequest = {};
-  const memory = given.text("memory");
+  const memory = given.option("memory");
   if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
-  const cpus = given.text("cpus");
+  const cpus = given.option("cpus");
   if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
-  const pids = given.text("pids");
+  const pids = given.option("pids");
   if (pids !== undefined) limits.pids = parseCount("pids", pids);
-  const disk = given.text("disk");
+  const disk = given.option("disk");
   if (disk !== undefined) limits.diskBytes = parseBytes("disk", disk);
-  const output = given.text("output-max");
+  const output = given.option("output-max");
   if (output !== undefined) limits.outputBytes = parseBytes("output-max", output);
   return limits;
 }
@@ -111,7 +111,7 @@ export function pairs(context: CliContext, texts: readonly string[], option: "en
 }
 
 /** Throws `invalid`. */
-export function timeoutFrom(given: Given): number | undefined {
-  const timeout = given.text("timeout");
+export function timeoutFrom(given: ParsedArguments): number | undefined {
+  const timeout = given.option("timeout");
   return timeout === undefined ? undefined : parseDuration("timeout", timeout);
 }

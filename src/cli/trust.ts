@@ -8,7 +8,7 @@ import { type Right, rightsOf } from "../agent/rights/rights.ts";
 import { createTrustStore, type TrustStore, trusts } from "../agent/rights/trust-store.ts";
 import { visible } from "../agent/rights/visible.ts";
 import { CaissonError } from "../contract/error.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines } from "./line.ts";
 import { agentPlaces, foldersOfAgents } from "./station.ts";
@@ -31,21 +31,21 @@ interface Judged {
   error?: CaissonError;
 }
 
-export async function run(context: CliContext, given: Given): Promise<number> {
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const trust = createTrustStore({ stateDir: context.stateDir });
-  if (given.switched("list")) return await list(context, trust, given);
-  if (given.switched("revoke")) return await revoke(context, trust, given);
+  if (given.flag("list")) return await list(context, trust, given);
+  if (given.flag("revoke")) return await revoke(context, trust, given);
   const results: Judged[] = [];
   for (const path of await filesAskedFor(context, given)) results.push(await judge(context, { trust, path, given }));
-  if (given.switched("json")) {
+  if (given.flag("json")) {
     await context.stdout.printJson(results.map((each) => ({ ...each, error: each.error?.toJSON() ?? null })));
   }
   return results.every(({ status }) => status === "trusted" || status === "nothing to trust") ? 0 : 1;
 }
 
 /** Throws `not_found` for what is not there, and for a folder without an agent's file. */
-async function filesAskedFor(context: CliContext, given: Given): Promise<string[]> {
-  const words = given.words.length === 0 ? ["."] : given.words;
+async function filesAskedFor(context: CliContext, given: ParsedArguments): Promise<string[]> {
+  const words = given.positionals.length === 0 ? ["."] : given.positionals;
   const files = words.map(async (word) => {
     const path = resolve(context.cwd, word);
     const found = await stat(path).catch(() => null);
@@ -63,9 +63,9 @@ async function filesAskedFor(context: CliContext, given: Given): Promise<string[
 }
 
 /** Shows what a file asks for, against what was agreed to before, and asks. Throws `denied` when there is nobody to ask. */
-async function judge(context: CliContext, about: { trust: TrustStore; path: string; given: Given }): Promise<Judged> {
+async function judge(context: CliContext, about: { trust: TrustStore; path: string; given: ParsedArguments }): Promise<Judged> {
   const { trust, path, given } = about;
-  const json = given.switched("json");
+  const json = given.flag("json");
   const say = async (text: string) => {
     if (!json) await context.stdout.print(lines(text));
   };
@@ -128,9 +128,9 @@ function lineOf({ text, change, never }: Judged["rights"][number]): string {
   return `  ${marks[change]} ${text}${never === undefined ? "" : `\n    impossible: ${never}`}`;
 }
 
-async function agrees(context: CliContext, given: Given): Promise<boolean> {
-  if (given.switched("yes")) return true;
-  if (given.switched("json")) return false;
+async function agrees(context: CliContext, given: ParsedArguments): Promise<boolean> {
+  if (given.flag("yes")) return true;
+  if (given.flag("json")) return false;
   if (!context.stdout.isTerminal || !context.stdin.isTTY) {
     throw new CaissonError("denied", "nobody is here to be asked whether this is to be trusted", {
       hint: "Use a terminal, or say --yes after looking at the file.",
@@ -146,7 +146,7 @@ async function agrees(context: CliContext, given: Given): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim());
 }
 
-async function list(context: CliContext, trust: TrustStore, given: Given): Promise<number> {
+async function list(context: CliContext, trust: TrustStore, given: ParsedArguments): Promise<number> {
   const rows = await Promise.all(
     (await trust.list()).map(async (record) => {
       const { file } = await agentAt(record.path, agentPlaces(context));
@@ -155,7 +155,7 @@ async function list(context: CliContext, trust: TrustStore, given: Given): Promi
       return { path: record.path, state, at: record.at, rights: record.rights };
     }),
   );
-  if (given.switched("json")) await context.stdout.printJson(rows);
+  if (given.flag("json")) await context.stdout.printJson(rows);
   else {
     const cells = rows.map(({ path, state, at, rights }) => [visible(path), state, at, String(rights.length)]);
     await context.stdout.print(table([["FILE", "STATE", "SINCE", "RIGHTS"], ...cells]));
@@ -164,18 +164,18 @@ async function list(context: CliContext, trust: TrustStore, given: Given): Promi
 }
 
 /** Takes back what was agreed to for files, or for all below a folder. Exit 1 when there was nothing. */
-async function revoke(context: CliContext, trust: TrustStore, given: Given): Promise<number> {
-  if (given.words.length === 0)
+async function revoke(context: CliContext, trust: TrustStore, given: ParsedArguments): Promise<number> {
+  if (given.positionals.length === 0)
     throw new CaissonError("invalid", "no file was named", { hint: "`caisson trust --list` shows what is trusted." });
   const revoked: string[] = [];
-  for (const word of given.words) {
+  for (const word of given.positionals) {
     const path = resolve(context.cwd, word);
     const below = (await trust.list()).map((record) => record.path).filter((each) => each.startsWith(join(path, sep)));
     for (const each of [path, ...below]) if (await trust.revoke(each)) revoked.push(each);
   }
-  if (given.switched("json")) await context.stdout.printJson({ revoked });
+  if (given.flag("json")) await context.stdout.printJson({ revoked });
   else await context.stdout.print(revoked.map((path) => line`${visible(path)} is no longer trusted.`));
   if (revoked.length > 0) return 0;
-  if (!given.switched("json")) await context.stderr.print(line`caisson: nothing of that was trusted`);
+  if (!given.flag("json")) await context.stderr.print(line`caisson: nothing of that was trusted`);
   return 1;
 }

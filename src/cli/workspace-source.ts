@@ -4,35 +4,35 @@ import type { WorkspaceSource } from "../contract/session.ts";
 import { checkAddress } from "../workspace/git/address.ts";
 import { parsePlace } from "../workspace/git/submodule-origin.ts";
 import { checkFolder } from "../workspace/sessions.ts";
-import type { Given } from "./command.ts";
+import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { parseCount } from "./option-values.ts";
 
 const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
 
 /** What a run works on, as its options say. Throws `invalid`, `not_found`. */
-export async function sourceFrom(context: CliContext, given: Given): Promise<WorkspaceSource> {
-  const repo = given.text("repo");
-  if (given.switched("no-workspace")) return { kind: "empty" };
+export async function sourceFrom(context: CliContext, given: ParsedArguments): Promise<WorkspaceSource> {
+  const repo = given.option("repo");
+  if (given.flag("no-workspace")) return { kind: "empty" };
   if (repo !== undefined && REMOTE.test(repo)) {
     checkAddress(repo);
-    const depth = given.text("depth");
-    const key = given.text("ssh-key");
-    const places = given.texts("submodules-from");
+    const depth = given.option("depth");
+    const key = given.option("ssh-key");
+    const places = given.options("submodules-from");
     for (const place of places) parsePlace(place);
-    if (places.length > 0 && !given.switched("submodules")) throw new CaissonError("invalid", "--submodules-from goes with --submodules");
+    if (places.length > 0 && !given.flag("submodules")) throw new CaissonError("invalid", "--submodules-from goes with --submodules");
     return {
       kind: "git",
       url: repo,
-      ...(given.text("branch") === undefined ? {} : { branch: given.text("branch") as string }),
-      ...(given.text("ref") === undefined ? {} : { ref: given.text("ref") as string }),
+      ...(given.option("branch") === undefined ? {} : { branch: given.option("branch") as string }),
+      ...(given.option("ref") === undefined ? {} : { ref: given.option("ref") as string }),
       ...(depth === undefined ? {} : { depth: parseCount("depth", depth) }),
-      submodules: given.switched("submodules"),
+      submodules: given.flag("submodules"),
       ...(places.length === 0 ? {} : { submodulesFrom: [...places] }),
       ...(key === undefined ? {} : { keyPath: resolve(context.cwd, key) }),
     };
   }
-  const misplaced = ["branch", "ref", "depth", "ssh-key", "submodules-from"].filter((name) => given.text(name) !== undefined);
+  const misplaced = ["branch", "ref", "depth", "ssh-key", "submodules-from"].filter((name) => given.option(name) !== undefined);
   if (misplaced.length > 0)
     throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder.`, {
       hint: "Give the address with --repo; a folder is taken as it is.",
