@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { run } from "../src/sandbox/run.ts";
+import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { type Sample, timeEach } from "./measure.ts";
 import { plainRuntimeArgv, runPeer } from "./peers.ts";
@@ -44,7 +44,7 @@ const roundTrips = (sandbox: OwnedSandbox) =>
     n: 400,
     warmup: 50,
     once: async () => {
-      const { ended } = await run(sandbox, { argv: ["/bin/true"] });
+      const { ended } = await runCommand(sandbox, { argv: ["/bin/true"] });
       if (ended.kind !== "exited" || ended.exitCode !== 0) throw new Error(`true ended as ${JSON.stringify(ended)}`);
     },
   });

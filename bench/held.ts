@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { run } from "../src/sandbox/run.ts";
+import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { runPeer } from "./peers.ts";
 import { type Place, spec } from "./place.ts";
@@ -70,7 +70,7 @@ async function holdSandboxes(place: Place): Promise<Held & { left: number }> {
   const sandboxes: OwnedSandbox[] = await inParallel(SANDBOXES, () => runtime.create(spec()));
   const perSecond = SANDBOXES / ((performance.now() - start) / 1000);
   const mib = (before - availableMib()) / SANDBOXES;
-  const { ended } = await run(sandboxes.at(-1) as OwnedSandbox, { argv: ["true"] });
+  const { ended } = await runCommand(sandboxes.at(-1) as OwnedSandbox, { argv: ["true"] });
   if (ended.kind !== "exited") throw new Error(`the last of ${SANDBOXES} does not work`);
   const destroying = performance.now();
   for (const sandbox of sandboxes) await sandbox.destroy();

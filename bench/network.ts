@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createCaisson } from "../src/index.ts";
 import { PROXY_PORT } from "../src/network/inside/ports.ts";
 import { createPreview } from "../src/network/preview/preview.ts";
-import { run } from "../src/sandbox/run.ts";
+import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { summarise } from "./measure.ts";
 import { runPeer } from "./peers.ts";
@@ -196,7 +196,10 @@ async function bulk(where: Run, port: number, request: string): Promise<number> 
 
 function insideOf(sandbox: OwnedSandbox): Run {
   return async (argv, request) => {
-    const { ended, stdout, stderr } = await run(sandbox, { argv: ["/workspace/network-load", ...argv], input: Buffer.from(request) });
+    const { ended, stdout, stderr } = await runCommand(sandbox, {
+      argv: ["/workspace/network-load", ...argv],
+      input: Buffer.from(request),
+    });
     if (ended.kind !== "exited" || ended.exitCode !== 0) throw new Error(`the load inside ended: ${JSON.stringify(ended)} ${stderr}`);
     return stdout.toString();
   };

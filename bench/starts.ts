@@ -1,4 +1,4 @@
-import { run } from "../src/sandbox/run.ts";
+import { runCommand } from "../src/sandbox/run-command.ts";
 import type { Runtime } from "../src/sandbox/runtime.ts";
 import { type Sample, timeEach } from "./measure.ts";
 import { plainRuntimeArgv, runPeer } from "./peers.ts";
@@ -53,7 +53,7 @@ async function firstOutput(runtime: Runtime, n: number, before: () => Promise<un
     await before();
     const start = performance.now();
     const sandbox = await runtime.create(spec());
-    const { stdout } = await run(sandbox, { argv: ["echo", "hi"] });
+    const { stdout } = await runCommand(sandbox, { argv: ["echo", "hi"] });
     if (index >= 0) times.push(performance.now() - start);
     if (stdout.toString() !== "hi\n") throw new Error(`${runtime.name} said ${stdout}`);
     await sandbox.destroy();

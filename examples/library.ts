@@ -1,8 +1,8 @@
-import { createSandbox, readText, restricted, run, type Sandbox, writeText } from "caisson";
+import { createSandbox, readText, restricted, runCommand, type Sandbox, writeText } from "caisson";
 
 /** What a tool of an agent may hold: it can run programs and work on files inside, and cannot end or escape the sandbox. */
 async function wordCount(sandbox: Sandbox, path: string): Promise<number> {
-  const { stdout } = await run(sandbox, { argv: ["wc", "-w", path], timeoutMs: 10_000 });
+  const { stdout } = await runCommand(sandbox, { argv: ["wc", "-w", path], timeoutMs: 10_000 });
   return Number.parseInt(stdout.toString(), 10);
 }
 
@@ -12,6 +12,6 @@ await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "
 await writeText(sandbox, "/workspace/poem.txt", "under the water\na room full of air\n");
 console.log("words:", await wordCount(restricted(sandbox), "/workspace/poem.txt"));
 
-const { ended, stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", "tr a-z A-Z < poem.txt > loud.txt; cat /etc/shadow"] });
+const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", "tr a-z A-Z < poem.txt > loud.txt; cat /etc/shadow"] });
 console.log("outcome:", ended.kind === "exited" ? `exit code ${ended.exitCode}` : ended.kind, stdout.toString(), stderr.toString().trim());
 console.log(await readText(sandbox, "/workspace/loud.txt"));

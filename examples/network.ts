@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createSandbox, parsePolicy, run } from "caisson";
+import { createSandbox, parsePolicy, runCommand } from "caisson";
 
 // Something on this machine that the sandbox may reach, and nothing else.
 const server = createServer((request, response) => response.end(`you asked for ${request.url}\n`));
@@ -13,7 +13,7 @@ const { port } = server.address() as AddressInfo;
     if (event.type === "network.denied") console.log("denied:", event.data.reason, event.data.path);
   });
   const get = async (path: string) => {
-    const { stdout } = await run(sandbox, { argv: ["curl", "-sS", `http://host.caisson:${port}${path}`] });
+    const { stdout } = await runCommand(sandbox, { argv: ["curl", "-sS", `http://host.caisson:${port}${path}`] });
     return stdout.toString().split("\n")[0];
   };
   console.log(await get("/public/readme"));

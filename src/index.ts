@@ -40,7 +40,7 @@ export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
 export { createHostRuntime } from "./runtimes/host/runtime.ts";
 export { createOciRuntime } from "./runtimes/oci/runtime.ts";
 export { type Copied, copyIn, copyOut } from "./sandbox/copy.ts";
-export { type RunOptions, type RunResult, run } from "./sandbox/run.ts";
+export { type RunOptions, type RunResult, runCommand } from "./sandbox/run-command.ts";
 export type { Finding, Probe, Runtime, RuntimeContext, SnapshotInfo } from "./sandbox/runtime.ts";
 export {
   type Bytes,
@@ -92,7 +92,7 @@ export interface Caisson extends AsyncDisposable {
  * One sandbox, ready for commands, gone at the end of the block:
  *
  *     await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
- *     const { stdout } = await run(sandbox, { argv: ["make", "test"] });
+ *     const { stdout } = await runCommand(sandbox, { argv: ["make", "test"] });
  *
  * Throws `invalid` for a spec that is none, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate.
  */

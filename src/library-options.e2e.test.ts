@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { AgentDefinition, createSandbox, run, runAgent } from "./index.ts";
+import { AgentDefinition, createSandbox, runAgent, runCommand } from "./index.ts";
 
 let stateDir = "";
 let proxy: Server;
@@ -36,7 +36,7 @@ const call = [
 
 test("createSandbox uses the network settings it is given", async () => {
   await using sandbox = await createSandbox({ gateway: { wires: ["openai"] } }, { stateDir, network: ownProvider() });
-  const { stdout } = await run(sandbox, { argv: ["sh", "-c", call] });
+  const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", call] });
   expect([String(stdout), asked]).toEqual(["418", ["/v1/responses"]]);
 });
 

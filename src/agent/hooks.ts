@@ -1,6 +1,6 @@
 import type { HookCommand } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
-import { run } from "../sandbox/run.ts";
+import { runCommand } from "../sandbox/run-command.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
 export type HookVerdict = { kind: "continue" } | { kind: "block"; reason: string } | { kind: "interrupt"; reason: string };
@@ -58,7 +58,7 @@ async function runHook(
   options: { call: HookCall; sandbox: Sandbox; ref: (suffix: string) => string },
   number: number,
 ): Promise<HookVerdict> {
-  const { ended, stderr, stdout } = await run(options.sandbox, {
+  const { ended, stderr, stdout } = await runCommand(options.sandbox, {
     argv: ["/bin/sh", "-c", hook.command],
     ref: options.ref(`${options.call.when}${number}`),
     input: Buffer.from(JSON.stringify(options.call)),

@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import { nearest } from "../lib/nearest.ts";
-import type { CommandSpec, ParsedArguments, OptionSpec } from "./command.ts";
+import type { CommandSpec, OptionSpec, ParsedArguments } from "./command.ts";
 
 export const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
 

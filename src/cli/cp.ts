@@ -4,10 +4,10 @@ import { CaissonError } from "../contract/error.ts";
 import { type Copied, copyIn, copyOut } from "../sandbox/copy.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
+import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line, quotedName } from "./line.ts";
 import { parseBytes } from "./option-values.ts";
-import { openSandbox } from "./sandbox-session.ts";
 
 interface Inside {
   sandbox: OwnedSandbox;

@@ -1,5 +1,5 @@
 import type { Ended } from "../contract/outcome.ts";
-import { run } from "../sandbox/run.ts";
+import { runCommand } from "../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 
 export interface DemoFolder {
@@ -83,7 +83,7 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home:
 
 /** Runs a command to its end and keeps the beginning of what it wrote. */
 export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
-  const { ended, stdout, stderr } = await run(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
+  const { ended, stdout, stderr } = await runCommand(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
   return {
     stdout: stdout.toString("utf8"),
     stderr: stderr.toString("utf8"),

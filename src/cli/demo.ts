@@ -61,7 +61,11 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 }
 
 /** Throws `unavailable` with every fix when nothing here can isolate. */
-async function chooseRuntime(context: CliContext, given: ParsedArguments, out: { print: (line?: Piece) => Promise<void> }): Promise<Runtime> {
+async function chooseRuntime(
+  context: CliContext,
+  given: ParsedArguments,
+  out: { print: (line?: Piece) => Promise<void> },
+): Promise<Runtime> {
   const asked = given.option("runtime") ?? context.config.runtime;
   const names = asked === "auto" ? context.runtimes.names.filter((name) => name !== "host") : [asked];
   for (const name of names) {

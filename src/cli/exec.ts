@@ -4,10 +4,10 @@ import type { Ended } from "../contract/outcome.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
+import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
-import { startSession, unlessInterrupted } from "./sandbox-session.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";
 
@@ -45,7 +45,7 @@ export async function runCommand(context: CliContext, given: ParsedArguments, re
   const cwd = given.option("cwd");
   const user = given.option("user");
   const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
-  const session = await startSession(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
+  const session = await sandboxForCommand(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
   const stopTelling = request.json ? () => {} : tellDenials(context, session.sandbox);
   try {
     const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;

@@ -12,8 +12,8 @@ import type { CommandSpec } from "./command.ts";
 import { commands } from "./commands.ts";
 import { loadConfig } from "./config.ts";
 import type { CliContext } from "./context.ts";
+import { runCli } from "./dispatch.ts";
 import { createOutput } from "./output.ts";
-import { runCli } from "./run.ts";
 import type { Interruption } from "./signals.ts";
 
 /** Colours, title, cursor, C1, bidi, line breaks, and a forged line of ours. */

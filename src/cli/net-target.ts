@@ -1,8 +1,8 @@
 import { CaissonError } from "../contract/error.ts";
 import { SandboxId } from "../contract/ids.ts";
 import type { SandboxNetwork } from "../sandbox/sandbox.ts";
+import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
-import { openSandbox } from "./sandbox-session.ts";
 import { openStation } from "./station.ts";
 
 /** The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one. */

@@ -3,7 +3,7 @@ import { EnvName } from "../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
 import { parsePolicy, parseSecret } from "../contract/network-text.ts";
 import { absoluteSecrets } from "../network/absolute-secrets.ts";
-import type { ParsedArguments, OptionSpec } from "./command.ts";
+import type { OptionSpec, ParsedArguments } from "./command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 
 /** What a new sandbox may reach; the same wherever one is made. */
@@ -35,7 +35,10 @@ export interface NetworkAsked {
 }
 
 /** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
-export function networkFrom(given: ParsedArguments, known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> }): NetworkAsked {
+export function networkFrom(
+  given: ParsedArguments,
+  known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> },
+): NetworkAsked {
   const words = given.options("network");
   const secrets: Record<string, SecretSpec> = {};
   for (const text of given.options("secret")) {

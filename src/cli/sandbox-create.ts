@@ -1,7 +1,7 @@
 import type { ParsedArguments } from "./command.ts";
+import { createSandbox, keepSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { createSandbox, keepSandbox } from "./sandbox-session.ts";
 import { pairs, specFrom } from "./spec-options.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {

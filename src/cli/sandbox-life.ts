@@ -3,9 +3,9 @@ import { removeDamaged, removeRemains } from "../sandbox/remove-remains.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { createStore } from "../sandbox/store.ts";
 import type { CommandSpec, ParsedArguments } from "./command.ts";
+import { checkSandboxId, keepSandbox, openSandbox, runtimeOf } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { checkSandboxId, keepSandbox, openSandbox, runtimeOf } from "./sandbox-session.ts";
 
 type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 
@@ -59,7 +59,8 @@ async function idsToRemove(context: CliContext, given: ParsedArguments): Promise
     const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
     return [...records, ...damaged].map((record) => record.id);
   }
-  if (given.positionals.length === 0) throw new CaissonError("invalid", "sandbox rm: ID is missing", { hint: "Name sandboxes, or say --all." });
+  if (given.positionals.length === 0)
+    throw new CaissonError("invalid", "sandbox rm: ID is missing", { hint: "Name sandboxes, or say --all." });
   return given.positionals;
 }
 

@@ -1,8 +1,8 @@
 import type { SandboxStats } from "../contract/sandbox.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { ParsedArguments } from "./command.ts";
+import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
-import { openSandbox } from "./sandbox-session.ts";
 import { table } from "./table.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {

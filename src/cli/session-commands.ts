@@ -103,9 +103,7 @@ export async function cleanup(context: CliContext, given: ParsedArguments): Prom
   if (given.flag("json")) await context.stdout.printJson({ removed, dryRun: given.flag("dry-run") });
   else
     await context.stdout.print(
-      removed.length === 0
-        ? line`Nothing to remove.`
-        : line`${given.flag("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}`,
+      removed.length === 0 ? line`Nothing to remove.` : line`${given.flag("dry-run") ? "Would remove" : "Removed"} ${removed.join(", ")}`,
     );
   return 0;
 }

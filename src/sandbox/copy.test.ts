@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import { copyIn, copyOut } from "./copy.ts";
-import { run } from "./run.ts";
+import { runCommand } from "./run-command.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 import { parseSpec } from "./spec.ts";
 import { stageIn, stageOut } from "./stage.ts";
@@ -23,12 +23,12 @@ afterEach(async () => {
 });
 
 test("run collects both streams, feeds the input, and says what was dropped", async () => {
-  const echoed = await run(sandbox, { argv: ["cat"], input: Buffer.from("in and out") });
+  const echoed = await runCommand(sandbox, { argv: ["cat"], input: Buffer.from("in and out") });
   expect(echoed).toMatchObject({ ended: { kind: "exited", exitCode: 0 }, truncated: false });
   expect(echoed.stdout.toString()).toBe("in and out");
-  const failed = await run(sandbox, { argv: ["sh", "-c", "echo no >&2; exit 3"] });
+  const failed = await runCommand(sandbox, { argv: ["sh", "-c", "echo no >&2; exit 3"] });
   expect([failed.stderr.toString(), failed.ended]).toEqual(["no\n", expect.objectContaining({ exitCode: 3 })]);
-  const cut = await run(sandbox, { argv: ["echo", "123456789"], collectBytesMax: 4 });
+  const cut = await runCommand(sandbox, { argv: ["echo", "123456789"], collectBytesMax: 4 });
   expect([cut.stdout.toString(), cut.truncated, cut.ended.stdoutBytes]).toEqual(["1234", true, 10]);
 });
 

@@ -10,7 +10,7 @@ import { basicPrograms } from "../runtimes/fake/program.ts";
 import { serveGuest } from "../runtimes/fake/serve-guest.ts";
 import { greet } from "./guest/connection.ts";
 import { createGuestSandbox, type GuestSandboxOptions } from "./guest-sandbox.ts";
-import { run } from "./run.ts";
+import { runCommand } from "./run-command.ts";
 import { type OwnedSandbox, restricted } from "./sandbox.ts";
 import { parseSpec } from "./spec.ts";
 import type { Wall } from "./wall.ts";
@@ -79,7 +79,7 @@ const typesOf = (events: SandboxEvent[]) => events.map(({ type }) => type);
 
 test("a command's life is told in events, output included", async () => {
   const { sandbox, events } = await make();
-  await run(sandbox, { argv: ["echo", "hello"], ref: "r1" });
+  await runCommand(sandbox, { argv: ["echo", "hello"], ref: "r1" });
   expect(typesOf(events)).toEqual(["command.started", "command.output", "command.ended"]);
   expect(events[1]?.data).toEqual({ sandbox: sandbox.id, ref: "r1", stream: "stdout", offset: 0, encoding: "utf8", text: "hello\n" });
   expect(events[2]?.data).toMatchObject({ ref: "r1", ended: { kind: "exited", exitCode: 0 } });
@@ -88,14 +88,14 @@ test("a command's life is told in events, output included", async () => {
 test("bytes that are not UTF-8 travel as base64", async () => {
   const { sandbox, events } = await make();
   await sandbox.writeFile("raw", Buffer.from([0xff, 0x00]));
-  await run(sandbox, { argv: ["cat", "raw"] });
+  await runCommand(sandbox, { argv: ["cat", "raw"] });
   expect(events.find(({ type }) => type === "command.output")?.data).toMatchObject({ encoding: "base64", text: "/wA=" });
 });
 
 test("a second start of the same ref and an attach announce no second start", async () => {
   const { sandbox, events } = await make();
-  await run(sandbox, { argv: ["true"], ref: "once" });
-  await run(sandbox, { argv: ["true"], ref: "once" });
+  await runCommand(sandbox, { argv: ["true"], ref: "once" });
+  await runCommand(sandbox, { argv: ["true"], ref: "once" });
   expect(typesOf(events).filter((type) => type === "command.started")).toHaveLength(1);
 });
 
@@ -108,12 +108,12 @@ test("an observer that throws breaks nothing", async () => {
       },
     },
   );
-  expect((await run(sandbox, { argv: ["echo", "x"] })).ended.kind).toBe("exited");
+  expect((await runCommand(sandbox, { argv: ["echo", "x"] })).ended.kind).toBe("exited");
 });
 
 test("the environment: defaults, the spec's, the command's own; a terminal has TERM", async () => {
   const { sandbox } = await make({ env: { FROM: "spec", BOTH: "spec" } });
-  const env = async (options: object) => (await run(sandbox, { argv: ["env"], ...options })).stdout.toString().trim().split(/\r?\n/);
+  const env = async (options: object) => (await runCommand(sandbox, { argv: ["env"], ...options })).stdout.toString().trim().split(/\r?\n/);
   expect(await env({ env: { BOTH: "command" } })).toEqual([
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/home/user",
@@ -130,13 +130,16 @@ test("root is denied unless the spec allows it, and has root's home", async () =
   await expect(strict.spawn({ argv: ["true"], user: "root" })).rejects.toMatchObject({ code: "denied" });
   await expect(strict.stat("/", { user: "0" })).rejects.toMatchObject({ code: "denied" });
   const { sandbox } = await make({ allowRoot: true });
-  expect((await run(sandbox, { argv: ["env"], user: "root" })).stdout.toString()).toContain("HOME=/root\nUSER=root");
+  expect((await runCommand(sandbox, { argv: ["env"], user: "root" })).stdout.toString()).toContain("HOME=/root\nUSER=root");
 });
 
 test("limits of the sandbox hold for every command, whatever it asks for", async () => {
   const { sandbox } = await make({}, { limits: { wallClockMs: 30, outputBytes: 4 } });
-  expect((await run(sandbox, { argv: ["sleep", "60"], timeoutMs: 50_000 })).ended.kind).toBe("timedOut");
-  expect((await run(sandbox, { argv: ["echo", "123456"], outputBytesMax: 100 })).ended).toMatchObject({ kind: "killed", why: "output" });
+  expect((await runCommand(sandbox, { argv: ["sleep", "60"], timeoutMs: 50_000 })).ended.kind).toBe("timedOut");
+  expect((await runCommand(sandbox, { argv: ["echo", "123456"], outputBytesMax: 100 })).ended).toMatchObject({
+    kind: "killed",
+    why: "output",
+  });
 });
 
 test("a paused sandbox answers with conflict until it is resumed", async () => {
@@ -218,7 +221,7 @@ test("paths of the contract that lie elsewhere are translated in both directions
   await sandbox.writeFile("note", Buffer.from("x"));
   expect(machine.files.exists("/elsewhere/note")).toBe(true);
   expect((await sandbox.stat("/workspace/note")).name).toBe("/workspace/note");
-  expect((await run(sandbox, { argv: ["pwd"] })).stdout.toString()).toBe("/elsewhere\n");
+  expect((await runCommand(sandbox, { argv: ["pwd"] })).stdout.toString()).toBe("/elsewhere\n");
   expect((await watch[Symbol.asyncIterator]().next()).value).toMatchObject({ kind: "created", path: "/workspace/note" });
   watch.close();
 });
@@ -226,7 +229,7 @@ test("paths of the contract that lie elsewhere are translated in both directions
 test("what a tool holds has no lifecycle, at run time either", async () => {
   const { sandbox } = await make();
   const tool = restricted(sandbox);
-  expect((await run(tool, { argv: ["echo", "x"] })).stdout.toString()).toBe("x\n");
+  expect((await runCommand(tool, { argv: ["echo", "x"] })).stdout.toString()).toBe("x\n");
   for (const name of ["destroy", "pause", "snapshot", "fork", "connect", "release", "closed", "info"]) expect(name in tool).toBe(false);
 });
 
@@ -250,5 +253,5 @@ test.each([
 test("an argument list past the frame is too_large, and the next command works", async () => {
   const { sandbox } = await make();
   await expect(sandbox.spawn({ argv: ["echo", "x".repeat(300_000)] })).rejects.toMatchObject({ code: "too_large" });
-  expect((await run(sandbox, { argv: ["true"] })).ended.kind).toBe("exited");
+  expect((await runCommand(sandbox, { argv: ["true"] })).ended.kind).toBe("exited");
 });

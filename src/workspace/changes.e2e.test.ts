@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { readTree } from "../../test/support/tree-on-disk.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { createOciRuntime } from "../runtimes/oci/runtime.ts";
-import { run } from "../sandbox/run.ts";
+import { runCommand } from "../sandbox/run-command.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { type Changes, kindOf } from "./change.ts";
@@ -40,7 +40,7 @@ describe("changes of a workspace", () => {
 
   const sandbox = () => runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
   const sh = async (where: OwnedSandbox, script: string) => {
-    const { ended, stderr } = await run(where, { argv: ["sh", "-ec", script] });
+    const { ended, stderr } = await runCommand(where, { argv: ["sh", "-ec", script] });
     expect(ended, stderr.toString()).toMatchObject({ kind: "exited", exitCode: 0 });
   };
   const put = (path: string, content: string | Buffer) => {

@@ -105,10 +105,10 @@ describe("the package, installed from its tarball in an empty folder", () => {
     const program = join(project, "use.js");
     writeFileSync(
       program,
-      `import { createSandbox, run } from "caisson";
+      `import { createSandbox, runCommand } from "caisson";
        import { runAttacks } from "caisson/attack";
        const sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
-       const { stdout } = await run(sandbox, { argv: ["sh", "-c", "ls package.json; id -u"] });
+       const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", "ls package.json; id -u"] });
        process.stdout.write(stdout);
        await sandbox.destroy();
        process.stdout.write(typeof runAttacks);`,
@@ -119,9 +119,9 @@ describe("the package, installed from its tarball in an empty folder", () => {
   test("has types for TypeScript", () => {
     writeFileSync(
       join(project, "use.ts"),
-      `import { createSandbox, run, type Sandbox } from "caisson";
+      `import { createSandbox, runCommand, type Sandbox } from "caisson";
        const sandbox: Sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
-       const { stdout } = await run(sandbox, { argv: ["true"] });
+       const { stdout } = await runCommand(sandbox, { argv: ["true"] });
        export const length: number = stdout.length;
        // @ts-expect-error There is no such field.
        await createSandbox({ nonsense: true });`,

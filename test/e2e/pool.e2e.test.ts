@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createCaisson, run } from "../../src/index.ts";
+import { createCaisson, runCommand } from "../../src/index.ts";
 import type { OciRuntime } from "../../src/runtimes/oci/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 
@@ -23,7 +23,7 @@ test("a program keeps sandboxes ready, takes them, and leaves none behind", asyn
       await using sandbox = await caisson.create({ workspace: { kind: "folder", path: folder }, limits: { pids: 77 } }, { runtime });
       expect(ready).toContain(sandbox.id);
       expect(sandbox.info.limits.pids).toBe(77);
-      const { stdout } = await run(sandbox, { argv: ["ls", "/workspace"] });
+      const { stdout } = await runCommand(sandbox, { argv: ["ls", "/workspace"] });
       expect(stdout.toString()).toBe("theirs\n");
     }
     expect(await ids()).toEqual([]);

@@ -1,6 +1,6 @@
 import { matchesGlob } from "node:path/posix";
 import { z } from "zod";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { Tool } from "../tool.ts";
 import { GLOB_ENTRIES_MAX, GLOB_RESULTS_MAX, GREP_FILE_MEGABYTES_MAX, GREP_MATCHES_MAX, LINE_CHARACTERS_MAX } from "./limits.ts";
 import { absolutePath, shownPath } from "./workspace-path.ts";
@@ -55,7 +55,7 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
   async run(args, context) {
     const shown = shownPath(args.path ?? "/workspace");
     const path = shown === "/workspace" ? "." : shown.startsWith("/") ? shown : `./${shown}`;
-    const { ended, stdout, stderr } = await run(context.sandbox, {
+    const { ended, stdout, stderr } = await runCommand(context.sandbox, {
       argv: ["/bin/sh", "-c", GREP_SCRIPT, "caisson-grep", args.pattern, path, args.include ?? "", args.ignore_case ? "yes" : ""],
       cwd: "/workspace",
       timeoutMs: GREP_TIMEOUT_MS,

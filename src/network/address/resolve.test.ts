@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { NetworkPolicy } from "../../contract/network.ts";
-import { decideHost, type Grant } from "../egress/decide.ts";
+import { decideHost, type Grant } from "../egress/decide-egress.ts";
 import { egressLimits } from "../egress/egress-limits.ts";
 import { createResolver } from "./resolve.ts";
 

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
-import { type Grant, reaching } from "../egress/decide.ts";
+import { type Grant, reaching } from "../egress/decide-egress.ts";
 import type { Refusal } from "../egress/denial.ts";
 import type { EgressLimits } from "../egress/egress-limits.ts";
 import { type AddressReach, canonicalAddress, classifyAddress, reachOf } from "./addresses.ts";

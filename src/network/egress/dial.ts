@@ -10,7 +10,7 @@ import {
 import { CaissonError } from "../../contract/error.ts";
 import { canonicalAddress } from "../address/addresses.ts";
 import type { Pinned } from "../address/resolve.ts";
-import type { Grant } from "./decide.ts";
+import type { Grant } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 

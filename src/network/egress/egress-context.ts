@@ -5,15 +5,15 @@ import type { NetworkVia } from "../../contract/network-event.ts";
 import { canonicalAddress } from "../address/addresses.ts";
 import type { Resolver } from "../address/resolve.ts";
 import type { TargetHost } from "../address/target-host.ts";
-import { type Decision, decideHost, type Grant } from "./decide.ts";
+import { type Decision, decideHost, type Grant } from "./decide-egress.ts";
 import type { Asked, Denial, Refusal } from "./denial.ts";
 import type { Dialer } from "./dial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { EgressOptions } from "./egress-options.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
+import type { OncePerWindow } from "./once-per-window.ts";
 import type { Destroyable, Passage, Passages } from "./passages.ts";
-import type { ToldRecently } from "./told-recently.ts";
 
 /** What the parts of one sandbox's egress share. */
 export interface EgressContext {
@@ -29,7 +29,7 @@ export interface EgressContext {
   /** Words for a refusal, which is also told as an event. */
   deny(asked: Asked, refusal: Refusal): Denial;
   /** For uses of secrets: a program that makes a thousand requests a second has used the secret, not a thousand things. */
-  toldRecently: ToldRecently;
+  toldInWindow: OncePerWindow;
   /** Secrets that were ever sent: later answers of the hosts that may get secrets may hold them, too. */
   sentSecrets: Set<string>;
 }

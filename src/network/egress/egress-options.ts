@@ -45,7 +45,7 @@ export interface Egress {
    * Throws `invalid` for a malformed request, `unavailable` when the server cannot be reached, `timeout`, `cancelled`.
    */
   fetch(request: FetchRequest): Promise<FetchResult>;
-  /** Ends the connections that the policy of now does not allow, and those that used a secret revoked since. To be called after every change. */
+  /** Ends the connections that the current policy does not allow, and those that used a secret revoked since. To be called after every change. */
   enforce(): void;
   /** What was counted until now becomes events. */
   settle(): void;

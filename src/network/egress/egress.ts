@@ -7,9 +7,9 @@ import { egressLimits } from "./egress-limits.ts";
 import type { Egress, EgressOptions } from "./egress-options.ts";
 import { createFakeNames } from "./fake-names.ts";
 import { createFetch } from "./fetch.ts";
+import { createOncePerWindow } from "./once-per-window.ts";
 import { createPassages } from "./passages.ts";
 import { createProxy } from "./proxy.ts";
-import { createToldRecently } from "./told-recently.ts";
 
 export type { Egress, EgressOptions } from "./egress-options.ts";
 
@@ -33,7 +33,7 @@ export function createEgress(options: EgressOptions): Egress {
       denials.add(denial);
       return denial;
     },
-    toldRecently: createToldRecently({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
+    toldInWindow: createOncePerWindow({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
     sentSecrets: new Set(),
   };
   const names = createFakeNames({ namesMax: limits.namesMax });

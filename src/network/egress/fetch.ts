@@ -4,7 +4,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { encodeRequestHead, type Header, header, type RequestHead } from "../http/head.ts";
-import { decideRequest } from "./decide.ts";
+import { decideRequest } from "./decide-egress.ts";
 import type { Asked, Denial } from "./denial.ts";
 import { connectPassage, type EgressContext, isDenial, openPassage } from "./egress-context.ts";
 import { readAnswer } from "./fetch-answer.ts";

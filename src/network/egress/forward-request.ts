@@ -5,7 +5,7 @@ import { pathOf } from "../address/request-path.ts";
 import { type Header, header, type RequestHead, type ResponseHead } from "../http/head.ts";
 import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
 import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
-import { mustInspect } from "./decide.ts";
+import { mustInspect } from "./decide-egress.ts";
 import { type Asked, denialAnswer } from "./denial.ts";
 import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
@@ -97,7 +97,7 @@ export async function putSecretsIn(
 
 /** The same use again within a few seconds is not told again. */
 function tellUses(
-  { emit, toldRecently }: EgressContext,
+  { emit, toldInWindow: toldRecently }: EgressContext,
   options: { request: RequestHead; host: string; used: readonly string[]; withheld: readonly { secret: string; why: string }[] },
 ): void {
   const { request, host, used, withheld } = options;

@@ -4,7 +4,7 @@ import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import type { Pinned } from "../address/resolve.ts";
 import { resetStream } from "../http/reset-stream.ts";
-import { decideHost, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide.ts";
+import { decideHost, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide-egress.ts";
 import type { EgressSecrets } from "./egress-secrets.ts";
 import type { Emit } from "./emit.ts";
 

@@ -3,7 +3,7 @@ import type { NetworkVia } from "../../contract/network-event.ts";
 import type { RequestHead } from "../http/head.ts";
 import { resetStream } from "../http/reset-stream.ts";
 import type { Verdict } from "../http/verdict.ts";
-import type { Grant } from "./decide.ts";
+import type { Grant } from "./decide-egress.ts";
 import { denialAnswer } from "./denial.ts";
 import { type EgressContext, isDenial, openPassage } from "./egress-context.ts";
 import { forwardRequest } from "./forward-request.ts";

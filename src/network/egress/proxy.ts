@@ -8,7 +8,7 @@ import type { EgressContext } from "./egress-context.ts";
 import type { FakeNames } from "./fake-names.ts";
 import { nextBytes } from "./first-bytes.ts";
 import { relayLimitsOf } from "./inspect.ts";
-import { createProxyRequests } from "./plain.ts";
+import { createProxyRequests } from "./proxy-requests.ts";
 import { serveSocks } from "./socks.ts";
 import { serveTransparent } from "./transparent.ts";
 

@@ -5,7 +5,7 @@ import { relayHttp } from "../http/relay.ts";
 import { requestTarget } from "../http/target.ts";
 import type { Verdict } from "../http/verdict.ts";
 import { openTunnel } from "./connect.ts";
-import { decideRequest } from "./decide.ts";
+import { decideRequest } from "./decide-egress.ts";
 import { type Denial, denialAnswer } from "./denial.ts";
 import { type EgressContext, isDenial } from "./egress-context.ts";
 import type { FakeNames } from "./fake-names.ts";

@@ -4,7 +4,7 @@ import { authorityText, parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { requestTarget } from "../http/target.ts";
 import type { Verdict } from "../http/verdict.ts";
-import { decideRequest, reaching } from "./decide.ts";
+import { decideRequest, reaching } from "./decide-egress.ts";
 import { denialAnswer, type Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
 import { forwardRequest, toOrigin } from "./forward-request.ts";

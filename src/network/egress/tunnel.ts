@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import { pump } from "../http/pump.ts";
 import { relayHttp } from "../http/relay.ts";
-import { pump } from "../http/tunnel.ts";
 import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
-import { mustInspect } from "./decide.ts";
+import { mustInspect } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import { askedOf, type EgressContext } from "./egress-context.ts";
 import { type Beginning, beginningOf, isHttp2Server, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";

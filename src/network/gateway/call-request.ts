@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
 import { askedModel, askedText, checkModel, estimatedInputTokens, outputBound } from "./asked.ts";
+import type { CallDeadline } from "./call-deadline.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
-import type { Patience } from "./patience.ts";
 import { providerReach } from "./provider-reach.ts";
 import { type BodyReader, writeBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
@@ -32,13 +32,13 @@ export async function readCall(options: {
   request: IncomingMessage;
   route: Route;
   bodies: BodyReader;
-  patience: Patience;
+  deadline: CallDeadline;
   gateway: Pick<GatewayOptions, "spec" | "hostedTools">;
   heard: (call: { model: string; asked: string }) => void;
 }): Promise<CallRequest> {
-  const { request, route, patience, gateway } = options;
+  const { request, route, deadline, gateway } = options;
   const stop = () => void request.destroy();
-  patience.signal.addEventListener("abort", stop, { once: true });
+  deadline.signal.addEventListener("abort", stop, { once: true });
   try {
     using held = new DisposableStack();
     const { body } = held.use(await options.bodies.read(request));
@@ -66,7 +66,7 @@ export async function readCall(options: {
     };
     return call;
   } finally {
-    patience.signal.removeEventListener("abort", stop);
+    deadline.signal.removeEventListener("abort", stop);
     // What was not read is thrown away, so that the answer gets through and the connection can go on.
     request.resume();
   }

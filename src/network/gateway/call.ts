@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
 import { type AnswerMeter, createAnswerMeter } from "./answer-reader.ts";
+import { type CallDeadline, createCallDeadline, orAborted } from "./call-deadline.ts";
 import { type CallRequest, callWithoutBody, readCall } from "./call-request.ts";
 import type { CallSlots } from "./call-slots.ts";
 import type { GatewayLimits, GatewayOptions, GatewayUpstream } from "./gateway-options.ts";
 import { createKeyScrubber, type KeyScrubber } from "./key-scrubber.ts";
 import type { Amount, Ledger, Reservation } from "./ledger.ts";
+import { type UpstreamClient, upstreamUrl } from "./model-upstream.ts";
 import { isStreamed, passAnswer, passModels, passRefusal } from "./pass-answer.ts";
 import { upstreamHeaders } from "./passed-headers.ts";
-import { createPatience, orGivenUp, type Patience } from "./patience.ts";
 import { recordCall } from "./record-call.ts";
 import type { Recorder } from "./recorder.ts";
 import type { BodyReader } from "./request-body.ts";
 import type { Route } from "./routes.ts";
-import { type UpstreamClient, upstreamUrl } from "./upstream.ts";
 import { wireError } from "./wire-error.ts";
 
 /** What the calls of one gateway share. */
@@ -34,7 +34,7 @@ export interface Call {
   response: ServerResponse;
   route: Route;
   query: string;
-  patience: Patience;
+  deadline: CallDeadline;
   startedMs: number;
   model: string;
   asked: string;
@@ -58,9 +58,9 @@ export async function carryOut(options: {
   closing: AbortSignal;
 }): Promise<void> {
   const { closing, ...given } = options;
-  using patience = createPatience({ inAllMs: given.setting.limits.callMs });
-  const gone = () => patience.giveUp(new CaissonError("cancelled", "The program inside hung up before the answer's end."));
-  const stop = () => patience.giveUp(new CaissonError("cancelled", "The gateway was closed."));
+  using deadline = createCallDeadline({ inAllMs: given.setting.limits.callMs });
+  const gone = () => deadline.abort(new CaissonError("cancelled", "The program inside hung up before the answer's end."));
+  const stop = () => deadline.abort(new CaissonError("cancelled", "The gateway was closed."));
   // Words to one who is gone already.
   given.response.on("error", () => undefined);
   given.response.once("close", () => {
@@ -68,12 +68,12 @@ export async function carryOut(options: {
   });
   closing.addEventListener("abort", stop, { once: true });
   const empty = { model: "", asked: "", reservation: null, sent: null, refused: false, meter: null, error: null };
-  const call: Call = { ...given, ...empty, scrubber: createKeyScrubber(""), patience, startedMs: Date.now() };
+  const call: Call = { ...given, ...empty, scrubber: createKeyScrubber(""), deadline, startedMs: Date.now() };
   try {
     await perform(call);
   } catch (error) {
     // What broke because somebody gave up broke for that reason.
-    const reason: unknown = patience.signal.aborted ? patience.signal.reason : error;
+    const reason: unknown = deadline.signal.aborted ? deadline.signal.reason : error;
     call.error = whatFailed(reason);
     answerError(call, reason);
   } finally {
@@ -83,25 +83,25 @@ export async function carryOut(options: {
 }
 
 async function perform(call: Call): Promise<void> {
-  const { setting, route, patience } = call;
+  const { setting, route, deadline } = call;
   const { options, limits } = setting;
   const upstream = upstreamFor(call);
   setting.recorder.check();
   if (route.kind !== "free") setting.ledger.check();
-  using _slot = await setting.slots.take(patience.signal);
-  patience.wait(limits.requestMs, "The request took too long to come.");
+  using _slot = await setting.slots.take(deadline.signal);
+  deadline.start(limits.requestMs, "The request took too long to come.");
   const heard = (words: { model: string; asked: string }) => void Object.assign(call, words);
   const { bodies } = setting;
   using asked =
     route.method === "GET"
       ? callWithoutBody(route, options.spec.models)
-      : await readCall({ request: call.request, route, bodies, patience, gateway: options, heard });
-  patience.rest();
-  if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, asked), patience.signal);
-  patience.wait(limits.answerMs, `The model's server did not begin to answer within ${limits.answerMs / 1000} s.`);
+      : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard });
+  deadline.suspend();
+  if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, asked), deadline.signal);
+  deadline.start(limits.answerMs, `The model's server did not begin to answer within ${limits.answerMs / 1000} s.`);
   const answer = await ask(call, asked, upstream);
   asked[Symbol.dispose]();
-  patience.wait(limits.stallMs, `Nothing moved for ${limits.stallMs / 1000} s.`);
+  deadline.start(limits.stallMs, `Nothing moved for ${limits.stallMs / 1000} s.`);
   await pass(call, asked, answer);
 }
 
@@ -133,8 +133,8 @@ function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
 }
 
 async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
-  const { route, patience, setting } = call;
-  const key = await orGivenUp(upstream.key(), patience.signal).catch((error: unknown) => {
+  const { route, deadline, setting } = call;
+  const key = await orAborted(upstream.key(), deadline.signal).catch((error: unknown) => {
     throw new CaissonError("unavailable", `The host could not get its key for ${route.wire}.`, { cause: error });
   });
   call.scrubber = createKeyScrubber(key.trim());
@@ -145,17 +145,17 @@ async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): P
     call.sent = { atMs: Date.now(), asked };
   };
   try {
-    return await setting.client.send({ url, method: route.method, headers, body: asked.body, signal: patience.signal, sent });
+    return await setting.client.send({ url, method: route.method, headers, body: asked.body, signal: deadline.signal, sent });
   } catch (error) {
-    call.refused = !patience.signal.aborted;
+    call.refused = !deadline.signal.aborted;
     throw error;
   }
 }
 
 async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Promise<void> {
-  const { setting, route, response, scrubber, patience } = call;
+  const { setting, route, response, scrubber, deadline } = call;
   const { options, limits } = setting;
-  const passing = { wire: route.wire, answer, response, scrubber, signal: patience.signal };
+  const passing = { wire: route.wire, answer, response, scrubber, signal: deadline.signal };
   const status = answer.statusCode ?? 0;
   if (status >= 400) {
     call.refused = true;
@@ -177,7 +177,7 @@ async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Pr
   const streamed = isStreamed(answer);
   const withoutUsageChunk = asked.withoutUsageChunk && streamed;
   call.meter = createAnswerMeter({ kind: route.kind, streamed, withoutUsageChunk, limits });
-  await passAnswer({ ...passing, meter: call.meter, withoutUsageChunk, moved: patience.again });
+  await passAnswer({ ...passing, meter: call.meter, withoutUsageChunk, moved: deadline.extend });
 }
 
 function answerError(call: Call, error: unknown): void {

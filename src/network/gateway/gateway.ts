@@ -6,10 +6,10 @@ import { type CallSetting, carryOut } from "./call.ts";
 import { createCallSlots } from "./call-slots.ts";
 import { type Gateway, type GatewayOptions, gatewayLimits } from "./gateway-options.ts";
 import { createLedger } from "./ledger.ts";
+import { createUpstreamClient } from "./model-upstream.ts";
 import { createRecorder } from "./recorder.ts";
 import { createBodyReader } from "./request-body.ts";
 import { matchRoute } from "./routes.ts";
-import { createUpstreamClient } from "./upstream.ts";
 import { wireError } from "./wire-error.ts";
 
 /**

@@ -10,7 +10,7 @@ import type { SandboxId } from "../../contract/ids.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../runtimes/fake/runtime.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { createStore } from "../../sandbox/store.ts";
 import { PROXY_PORT } from "../inside/ports.ts";
@@ -67,17 +67,17 @@ describe("two handles of one sandbox in one process", () => {
   test.each(["release", "asyncDispose"] as const)("closing one by %s leaves the other's redaction and serving", async (how) => {
     const first = await runtime.create(spec);
     const second = await runtime.open(first.id);
-    await run(second, tellsValue);
+    await runCommand(second, tellsValue);
     await (how === "release" ? second.release() : second[Symbol.asyncDispose]());
 
-    await run(first, tellsValue);
+    await runCommand(first, tellsValue);
     expect(events.map(({ type }) => type)).toContain("command.output");
     expect(leaked()).toEqual([]);
     expect(served(first.id)).toBe(process.pid);
     expect(await askInside(first.id)).toBe("403");
     // Whoever comes next finds that it is served.
     const third = await runtime.open(first.id);
-    await run(third, tellsValue);
+    await runCommand(third, tellsValue);
     await third.release();
     expect(keepersStarted).toBe(0);
     expect(leaked()).toEqual([]);
@@ -90,7 +90,7 @@ describe("two handles of one sandbox in one process", () => {
     expect(keepersStarted).toBe(0);
     expect(served(second.id)).toBe(process.pid);
     expect(await askInside(second.id)).toBe("403");
-    await run(second, tellsValue);
+    await runCommand(second, tellsValue);
     expect(leaked()).toEqual([]);
     await second.release();
     expect(keepersStarted).toBe(1);

@@ -9,12 +9,12 @@ import { MIRROR_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { addRedactor } from "../redacted-events.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
-import { isMadeTransparent } from "./keep-transparent.ts";
 import { startKeeper } from "./keeper.ts";
 import { openNetworkLog } from "./network-log.ts";
 import { type NetworkState, networkStateFile } from "./network-state.ts";
 import type { ServedNetwork } from "./serve-network.ts";
 import { createServingMark, servedBy } from "./serving.ts";
+import { isMadeTransparent } from "./transparent-ports.ts";
 
 /** The network of one sandbox as this process holds it, with what only the runtime around it may do. */
 export interface HeldNetwork extends SandboxNetwork {

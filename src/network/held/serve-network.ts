@@ -11,10 +11,10 @@ import type { GatewayOptions } from "../gateway/gateway-options.ts";
 import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
-import { keepGateway } from "./keep-gateway.ts";
-import { keepMirror } from "./keep-mirror.ts";
-import { keepTransparent } from "./keep-transparent.ts";
+import { createLazyGateway } from "./lazy-gateway.ts";
+import { createLazyMirror } from "./lazy-mirror.ts";
 import type { NetworkState } from "./network-state.ts";
+import { createTransparentPorts } from "./transparent-ports.ts";
 
 /** The host's side of one sandbox's network, as long as this process serves it. */
 export interface ServedNetwork {
@@ -49,7 +49,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     const data = { ...redactor.json(input.data), sandbox: sandbox.id };
     options.emit({ type: input.type, version: 1, at: new Date().toISOString(), data } as NetworkEvent);
   };
-  const mirror = keepMirror({ sandbox, folder, host, upstreamCa, emit });
+  const mirror = createLazyMirror({ sandbox, folder, host, upstreamCa, emit });
   const egress = createEgress({
     sandbox: sandbox.id,
     policy: () => state.policy,
@@ -62,7 +62,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     upstreamCa,
     mirror,
   });
-  const gateway = keepGateway({
+  const gateway = createLazyGateway({
     folder,
     spec: () => state.gateway,
     host,
@@ -73,7 +73,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     hostedTools: () => state.policy.mode === "open",
     howToRaise: "Whoever made the sandbox gives its bound (--gateway-cost, --gateway-tokens).",
   });
-  const transparent = keepTransparent(sandbox, egress);
+  const transparent = createTransparentPorts(sandbox, egress);
   const claims = new Map<number, { close(): void }>();
   const claim = async (port: number, handle: Egress["handle"]) => {
     if (!claims.has(port)) claims.set(port, await sandbox.serve(port, handle));

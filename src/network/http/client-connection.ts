@@ -10,10 +10,10 @@ import type { HttpSyntaxError } from "./http-syntax-error.ts";
 import type { IncomingRequest } from "./incoming-request.ts";
 import { localAnswer, requestTimeout, tunnelAnswer, verdictOfError } from "./local-answer.ts";
 import { UpstreamPool } from "./pool.ts";
+import { pump } from "./pump.ts";
 import type { RelayOptions } from "./relay.ts";
 import { type RelayLimits, relayLimits, tickMsOf } from "./relay-limits.ts";
 import { resetStream } from "./reset-stream.ts";
-import { pump } from "./tunnel.ts";
 import type { AnswerVerdict, BodyTransform, TakeVerdict, Verdict } from "./verdict.ts";
 import { NOTHING } from "./write-message.ts";
 

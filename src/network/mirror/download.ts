@@ -4,8 +4,8 @@ import { createGunzip } from "node:zlib";
 import { CaissonError } from "../../contract/error.ts";
 import type { Cache, Draft } from "./cache.ts";
 import type { CacheRecord } from "./cache-entry.ts";
+import type { Upstream, UpstreamResponse } from "./package-upstream.ts";
 import { type Digest, keyOf, type Resource } from "./resource.ts";
-import type { Upstream, UpstreamResponse } from "./upstream.ts";
 
 /** What the registry answered, before the content. */
 export type DownloadHead =

@@ -2,8 +2,8 @@ import type { LookupFunction } from "node:net";
 import type { RegistryName } from "../../contract/network.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 import type { Emit } from "../egress/emit.ts";
+import type { Get } from "./package-upstream.ts";
 import type { Packages } from "./packages.ts";
-import type { Get } from "./upstream.ts";
 
 /** What is shared by all mirrors of a process: one cache on disk, and one download of a thing at a time. */
 export interface PackagesOptions {

@@ -6,9 +6,9 @@ import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import type { PackagesOptions } from "./mirror-options.ts";
+import type { UpstreamResponse } from "./package-upstream.ts";
 import { openPackages } from "./packages.ts";
 import type { Found, Resource } from "./resource.ts";
-import type { UpstreamResponse } from "./upstream.ts";
 
 const MIB = 1024 ** 2;
 const file: Resource = { url: new URL("http://registry.example/file"), accept: "*/*", keeps: "always" };

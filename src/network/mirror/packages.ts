@@ -2,11 +2,11 @@ import { CaissonError } from "../../contract/error.ts";
 import { type Cache, openCache } from "./cache.ts";
 import type { CacheEntry } from "./cache-entry.ts";
 import { digestIn } from "./digest-list.ts";
-import { type Flight, startFlight } from "./flight.ts";
 import type { PackagesOptions } from "./mirror-options.ts";
+import { createUpstream } from "./package-upstream.ts";
 import { type Digest, type Found, type Freshness, keyOf, type Missing, type Resource } from "./resource.ts";
 import { createRewriting } from "./rewriting.ts";
-import { createUpstream } from "./upstream.ts";
+import { type SharedDownload, startSharedDownload } from "./shared-download.ts";
 
 /** The things of registries, from the cache where possible. Shared by all mirrors of a process. */
 export interface Packages {
@@ -31,26 +31,26 @@ const CHUNK_BYTES = 256 * 1024;
 export function openPackages(options: PackagesOptions & { now?: () => number }): Packages {
   const { cacheDir, offline = false, now = Date.now } = options;
   const upstream = createUpstream(options);
-  const flights = new Map<string, Flight>();
+  const downloads = new Map<string, SharedDownload>();
   const rewrite = createRewriting();
   let opening: Promise<Cache> | undefined;
   const open = () => (opening ??= openCache({ folder: cacheDir, bytesMax: options.bytesMax ?? BYTES_MAX, now }));
 
-  function flightOf(resource: Resource, before: CacheEntry | null, cache: Cache): Flight {
+  function downloadOf(resource: Resource, before: CacheEntry | null, cache: Cache): SharedDownload {
     const key = keyOf(resource);
-    const known = flights.get(key);
+    const known = downloads.get(key);
     if (known !== undefined) return known;
-    if (flights.size >= FLIGHTS_MAX) throw new CaissonError("busy", "too many packages are being fetched at once");
-    const flight = startFlight({
+    if (downloads.size >= FLIGHTS_MAX) throw new CaissonError("busy", "too many packages are being fetched at once");
+    const download = startSharedDownload({
       resource,
       before: before?.record.status === 200 ? before.record : null,
       cache,
       upstream,
       rewrite: (draft, contentType) => rewrite({ resource, draft, contentType, cache }),
-      onOver: () => flights.delete(key),
+      onOver: () => downloads.delete(key),
     });
-    flights.set(key, flight);
-    return flight;
+    downloads.set(key, download);
+    return download;
   }
 
   /** Null when what is kept is still what the registry has. */
@@ -59,22 +59,22 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
       throw new CaissonError("unavailable", `${resource.url.href} is not in the package cache, and the mirror is offline`, {
         details: { offline },
       });
-    const flight = flightOf(resource, before, cache);
-    flight.join();
+    const download = downloadOf(resource, before, cache);
+    download.join();
     let leaves = true;
     try {
-      const head = await flight.head;
+      const head = await download.head;
       if (head.kind === "unchanged") return null;
       if (head.kind === "missing") return { kind: "missing", freshness: "miss", status: head.status };
       if (resource.rewrite === undefined) {
         leaves = false;
-        return fromFlight(flight, head);
+        return fromDownload(download, head);
       }
-      await flight.landed;
+      await download.cached;
       const entry = await cache.find(keyOf(resource));
       return entry === null ? null : fromEntry(entry, "miss", head.address);
     } finally {
-      if (leaves) flight.leave();
+      if (leaves) download.leave();
     }
   }
 
@@ -112,9 +112,9 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
       return (await listed(cache, pages[0], path)).digest;
     },
     async close() {
-      const ending = [...flights.values()];
-      for (const flight of ending) flight.cancel();
-      await Promise.allSettled(ending.map(({ landed }) => landed));
+      const ending = [...downloads.values()];
+      for (const download of ending) download.cancel();
+      await Promise.allSettled(ending.map(({ cached }) => cached));
       upstream.close();
       if (opening !== undefined) await (await opening).close();
     },
@@ -156,7 +156,7 @@ async function fromEntry(entry: CacheEntry, freshness: Freshness, address = ""):
   };
 }
 
-function fromFlight(flight: Flight, head: Extract<Awaited<Flight["head"]>, { kind: "content" }>): Found {
+function fromDownload(download: SharedDownload, head: Extract<Awaited<SharedDownload["head"]>, { kind: "content" }>): Found {
   const { contentType, lastModified, bytes, address } = head;
   let closed = false;
   return {
@@ -167,9 +167,9 @@ function fromFlight(flight: Flight, head: Extract<Awaited<Flight["head"]>, { kin
     lastModified,
     bytes,
     address,
-    read: () => flight.read(),
+    read: () => download.read(),
     async close() {
-      if (!closed) flight.leave();
+      if (!closed) download.leave();
       closed = true;
     },
   };

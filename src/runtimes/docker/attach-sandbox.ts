@@ -2,25 +2,25 @@ import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
 import { detailsOf } from "./details.ts";
+import type { DockerContext } from "./docker-context.ts";
 import { createDockerWall } from "./docker-wall.ts";
 import type { Engine } from "./engine.ts";
 import { connectToGuest } from "./guest-socket.ts";
-import type { Scope } from "./scope.ts";
 
 /** Connects to a sandbox's guest and puts the sandbox together. Throws `lost` when the guest is no longer there. */
 export async function attachSandbox(
-  scope: Scope,
+  docker: DockerContext,
   options: { record: SandboxRecord; engine: Engine; fresh?: boolean },
 ): Promise<OwnedSandbox> {
   const { record, engine, fresh = false } = options;
   const details = detailsOf(record);
-  const connection = await connectToGuest({ sandboxFolder: scope.store.dir(record.id), fresh });
+  const connection = await connectToGuest({ sandboxFolder: docker.store.dir(record.id), fresh });
   return createGuestSandbox({
     info: infoOf(record),
     spec: record.spec,
     connection,
-    wall: createDockerWall(scope, { record, engine }),
-    onEvent: scope.context.onEvent,
+    wall: createDockerWall(docker, { record, engine }),
+    onEvent: docker.context.onEvent,
     defaultEnv: details.env,
   });
 }

@@ -13,6 +13,7 @@ import { accountEntries, guestFolders } from "./accounts.ts";
 import { attachSandbox } from "./attach-sandbox.ts";
 import { type ContainerRequest, containerConfig, containerName, workspaceInside } from "./container-config.ts";
 import { type DockerDetails, runtimeName, workUidFor } from "./details.ts";
+import type { DockerContext, ForkSource } from "./docker-context.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
@@ -21,7 +22,6 @@ import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
 import { accountFilesOf, putIn } from "./put-in.ts";
 import { removeSandbox } from "./remove-sandbox.ts";
-import type { ForkSource, Scope } from "./scope.ts";
 import { archiveOf } from "./small-archive.ts";
 import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
 
@@ -47,16 +47,16 @@ interface Plan {
 }
 
 /** Makes a sandbox and connects to its guest. On any failure nothing is left. See `Runtime.create` for what it throws. */
-export async function createSandbox(scope: Scope, request: CreateRequest): Promise<OwnedSandbox> {
+export async function createSandbox(docker: DockerContext, request: CreateRequest): Promise<OwnedSandbox> {
   stopIfAborted(request.signal);
-  const plan = await planSandbox(scope, request);
+  const plan = await planSandbox(docker, request);
   stopIfAborted(request.signal);
   // The intent: whoever finds this record after a crash knows what may be there.
-  await scope.store.write(plan.record);
+  await docker.store.write(plan.record);
   try {
-    return await build(scope, request, plan);
+    return await build(docker, request, plan);
   } catch (error) {
-    await removeSandbox(scope, plan.record).catch(() => {
+    await removeSandbox(docker, plan.record).catch(() => {
       // The engine is gone; the record stays, and the next sweep tries again.
     });
     if (request.signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was given up", { cause: error });
@@ -64,11 +64,11 @@ export async function createSandbox(scope: Scope, request: CreateRequest): Promi
   }
 }
 
-async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> {
+async function planSandbox(docker: DockerContext, request: CreateRequest): Promise<Plan> {
   const { spec, fork } = request;
-  const engine = fork?.engine ?? (await scope.engine());
+  const engine = fork?.engine ?? (await docker.engine());
   const facts = await engine.facts();
-  const capabilities = capabilitiesOf(facts, { defaultImage: scope.defaultImage });
+  const capabilities = capabilitiesOf(facts, { defaultImage: docker.defaultImage });
   const { reasons, paths } = capabilities;
   refuseNetwork(spec, capabilities);
   if (!facts.seccomp) {
@@ -81,14 +81,14 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
   const image =
-    fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: scope.defaultImage, stateLabel: scope.stateLabel }));
+    fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: docker.defaultImage, stateLabel: docker.stateLabel }));
   const workspace: WorkspacePlan =
     fork !== undefined && isStaged(spec)
       ? { kind: "none" }
-      : await planWorkspace({ spec, facts, reasons, state: viewState(scope.context.stateDir) });
-  const { records } = await scope.store.list();
+      : await planWorkspace({ spec, facts, reasons, state: viewState(docker.context.stateDir) });
+  const { records } = await docker.store.list();
   const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
-  const id = fork?.id ?? scope.store.newId();
+  const id = fork?.id ?? docker.store.newId();
   const ownerUid = workspace.kind === "bound" ? workspace.ownerUid : null;
   const workUid = ownerUid ?? image.workUid ?? workUidFor(id, taken);
   if (ownerUid === null && taken.has(workUid)) {
@@ -108,7 +108,7 @@ async function planSandbox(scope: Scope, request: CreateRequest): Promise<Plan> 
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
-    ...{ spec, limits, warnings, owner: scope.store.ownerOf(), details },
+    ...{ spec, limits, warnings, owner: docker.store.ownerOf(), details },
   };
   return { engine, facts, image, workspace, record, details, ownUid: ownerUid === null };
 }
@@ -122,17 +122,17 @@ function workUidOf(record: SandboxRecord): number {
   return typeof details === "object" && details !== null && "workUid" in details ? Number(details.workUid) : 0;
 }
 
-async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<OwnedSandbox> {
+async function build(docker: DockerContext, request: CreateRequest, plan: Plan): Promise<OwnedSandbox> {
   const { engine, record } = plan;
   const { signal } = request;
-  const folder = scope.store.dir(record.id);
+  const folder = docker.store.dir(record.id);
   const guest = await guestIdentity({ facts: plan.facts, socketPath: engine.socketPath });
   const { group } = await makeSocketFolder({ sandboxFolder: folder, guest });
-  const config = containerConfig({ ...(await containerRequest(scope, plan, folder)), socketGroup: group });
+  const config = containerConfig({ ...(await containerRequest(docker, plan, folder)), socketGroup: group });
   // Never given up in the middle: whether the engine made it would not be known.
   await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
   stopIfAborted(signal);
-  await putFilesIn(scope, plan, signal);
+  await putFilesIn(docker, plan, signal);
   stopIfAborted(signal);
   const container = engine.docker.getContainer(containerName(record.id));
   await engine.call(`starting sandbox ${record.id}`, () => container.start());
@@ -143,8 +143,8 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
   };
   await takeSocket({ sandboxFolder: folder, timeoutMs: GUEST_START_MS, alive, signal });
   const running: SandboxRecord = { ...record, state: "running" };
-  await scope.store.write(running);
-  const sandbox = await attachSandbox(scope, { record: running, engine, fresh: true });
+  await docker.store.write(running);
+  const sandbox = await attachSandbox(docker, { record: running, engine, fresh: true });
   try {
     await removeTokenInside(folder);
     if (plan.workspace.kind === "bound") await requireReadable(sandbox, plan.workspace.folder);
@@ -156,7 +156,7 @@ async function build(scope: Scope, request: CreateRequest, plan: Plan): Promise<
   }
 }
 
-async function containerRequest(scope: Scope, plan: Plan, folder: string): Promise<Omit<ContainerRequest, "socketGroup">> {
+async function containerRequest(docker: DockerContext, plan: Plan, folder: string): Promise<Omit<ContainerRequest, "socketGroup">> {
   const { record, facts, workspace } = plan;
   return {
     id: record.id,
@@ -166,14 +166,14 @@ async function containerRequest(scope: Scope, plan: Plan, folder: string): Promi
     image: plan.image.id,
     workUid: plan.details.workUid,
     ownUid: plan.ownUid,
-    guestPath: guestFor(scope.context.guestPath, facts),
+    guestPath: guestFor(docker.context.guestPath, facts),
     socketFolder: socketFolderIn(folder),
     insideFolder: makeInsideFolder(folder),
-    stateLabel: scope.stateLabel,
+    stateLabel: docker.stateLabel,
     seccomp: await seccompFor(plan, folder),
     workspaceBind:
       workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly, covered: workspace.covered } : null,
-    cgroupParent: scope.cgroupParent,
+    cgroupParent: docker.cgroupParent,
   };
 }
 
@@ -193,15 +193,15 @@ async function seccompFor({ facts, workspace }: Plan, folder: string): Promise<s
 }
 
 /** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
-async function smallFiles(scope: Scope, plan: Plan): Promise<Buffer> {
+async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
   const { engine, record, workspace, details } = plan;
   const container = containerName(record.id);
   const entries = await placeholders({ engine, container, spec: record.spec, plan: workspace });
   // A snapshot has them already, with what became of them since.
   if (plan.image.workUid === null) {
-    const files = scope.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
-    if (scope.accountFiles.size >= ACCOUNT_FILES_MAX) scope.accountFiles.clear();
-    scope.accountFiles.set(plan.image.id, files);
+    const files = docker.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
+    if (docker.accountFiles.size >= ACCOUNT_FILES_MAX) docker.accountFiles.clear();
+    docker.accountFiles.set(plan.image.id, files);
     const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
     // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
     entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
@@ -209,10 +209,10 @@ async function smallFiles(scope: Scope, plan: Plan): Promise<Buffer> {
   return archiveOf([...guestFolders(), ...entries]);
 }
 
-async function putFilesIn(scope: Scope, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
+async function putFilesIn(docker: DockerContext, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
   const { engine, record, workspace, details } = plan;
   const target = { engine, container: containerName(record.id), signal };
-  const small = await smallFiles(scope, plan);
+  const small = await smallFiles(docker, plan);
   await putIn({ ...target, folder: "/", archive: [small] });
   if (workspace.kind !== "staged") return;
   stopIfAborted(signal);

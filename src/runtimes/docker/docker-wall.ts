@@ -6,23 +6,23 @@ import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { containerName } from "./container-config.ts";
 import { detailsOf } from "./details.ts";
+import type { DockerContext } from "./docker-context.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { inspectImage } from "./image.ts";
 import { removeImage, removeSandbox } from "./remove-sandbox.ts";
-import type { Scope } from "./scope.ts";
 import { commitFork, commitSnapshot } from "./snapshots.ts";
 import { sandboxStats } from "./stats.ts";
 
 /** The engine's part in a sandbox's life. */
-export function createDockerWall(scope: Scope, options: { record: SandboxRecord; engine: Engine }): Wall {
+export function createDockerWall(docker: DockerContext, options: { record: SandboxRecord; engine: Engine }): Wall {
   const { record, engine } = options;
   const { id } = record;
   const details = detailsOf(record);
   const container = engine.docker.getContainer(containerName(id));
 
   async function setState(state: SandboxState): Promise<void> {
-    await scope.store.write({ ...(await scope.store.read(id)), state });
+    await docker.store.write({ ...(await docker.store.read(id)), state });
   }
 
   /** Freezing what is frozen and thawing what runs is refused by engines as a conflict; the state is what counts. */
@@ -66,15 +66,15 @@ export function createDockerWall(scope: Scope, options: { record: SandboxRecord;
     resume: () => setPaused(false),
     async snapshot({ name }) {
       requireOwnFiles();
-      return commitSnapshot({ engine, id, name: name ?? null, workUid: details.workUid, stateLabel: scope.stateLabel });
+      return commitSnapshot({ engine, id, name: name ?? null, workUid: details.workUid, stateLabel: docker.stateLabel });
     },
     async fork() {
       requireOwnFiles();
-      const forkId = scope.store.newId();
-      const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: scope.stateLabel });
+      const forkId = docker.store.newId();
+      const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });
       try {
         const image = await inspectImage(engine, reference);
-        return await scope.createFork(record.spec, { id: forkId, image, reference, engine });
+        return await docker.createFork(record.spec, { id: forkId, image, reference, engine });
       } catch (error) {
         await removeImage(engine, reference).catch(() => {
           // The engine is gone; the next sweep finds the image by its labels.
@@ -83,8 +83,8 @@ export function createDockerWall(scope: Scope, options: { record: SandboxRecord;
       }
     },
     async release() {
-      await scope.store.write({ ...(await scope.store.read(id)), owner: null });
+      await docker.store.write({ ...(await docker.store.read(id)), owner: null });
     },
-    destroy: () => removeSandbox(scope, record),
+    destroy: () => removeSandbox(docker, record),
   };
 }

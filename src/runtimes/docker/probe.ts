@@ -6,23 +6,23 @@ import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { guestInside } from "./container-config.ts";
 import { createSandbox } from "./create-sandbox.ts";
+import type { DockerContext } from "./docker-context.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
 import { removeImage } from "./remove-sandbox.ts";
-import type { Scope } from "./scope.ts";
 import { archiveOf } from "./small-archive.ts";
 
 /** Namespaces that a sandbox must not share with the host; `user` is the engine's choice and reported. */
 const namespaces = ["pid", "mnt", "net", "ipc", "uts", "cgroup"] as const;
 
 /** Starts a sandbox, runs a command in it and looks at its namespaces from inside. Never throws. */
-export async function probeEngine(scope: Scope): Promise<Probe> {
+export async function probeEngine(docker: DockerContext): Promise<Probe> {
   const findings: Finding[] = [];
   try {
-    const engine = await scope.engine();
+    const engine = await docker.engine();
     const facts = await engine.facts();
     findings.push(...describeEngine(engine, facts));
-    const startMs = await startOne(scope, engine, findings);
+    const startMs = await startOne(docker, engine, findings);
     return { usable: !findings.some(({ level }) => level === "problem"), startMs, findings };
   } catch (error) {
     const hint = error instanceof CaissonError ? error.hint : undefined;
@@ -55,13 +55,13 @@ function describeEngine(engine: Engine, facts: EngineFacts): Finding[] {
   return findings;
 }
 
-async function startOne(scope: Scope, engine: Engine, findings: Finding[]): Promise<number> {
-  const image = scope.defaultImage ?? (await importGuestImage(scope, engine));
+async function startOne(docker: DockerContext, engine: Engine, findings: Finding[]): Promise<number> {
+  const image = docker.defaultImage ?? (await importGuestImage(docker, engine));
   const began = performance.now();
   let startMs = 0;
   try {
     const spec = SandboxSpec.parse({ template: { kind: "image", reference: image } });
-    await using sandbox = await createSandbox(scope, { spec });
+    await using sandbox = await createSandbox(docker, { spec });
     // The guest is the one program that is there in every image.
     const running = await sandbox.spawn({ argv: [guestInside, "--version"], cwd: "/" });
     running.discardOutput();
@@ -72,7 +72,7 @@ async function startOne(scope: Scope, engine: Engine, findings: Finding[]): Prom
     findings.push(...(await compareNamespaces(sandbox, await engine.facts())));
     for (const text of sandbox.info.warnings) findings.push({ level: "note", text });
   } finally {
-    if (scope.defaultImage === null) await removeImage(engine, image);
+    if (docker.defaultImage === null) await removeImage(engine, image);
   }
   return startMs;
 }
@@ -98,12 +98,12 @@ async function compareNamespaces(sandbox: OwnedSandbox, facts: EngineFacts): Pro
 }
 
 /** An image of nothing but the guest, which needs nothing else: a probe without any image being there. */
-async function importGuestImage(scope: Scope, engine: Engine): Promise<string> {
-  const guest = await readFile(scope.context.guestPath);
+async function importGuestImage(docker: DockerContext, engine: Engine): Promise<string> {
+  const guest = await readFile(docker.context.guestPath);
   const archive = Readable.from([archiveOf([{ name: "guest", kind: "file", mode: 0o755, uid: 0, gid: 0, content: guest }])], {
     objectMode: false,
   });
-  const reference = `caisson-probe:${scope.stateLabel}`;
+  const reference = `caisson-probe:${docker.stateLabel}`;
   await engine.call("importing an image for the probe", async (docker) => {
     const progress = (await docker.importImage(archive, { repo: reference })) as Readable;
     // The import is done when its report ends.

@@ -3,24 +3,24 @@ import { CaissonError } from "../../contract/error.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { containerName } from "./container-config.ts";
 import { DockerDetails } from "./details.ts";
+import type { DockerContext } from "./docker-context.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
-import type { Scope } from "./scope.ts";
 
 const REMOVE_MS = 30_000;
 const POLL_MS = 25;
 
 /** Removes all there is of a sandbox, in the engine and on disk; the record goes last. Idempotent. Throws `unavailable` when the engine is dead. */
-export async function removeSandbox(scope: Scope, record: SandboxRecord): Promise<void> {
+export async function removeSandbox(docker: DockerContext, record: SandboxRecord): Promise<void> {
   const details = DockerDetails.safeParse(record.details);
   // A record of a newer version: the engine for new sandboxes is the best guess at where it lives.
-  const engine = details.success ? await scope.engineFor(details.data.engineSocket) : await scope.engine();
+  const engine = details.success ? await docker.engineFor(details.data.engineSocket) : await docker.engine();
   // A record that is gone means that somebody else removed it all; writing it would bring it back.
-  const current = await scope.store.read(record.id).catch(() => null);
-  if (current !== null && current.state !== "completing") await scope.store.write({ ...current, state: "completing" });
+  const current = await docker.store.read(record.id).catch(() => null);
+  if (current !== null && current.state !== "completing") await docker.store.write({ ...current, state: "completing" });
   await removeContainer(engine, containerName(record.id));
   if (details.success && details.data.ownImage !== null) await removeImage(engine, details.data.ownImage);
-  await scope.store.remove(record.id);
+  await docker.store.remove(record.id);
 }
 
 /** Kills and removes; resolves when it is gone, also when another call is removing it. */

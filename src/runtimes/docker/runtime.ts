@@ -9,11 +9,11 @@ import { attachSandbox } from "./attach-sandbox.ts";
 import { containerName, labels } from "./container-config.ts";
 import { createSandbox } from "./create-sandbox.ts";
 import { detailsOf, runtimeName, stateLabelOf } from "./details.ts";
+import { createEngineCache, type DockerContext } from "./docker-context.ts";
 import { connectEngine, type Engine, type EngineLocation } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { capabilitiesOf } from "./engine-facts.ts";
 import { probeEngine } from "./probe.ts";
-import { createEngineCache, type Scope } from "./scope.ts";
 import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
 import { discard, sweep } from "./sweep.ts";
 
@@ -26,7 +26,7 @@ export interface DockerRuntimeOptions extends EngineLocation {
 
 /** Sandboxes in a Docker or Podman engine: its image, its wall, our guest inside, which does the work. */
 export function createDockerRuntime(context: RuntimeContext, options: DockerRuntimeOptions = {}): Runtime {
-  const scope: Scope = {
+  const docker: DockerContext = {
     context,
     store: createStore({ stateDir: context.stateDir }),
     stateLabel: stateLabelOf(context.stateDir),
@@ -34,31 +34,31 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     cgroupParent: options.cgroupParent ?? null,
     accountFiles: new Map(),
     ...createEngineCache(() => connectEngine(options)),
-    createFork: (spec, source) => announced(createSandbox(scope, { spec, fork: source })),
+    createFork: (spec, source) => announced(createSandbox(docker, { spec, fork: source })),
   };
   async function announced(creating: Promise<OwnedSandbox>): Promise<OwnedSandbox> {
     const sandbox = await creating;
     emitCreated(context.onEvent, sandbox.info);
     return sandbox;
   }
-  const facts = async () => (await scope.engine()).facts();
+  const facts = async () => (await docker.engine()).facts();
   return {
     name: runtimeName,
     // Engines keep whole seconds in an image's layers.
     snapshotGrainMs: 1000,
-    capabilities: async () => capabilitiesOf(await facts(), { defaultImage: scope.defaultImage }),
-    probe: () => probeEngine(scope),
-    create: (spec, { signal } = {}) => announced(createSandbox(scope, { spec, signal })),
-    open: (id) => openSandbox(scope, id),
-    salvage: (id, asked) => salvage(scope, id, asked),
-    list: () => listSandboxes(scope),
-    sweep: () => sweep(scope),
-    discard: (id) => discard(scope, id),
+    capabilities: async () => capabilitiesOf(await facts(), { defaultImage: docker.defaultImage }),
+    probe: () => probeEngine(docker),
+    create: (spec, { signal } = {}) => announced(createSandbox(docker, { spec, signal })),
+    open: (id) => openSandbox(docker, id),
+    salvage: (id, asked) => salvage(docker, id, asked),
+    list: () => listSandboxes(docker),
+    sweep: () => sweep(docker),
+    discard: (id) => discard(docker, id),
     async snapshots() {
-      return listSnapshots({ engine: await scope.engine(), stateLabel: scope.stateLabel });
+      return listSnapshots({ engine: await docker.engine(), stateLabel: docker.stateLabel });
     },
     async removeSnapshot(id) {
-      await removeSnapshot({ engine: await scope.engine(), id, stateLabel: scope.stateLabel });
+      await removeSnapshot({ engine: await docker.engine(), id, stateLabel: docker.stateLabel });
     },
     async [Symbol.asyncDispose]() {
       // Connections to the engine are made for each call and closed with it.
@@ -66,33 +66,33 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
   };
 }
 
-async function openSandbox(scope: Scope, id: SandboxId): Promise<OwnedSandbox> {
-  const record = await scope.store.read(id);
+async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedSandbox> {
+  const record = await docker.store.read(id);
   if (record.runtime !== runtimeName) throw new CaissonError("not_found", `sandbox ${id} lives in the ${record.runtime} runtime`);
-  const engine = await scope.engineFor(detailsOf(record).engineSocket);
+  const engine = await docker.engineFor(detailsOf(record).engineSocket);
   const { running, paused } = await stateInEngine(engine, id);
   if (!running || record.state === "creating" || record.state === "completing") throw remains(id);
   const state = paused ? "paused" : "running";
   // Whoever opens what a dead process left and nobody keeps, takes it over.
-  const adopted = record.owner !== null && !record.spec.keep && !scope.store.ownerAlive(record.owner);
-  const current: SandboxRecord = { ...record, state, owner: adopted ? scope.store.ownerOf() : record.owner };
-  if (adopted || state !== record.state) await scope.store.write(current);
-  if (!paused) return attachSandbox(scope, { record: current, engine });
+  const adopted = record.owner !== null && !record.spec.keep && !docker.store.ownerAlive(record.owner);
+  const current: SandboxRecord = { ...record, state, owner: adopted ? docker.store.ownerOf() : record.owner };
+  if (adopted || state !== record.state) await docker.store.write(current);
+  if (!paused) return attachSandbox(docker, { record: current, engine });
   // A frozen guest answers nothing, so it is woken for as long as the greeting takes.
   const container = engine.docker.getContainer(containerName(id));
   await engine.call(`waking sandbox ${id}`, () => container.unpause());
   try {
-    return await attachSandbox(scope, { record: current, engine });
+    return await attachSandbox(docker, { record: current, engine });
   } finally {
     await engine.call(`pausing sandbox ${id}`, () => container.pause());
   }
 }
 
 /** The engine keeps a dead container's file system until the container is removed. */
-async function salvage(scope: Scope, id: SandboxId, { name }: { name: string }): Promise<SnapshotId> {
-  const details = detailsOf(await scope.store.read(id));
-  const engine = await scope.engineFor(details.engineSocket);
-  return await commitSnapshot({ engine, id, name, workUid: details.workUid, stateLabel: scope.stateLabel });
+async function salvage(docker: DockerContext, id: SandboxId, { name }: { name: string }): Promise<SnapshotId> {
+  const details = detailsOf(await docker.store.read(id));
+  const engine = await docker.engineFor(details.engineSocket);
+  return await commitSnapshot({ engine, id, name, workUid: details.workUid, stateLabel: docker.stateLabel });
 }
 
 async function stateInEngine(engine: Engine, id: SandboxId): Promise<{ running: boolean; paused: boolean }> {
@@ -112,11 +112,11 @@ function remains(id: SandboxId): CaissonError {
 }
 
 /** Every record of this runtime, with the engine's word on which of them live. Without an engine, with the record's own. */
-async function listSandboxes(scope: Scope): Promise<SandboxInfo[]> {
-  const { records } = await scope.store.list();
+async function listSandboxes(docker: DockerContext): Promise<SandboxInfo[]> {
+  const { records } = await docker.store.list();
   const ours = records.filter((record) => record.runtime === runtimeName);
   if (ours.length === 0) return [];
-  const live = await liveContainers(scope).catch(() => null);
+  const live = await liveContainers(docker).catch(() => null);
   return ours.map((record) => {
     const info = infoOf(record);
     const expected = record.state === "running" || record.state === "paused";
@@ -124,9 +124,9 @@ async function listSandboxes(scope: Scope): Promise<SandboxInfo[]> {
   });
 }
 
-async function liveContainers(scope: Scope): Promise<Set<string>> {
-  const engine = await scope.engine();
-  const filters = { label: [`${labels.state}=${scope.stateLabel}`], status: ["running", "paused"] };
+async function liveContainers(docker: DockerContext): Promise<Set<string>> {
+  const engine = await docker.engine();
+  const filters = { label: [`${labels.state}=${docker.stateLabel}`], status: ["running", "paused"] };
   const containers = await engine.call("listing sandboxes", (docker) => docker.listContainers({ filters }));
   return new Set(containers.map(({ Labels }) => Labels[labels.sandbox] ?? ""));
 }

@@ -3,48 +3,48 @@ import { SandboxId } from "../../contract/ids.ts";
 import { isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
 import { containerName, labels } from "./container-config.ts";
 import { runtimeName } from "./details.ts";
+import type { DockerContext } from "./docker-context.ts";
 import type { Engine } from "./engine.ts";
 import { imagesOf } from "./image.ts";
 import { removeContainer, removeImage, removeSandbox } from "./remove-sandbox.ts";
-import type { Scope } from "./scope.ts";
 
 /** Removes what dead creators left. An engine that does not answer is tried again by the next sweep. */
-export async function sweep(scope: Scope): Promise<SandboxId[]> {
+export async function sweep(docker: DockerContext): Promise<SandboxId[]> {
   const removed = new Set<SandboxId>();
-  const { records } = await scope.store.list();
+  const { records } = await docker.store.list();
   for (const record of records) {
-    if (record.runtime !== runtimeName || !isLeft(scope, record)) continue;
-    if (await reached(() => removeSandbox(scope, record))) removed.add(record.id);
+    if (record.runtime !== runtimeName || !isLeft(docker, record)) continue;
+    if (await reached(() => removeSandbox(docker, record))) removed.add(record.id);
   }
-  const engine = await scope.engine().catch(() => null);
-  if (engine !== null) await reached(() => removeUnrecorded(scope, engine, removed));
+  const engine = await docker.engine().catch(() => null);
+  if (engine !== null) await reached(() => removeUnrecorded(docker, engine, removed));
   return [...removed];
 }
 
 /** Everything in the engine that bears this sandbox's id. */
-export async function discard(scope: Scope, id: SandboxId): Promise<void> {
-  const engine = await scope.engine();
+export async function discard(docker: DockerContext, id: SandboxId): Promise<void> {
+  const engine = await docker.engine();
   await removeContainer(engine, containerName(id));
-  for (const { Id, Labels, RepoTags } of await imagesOf({ engine, stateLabel: scope.stateLabel }))
+  for (const { Id, Labels, RepoTags } of await imagesOf({ engine, stateLabel: docker.stateLabel }))
     if (Labels?.[labels.onlyFor] === id) await removeImage(engine, RepoTags?.[0] ?? Id);
 }
 
 /** Its creator is dead and it was not to be kept; or its making or removal was broken off. */
-function isLeft(scope: Scope, record: SandboxRecord): boolean {
+function isLeft(docker: DockerContext, record: SandboxRecord): boolean {
   if (isOrphan(record)) return true;
   const unfinished = record.state === "creating" || record.state === "completing";
-  return unfinished && !scope.store.ownerAlive(record.owner);
+  return unfinished && !docker.store.ownerAlive(record.owner);
 }
 
 /** What bears our label without a record: the state folder was deleted, or restored from a copy. */
-async function removeUnrecorded(scope: Scope, engine: Engine, removed: Set<SandboxId>): Promise<void> {
-  const filters = { label: [`${labels.state}=${scope.stateLabel}`] };
+async function removeUnrecorded(docker: DockerContext, engine: Engine, removed: Set<SandboxId>): Promise<void> {
+  const filters = { label: [`${labels.state}=${docker.stateLabel}`] };
   const containers = await engine.call("looking for what was left", (docker) => docker.listContainers({ all: true, filters }));
-  const images = await imagesOf({ engine, stateLabel: scope.stateLabel });
+  const images = await imagesOf({ engine, stateLabel: docker.stateLabel });
   // The record is written before the engine is asked, so what is here and unrecorded now was left.
   for (const { Labels } of containers) {
     const id = SandboxId.safeParse(Labels[labels.sandbox]);
-    if (!id.success || (await isRecorded(scope, id.data))) continue;
+    if (!id.success || (await isRecorded(docker, id.data))) continue;
     await removeContainer(engine, containerName(id.data));
     removed.add(id.data);
   }
@@ -52,15 +52,15 @@ async function removeUnrecorded(scope: Scope, engine: Engine, removed: Set<Sandb
     const id = SandboxId.safeParse(Labels?.[labels.onlyFor]);
     // A fork's image is there a moment before the fork's record.
     const fresh = Date.now() / 1000 - Created < FORK_SECONDS;
-    if (!id.success || fresh || (await isRecorded(scope, id.data))) continue;
+    if (!id.success || fresh || (await isRecorded(docker, id.data))) continue;
     await removeImage(engine, RepoTags?.[0] ?? Id);
   }
 }
 const FORK_SECONDS = 60;
 
-async function isRecorded(scope: Scope, id: SandboxId): Promise<boolean> {
+async function isRecorded(docker: DockerContext, id: SandboxId): Promise<boolean> {
   try {
-    await scope.store.read(id);
+    await docker.store.read(id);
     return true;
   } catch (error) {
     // A damaged record is somebody's to look at, not proof that nothing is there.

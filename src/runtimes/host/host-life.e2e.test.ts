@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { connectGuest } from "../../sandbox/guest/connection.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { parseSpec } from "../../sandbox/spec.ts";
@@ -119,7 +119,7 @@ test("a workspace given rw is worked on in place and survives the sandbox; other
   await writeFile(join(folder, "a"), "before");
   {
     await using sandbox = await runtime.create(parseSpec({ workspace: { kind: "folder", path: folder, access: "rw" } }));
-    expect((await run(sandbox, { argv: ["cat", "a"] })).stdout.toString()).toBe("before");
+    expect((await runCommand(sandbox, { argv: ["cat", "a"] })).stdout.toString()).toBe("before");
     await sandbox.writeFile("/workspace/a", Buffer.from("after"));
   }
   expect(await readFile(join(folder, "a"), "utf8")).toBe("after");
@@ -134,7 +134,7 @@ test("a state folder with a path longer than a socket's address works", async ()
   const deep = join(stateDir, "x".repeat(100), "y".repeat(100));
   await mkdir(deep, { recursive: true });
   await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
-  expect((await run(sandbox, { argv: ["echo", "deep"] })).stdout.toString()).toBe("deep\n");
+  expect((await runCommand(sandbox, { argv: ["echo", "deep"] })).stdout.toString()).toBe("deep\n");
 });
 
 test("its guest asks for the token in the sandbox's folder; one started without a token is still opened", async () => {
@@ -148,7 +148,7 @@ test("its guest asks for the token in the sandbox's folder; one started without 
   const guest = spawn(guestPath, argv, { cwd: folder, stdio: "ignore" });
   await until(async () => (await readdir(folder)).includes("guest.sock"));
   const again = await runtime.open(sandbox.id);
-  expect((await run(again, { argv: ["echo", "there"] })).stdout.toString()).toBe("there\n");
+  expect((await runCommand(again, { argv: ["echo", "there"] })).stdout.toString()).toBe("there\n");
   await again.destroy();
   expect(guest.exitCode ?? guest.signalCode).not.toBeNull();
 });
@@ -169,7 +169,7 @@ test("a missing guest is unavailable, and nothing is left behind", async () => {
 test("ten thousand commands in a row are remembered and forgotten without end", { timeout: 120_000 }, async () => {
   await using sandbox = await runtime.create(parseSpec({}));
   for (let round = 0; round < 100; round += 1) {
-    const results = await Promise.all(Array.from({ length: 100 }, (_, i) => run(sandbox, { argv: ["echo", `${round}.${i}`] })));
+    const results = await Promise.all(Array.from({ length: 100 }, (_, i) => runCommand(sandbox, { argv: ["echo", `${round}.${i}`] })));
     expect(results.map(({ stdout }) => stdout.toString())).toEqual(Array.from({ length: 100 }, (_, i) => `${round}.${i}\n`));
   }
 });

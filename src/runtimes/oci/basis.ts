@@ -2,11 +2,11 @@ import { basename } from "node:path";
 import type { SnapshotId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Basis } from "./details.ts";
-import type { House } from "./house.ts";
 import { removeFiles } from "./launch/remove-files.ts";
 import { runInside } from "./launch/run-inside.ts";
 import type { RootBind } from "./layers/layers.ts";
 import { readSnapshot } from "./layers/snapshot-store.ts";
+import type { OciContext } from "./oci-context.ts";
 import { type HostTemplate, hostTemplate } from "./template/host-template.ts";
 import { writeSkeleton } from "./template/skeleton.ts";
 import { createTemplateCache } from "./template/template-cache.ts";
@@ -14,15 +14,15 @@ import { createTemplateCache } from "./template/template-cache.ts";
 type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
 
 /** Brings a spec's template to disk and says what it is made of. Throws `not_found` and `invalid` for images and snapshots that are not there, `unavailable`. */
-export async function findBasis(house: House, spec: SandboxSpec, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
+export async function findBasis(oci: OciContext, spec: SandboxSpec, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
   const { template } = spec;
   switch (template.kind) {
     case "host":
-      return cached(house, spec, () => hostBasis(house, spec));
+      return cached(oci, spec, () => hostBasis(oci, spec));
     case "image":
-      return imageBasis(house, spec, { reference: template.reference, signal: options.signal });
+      return imageBasis(oci, spec, { reference: template.reference, signal: options.signal });
     case "snapshot":
-      return snapshotBasis(house, spec, template.id);
+      return snapshotBasis(oci, spec, template.id);
   }
 }
 
@@ -40,22 +40,22 @@ const ours = {
 const BASIS_FRESH_MS = 5_000;
 const BASES_MAX = 64;
 
-async function cached(house: House, spec: SandboxSpec, make: () => Promise<Basis>): Promise<Basis> {
+async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Basis>): Promise<Basis> {
   const key = JSON.stringify([spec.allowRoot, spec.workspace.kind === "folder" ? spec.workspace.path : null]);
-  const known = house.bases.get(key);
+  const known = oci.bases.get(key);
   const now = performance.now();
   if (known !== undefined && now - known.atMs < BASIS_FRESH_MS) return known.basis;
   const basis = await make();
-  if (house.bases.size >= BASES_MAX) house.bases.clear();
-  house.bases.set(key, { atMs: now, basis });
+  if (oci.bases.size >= BASES_MAX) oci.bases.clear();
+  oci.bases.set(key, { atMs: now, basis });
   return basis;
 }
 
-async function hostBasis(house: House, spec: SandboxSpec): Promise<Basis> {
-  const { home, path } = house.options;
-  const avoid = [house.context.stateDir, ...(spec.workspace.kind === "folder" ? [spec.workspace.path] : [])];
+async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
+  const { home, path } = oci.options;
+  const avoid = [oci.context.stateDir, ...(spec.workspace.kind === "folder" ? [spec.workspace.path] : [])];
   const template = await hostTemplate({ home, path, avoid });
-  const dir = await skeleton(house, {
+  const dir = await skeleton(oci, {
     folders: [...template.folders, ...ours.folders],
     links: [...template.links, ...ours.links],
     files: [...template.files, ...ours.files],
@@ -75,14 +75,14 @@ function hostBind({ source, target, kind }: { source: string; target: string; ki
 }
 
 async function imageBasis(
-  house: House,
+  oci: OciContext,
   spec: SandboxSpec,
   options: { reference: string; signal?: AbortSignal | undefined },
 ): Promise<Basis> {
   // Loaded when asked for: most sandboxes have no image.
   const { imageRoot } = await import("./layers/image-root.ts");
-  const image = await imageRoot(house, options.reference, options);
-  const dir = await skeleton(house, {
+  const image = await imageRoot(oci, options.reference, options);
+  const dir = await skeleton(oci, {
     folders: [...image.folders, ...ours.folders],
     links: ours.links,
     files: [...image.files, ...ours.files],
@@ -97,8 +97,8 @@ async function imageBasis(
 }
 
 /** The snapshot's own, with the frozen changes to its workspace where the folder is the same. */
-async function snapshotBasis(house: House, spec: SandboxSpec, id: SnapshotId): Promise<Basis> {
-  const { basis, spec: before } = await readSnapshot(house, id);
+async function snapshotBasis(oci: OciContext, spec: SandboxSpec, id: SnapshotId): Promise<Basis> {
+  const { basis, spec: before } = await readSnapshot(oci, id);
   const { workspace } = spec;
   const same =
     workspace.kind === "folder" &&
@@ -115,9 +115,9 @@ async function snapshotBasis(house: House, spec: SandboxSpec, id: SnapshotId): P
 }
 
 /** A snapshot's changes to its folder mean something over that folder only, so it is the workspace unless another is asked for. */
-export async function withSnapshotWorkspace(house: House, spec: SandboxSpec): Promise<SandboxSpec> {
+export async function withSnapshotWorkspace(oci: OciContext, spec: SandboxSpec): Promise<SandboxSpec> {
   if (spec.template.kind !== "snapshot" || spec.workspace.kind !== "empty") return spec;
-  const { workspace } = (await readSnapshot(house, spec.template.id)).spec;
+  const { workspace } = (await readSnapshot(oci, spec.template.id)).spec;
   return workspace.kind === "folder" && workspace.access === "overlay" ? { ...spec, workspace } : spec;
 }
 
@@ -131,18 +131,18 @@ function sudoPath(path: string | undefined, allowRoot: boolean): { PATH?: string
 }
 
 /** A skeleton owned by the sandbox's root. Rootless, its files are given away inside a user namespace, since only there can they be. */
-async function skeleton(house: House, template: Skeleton): Promise<string> {
-  const identity = house.identity();
-  const { stateDir } = house.context;
+async function skeleton(oci: OciContext, template: Skeleton): Promise<string> {
+  const identity = oci.identity();
+  const { stateDir } = oci.context;
   if (!identity.rootless) return writeSkeleton({ template, stateDir, owners: { root: identity.root, user: identity.user } });
   const plain = await writeSkeleton({ template, stateDir });
-  const cache = createTemplateCache({ stateDir, remove: (tree) => removeFiles(house, [tree]) });
+  const cache = createTemplateCache({ stateDir, remove: (tree) => removeFiles(oci, [tree]) });
   const name = `rootless-${basename(plain)}`;
   if (await cache.has(name)) return cache.path(name);
   const draft = await cache.draft();
   const users = template.folders.filter(({ owner }) => owner === "user").map(({ path }) => draft + path);
-  await runInside(house, ["cp", "-a", "-T", plain, draft]);
-  await runInside(house, ["chown", "-hR", "0:0", draft]);
-  if (users.length > 0) await runInside(house, ["chown", "-h", "1000:1000", ...users]);
+  await runInside(oci, ["cp", "-a", "-T", plain, draft]);
+  await runInside(oci, ["chown", "-hR", "0:0", draft]);
+  if (users.length > 0) await runInside(oci, ["chown", "-h", "1000:1000", ...users]);
   return cache.publish(draft, name);
 }

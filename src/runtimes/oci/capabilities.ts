@@ -1,16 +1,16 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { Capabilities } from "../../contract/sandbox.ts";
 import { canFreeze } from "./cgroups/cgroup.ts";
-import type { House } from "./house.ts";
+import type { OciContext } from "./oci-context.ts";
 
 /** From what is installed and mounted; starts nothing. Throws `unavailable`. */
-export function ociCapabilities(house: House): Capabilities {
-  const { rootless } = house.identity();
-  const [binary] = house.binaries();
+export function ociCapabilities(oci: OciContext): Capabilities {
+  const { rootless } = oci.identity();
+  const [binary] = oci.binaries();
   if (binary === undefined)
     throw new CaissonError("unavailable", "no OCI runtime is installed", { hint: "Install one: `apt install crun` (or runc)." });
-  const ability = house.ability();
-  const { parents, reason } = house.cgroups();
+  const ability = oci.ability();
+  const { parents, reason } = oci.cgroups();
   const pause = canFreeze(parents);
   // gVisor has a network of its own making, in which the launcher's routes mean nothing.
   const carriesAll = binary.name !== "runsc";

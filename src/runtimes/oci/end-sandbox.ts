@@ -6,13 +6,13 @@ import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroups/cgroup.ts";
 import type { OciDetails } from "./details.ts";
-import type { House } from "./house.ts";
 import { releaseRange } from "./identity/id-ranges.ts";
 import { identityOfProcess, isAlive } from "./identity/process-identity.ts";
 import { GUEST_PATH } from "./launch/bundle.ts";
 import { removeFiles } from "./launch/remove-files.ts";
 import { layerFolders } from "./layers/layers.ts";
 import { isBuiltOn, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+import type { OciContext } from "./oci-context.ts";
 
 /** As the launcher calls it. */
 const GUEST_PID_NAME = "guest.pid";
@@ -22,20 +22,20 @@ const DEATH_TIMEOUT_MS = 20_000;
  * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so that whoever comes after a crash finds
  * what there was to do. Idempotent.
  */
-export async function endSandbox(house: House, record: SandboxRecord, known: OciDetails): Promise<void> {
-  const details = { ...known, guest: known.guest ?? writtenDown(house.store.dir(record.id)) };
-  noteEnding(house, { ...record, state: "completing", owner: house.store.ownerOf(), details });
-  await endProcesses(house, record.id, details);
-  await house.store.remove(record.id);
-  releaseRange(house, details.firstId, house.store.dir(record.id));
+export async function endSandbox(oci: OciContext, record: SandboxRecord, known: OciDetails): Promise<void> {
+  const details = { ...known, guest: known.guest ?? writtenDown(oci.store.dir(record.id)) };
+  noteEnding(oci, { ...record, state: "completing", owner: oci.store.ownerOf(), details });
+  await endProcesses(oci, record.id, details);
+  await oci.store.remove(record.id);
+  releaseRange(oci, details.firstId, oci.store.dir(record.id));
   // A snapshot of the fork may be built on the fork's own; then it stays until a sweep finds it unused.
-  if (details.ownSnapshot !== null && !(await isBuiltOn(house, details.ownSnapshot))) await removeSnapshotFiles(house, details.ownSnapshot);
+  if (details.ownSnapshot !== null && !(await isBuiltOn(oci, details.ownSnapshot))) await removeSnapshotFiles(oci, details.ownSnapshot);
 }
 
 /** On a full disk nothing can be noted, and ending a sandbox is what makes room. Whoever comes after a crash then finds it as it was, which is enough to end it. */
-function noteEnding(house: House, record: SandboxRecord): void {
+function noteEnding(oci: OciContext, record: SandboxRecord): void {
   try {
-    house.store.note(record);
+    oci.store.note(record);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
     if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "no_space") throw error;
@@ -43,20 +43,20 @@ function noteEnding(house: House, record: SandboxRecord): void {
 }
 
 /** The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down, and the groups of that name. The folder stays. */
-export async function endUnrecorded(house: House, id: SandboxId): Promise<void> {
-  const cgroups = cgroupFolders(house.cgroups().parents, house.cgroupName, id);
-  await endProcesses(house, id, { guest: writtenDown(house.store.dir(id)), cgroups });
+export async function endUnrecorded(oci: OciContext, id: SandboxId): Promise<void> {
+  const cgroups = cgroupFolders(oci.cgroups().parents, oci.cgroupName, id);
+  await endProcesses(oci, id, { guest: writtenDown(oci.store.dir(id)), cgroups });
 }
 
 type Ended = Pick<OciDetails, "guest" | "cgroups">;
 
-async function endProcesses(house: House, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {
+async function endProcesses(oci: OciContext, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {
   await killGuest(guest);
   await emptyCgroups(cgroups);
   await guestGone(guest);
   await removeCgroups(cgroups);
-  removeEmptyGroups(house.cgroups().parents, house.cgroupName);
-  await removeFiles(house, layerFolders(house.store.dir(id)));
+  removeEmptyGroups(oci.cgroups().parents, oci.cgroupName);
+  await removeFiles(oci, layerFolders(oci.store.dir(id)));
 }
 
 /** The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when its writer dies. */

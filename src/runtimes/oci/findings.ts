@@ -3,24 +3,24 @@ import { release } from "node:os";
 import { CaissonError } from "../../contract/error.ts";
 import type { Finding } from "../../sandbox/runtime.ts";
 import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
-import type { House } from "./house.ts";
 import { isChroot, userNamespaceFindings } from "./identity/user-namespaces.ts";
+import type { OciContext } from "./oci-context.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
 
 /** What can be said about this machine without starting anything. Never throws. */
-export async function findings(house: House): Promise<Finding[]> {
+export async function findings(oci: OciContext): Promise<Finding[]> {
   const rootless = process.getuid?.() !== 0;
-  return [...(await runtimeFindings(house)), ...kernelFindings(rootless), ...identityFindings(house), ...limitFindings(house)];
+  return [...(await runtimeFindings(oci)), ...kernelFindings(rootless), ...identityFindings(oci), ...limitFindings(oci)];
 }
 
-async function runtimeFindings(house: House): Promise<Finding[]> {
+async function runtimeFindings(oci: OciContext): Promise<Finding[]> {
   let chosen: OciBinary | undefined;
   try {
-    chosen = house.binaries()[0];
+    chosen = oci.binaries()[0];
   } catch (error) {
     return [problemOf(error)];
   }
-  const found = findOciRuntimes(house.options.path);
+  const found = findOciRuntimes(oci.options.path);
   if (chosen === undefined) {
     const only = found.map(({ name }) => name).join(", ");
     const text = only === "" ? "no OCI runtime is installed" : `${only} is installed, but cannot be handed the guest's socket`;
@@ -59,9 +59,9 @@ function kernelFindings(rootless: boolean): Finding[] {
   return result;
 }
 
-function identityFindings(house: House): Finding[] {
+function identityFindings(oci: OciContext): Finding[] {
   try {
-    const { rootless, root, furtherRanges } = house.identity();
+    const { rootless, root, furtherRanges } = oci.identity();
     const ranges = furtherRanges === 0 ? "a range that all sandboxes share" : `a range of the sandbox's own, of ${furtherRanges}`;
     const who = rootless
       ? `rootless: uid 1000 inside is the caller, all others come from the caller's range (root inside is ${root.uid} on the host)`
@@ -72,8 +72,8 @@ function identityFindings(house: House): Finding[] {
   }
 }
 
-function limitFindings(house: House): Finding[] {
-  const { parents, reason, manager } = house.cgroups();
+function limitFindings(oci: OciContext): Finding[] {
+  const { parents, reason, manager } = oci.cgroups();
   const places = parents.map(({ controllers, version, dir, makes }) => {
     const where = makes === "systemd" ? `scopes of the user's systemd, in ${dir}` : dir;
     return `${controllers.join(",") || "kill and freeze"} (v${version}) in ${where}`;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
 import { connectGuest } from "../../sandbox/guest/connection.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { OciDetails } from "./details.ts";
@@ -21,7 +21,7 @@ let runtime: OciRuntime;
 const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
 
 const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
-  const { ended, stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
+  const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
   return { ended, text: stdout.toString().trim(), complaint: stderr.toString() };
 };
 
@@ -157,11 +157,11 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
       const program = `
         import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
         import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
-        import { run } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/run.ts"))};
+        import { runCommand } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/run-command.ts"))};
         const runtime = createOciRuntime(${JSON.stringify({ stateDir, guestPath })}, ${JSON.stringify(settings)});
         for (const access of ["ro", "rw"]) {
           await using sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: ${JSON.stringify(home)}, access } }));
-          process.stdout.write((await run(sandbox, { argv: ["sh", "-c", ${JSON.stringify(`${search}; ls part again`)}] })).stdout);
+          process.stdout.write((await runCommand(sandbox, { argv: ["sh", "-c", ${JSON.stringify(`${search}; ls part again`)}] })).stdout);
         }
         await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: ${JSON.stringify(join(home, "part"))} } })).catch((error) => console.log(error.code));`;
       const mounts = `mount --bind ${home}/.local ${home}/again && mount --bind ${stateDir} ${home}/part && exec "$0" --input-type=module -e "$1"`;

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { detailsOf } from "./details.ts";
-import { createHouse } from "./house.ts";
+import { createOciContext } from "./oci-context.ts";
 import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
@@ -22,7 +22,7 @@ let runtime: OciRuntime;
 const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
 const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
 const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
-  const { ended, stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
+  const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
   return { ended, text: stdout.toString().trim(), complaint: stderr.toString() };
 };
 const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
@@ -30,9 +30,9 @@ const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;
 
 /** What a sandbox could leave on the host. */
 function remains() {
-  const house = createHouse({ stateDir, guestPath }, settings);
-  const groups = house.cgroups().parents.flatMap(({ dir }) => {
-    const ours = join(dir, house.cgroupName);
+  const oci = createOciContext({ stateDir, guestPath }, settings);
+  const groups = oci.cgroups().parents.flatMap(({ dir }) => {
+    const ours = join(dir, oci.cgroupName);
     return existsSync(ours) ? [ours, ...readdirSync(ours).filter((name) => name.startsWith("sb_"))] : [];
   });
   const processes = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && usesState(pid));
@@ -54,7 +54,7 @@ const nothing = { groups: [], processes: [], mounts: [], folders: [], loops: [] 
 function usesState(pid: string): boolean {
   return (
     readOrEmpty(`/proc/${pid}/cmdline`).startsWith("/.caisson/guest\0") &&
-    readOrEmpty(`/proc/${pid}/cgroup`).includes(createHouse({ stateDir, guestPath }, settings).cgroupName)
+    readOrEmpty(`/proc/${pid}/cgroup`).includes(createOciContext({ stateDir, guestPath }, settings).cgroupName)
   );
 }
 function readOrEmpty(path: string): string {
@@ -277,9 +277,9 @@ describe.skipIf(!asRoot)("oci as root", () => {
   });
 
   it("groups without a record are removed", async () => {
-    const house = createHouse({ stateDir, guestPath }, settings);
-    const [parent] = house.cgroups().parents;
-    mkdirSync(join(parent?.dir ?? "", house.cgroupName, "sb_aaaaaaaaaaaa", "work"), { recursive: true });
+    const oci = createOciContext({ stateDir, guestPath }, settings);
+    const [parent] = oci.cgroups().parents;
+    mkdirSync(join(parent?.dir ?? "", oci.cgroupName, "sb_aaaaaaaaaaaa", "work"), { recursive: true });
     await runtime.sweep();
     expect(remains()).toEqual(nothing);
   });

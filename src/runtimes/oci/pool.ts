@@ -5,13 +5,13 @@ import { limitCgroups } from "./cgroups/cgroup.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
-import type { House } from "./house.ts";
 import { adoptLayer, identityOf, layerRange } from "./identity/id-ranges.ts";
 import { isAlive } from "./identity/process-identity.ts";
 import { type HeldNamespaces, makeNamespaces } from "./launch/namespace-pool.ts";
 import { isTransparent } from "./launch/transparent.ts";
 import { layerState } from "./layers/disk.ts";
 import { resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
+import type { OciContext } from "./oci-context.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
 /** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
@@ -26,8 +26,8 @@ export interface Pool {
 /** Filling waits this long after a sandbox was taken, so that its first command has the processors to itself. */
 const REFILL_DELAY_MS = 50;
 
-export function createPool(house: House): Pool {
-  const sizes = { sandboxes: house.options.pool?.sandboxes ?? 0, namespaces: house.options.pool?.networkNamespaces ?? 0 };
+export function createPool(oci: OciContext): Pool {
+  const sizes = { sandboxes: oci.options.pool?.sandboxes ?? 0, namespaces: oci.options.pool?.networkNamespaces ?? 0 };
   const waiting: Started[] = [];
   const spaces: HeldNamespaces[] = [];
   let filling: Promise<void> | null = null;
@@ -41,14 +41,14 @@ export function createPool(house: House): Pool {
   };
   const fill = async () => {
     while (!closed && waiting.length < sizes.sandboxes) {
-      const member = await startSandbox(house, { spec: SandboxSpec.parse({}), waiting: true });
+      const member = await startSandbox(oci, { spec: SandboxSpec.parse({}), waiting: true });
       waiting.push(member);
       // One that dies while it waits is nobody's loss.
       void member.connection.closed.then(() => {
-        if (forget(member)) void end(house, member);
+        if (forget(member)) void end(oci, member);
       });
     }
-    while (!closed && spaces.length < sizes.namespaces) spaces.push(await makeNamespaces(house));
+    while (!closed && spaces.length < sizes.namespaces) spaces.push(await makeNamespaces(oci));
   };
   /** A pool that cannot be filled is no failure: whoever asks for a sandbox gets a fresh one, or the reason. */
   const refill = () => {
@@ -67,7 +67,7 @@ export function createPool(house: House): Pool {
   const cold = async (options: StartOptions) => {
     const namespaces = spaces.pop();
     try {
-      return await startSandbox(house, { ...options, namespaces });
+      return await startSandbox(oci, { ...options, namespaces });
     } finally {
       namespaces?.close();
     }
@@ -77,12 +77,12 @@ export function createPool(house: House): Pool {
   return {
     async take(options) {
       if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
-      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(house.context.stateDir) }) };
-      const member = waiting.find((candidate) => suits(house, candidate, spec, options));
+      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(oci.context.stateDir) }) };
+      const member = waiting.find((candidate) => suits(oci, candidate, spec, options));
       try {
         if (member === undefined) return await cold(options);
         forget(member);
-        return await claim(house, member, spec);
+        return await claim(oci, member, spec);
       } finally {
         refillLater();
       }
@@ -96,13 +96,13 @@ export function createPool(house: House): Pool {
       clearTimeout(timer);
       await filling;
       for (const space of spaces.splice(0)) space.close();
-      await Promise.all(waiting.splice(0).map((member) => end(house, member)));
+      await Promise.all(waiting.splice(0).map((member) => end(oci, member)));
     },
   };
 }
 
 /** What a waiting sandbox has is what the default spec gives; limits and the workspace can still be changed. */
-function suits(house: House, member: Started, spec: SandboxSpec, options: StartOptions): boolean {
+function suits(oci: OciContext, member: Started, spec: SandboxSpec, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
   if (layerState(spec)?.diskBytes != null) return false;
@@ -116,7 +116,7 @@ function suits(house: House, member: Started, spec: SandboxSpec, options: StartO
   if (
     workspace.kind === "folder" &&
     workspace.layer !== undefined &&
-    ![null, member.details.firstId].includes(layerRange(house, workspace.layer))
+    ![null, member.details.firstId].includes(layerRange(oci, workspace.layer))
   )
     return false;
   // The filter of a sandbox that writes to a folder of the host is another.
@@ -132,48 +132,48 @@ function isApart(folder: string, basis: Basis): boolean {
   return basis.root.binds.every(({ source }) => source !== folder && !source.startsWith(`${folder}/`));
 }
 
-async function claim(house: House, member: Started, spec: SandboxSpec): Promise<Started> {
+async function claim(oci: OciContext, member: Started, spec: SandboxSpec): Promise<Started> {
   const { connection } = member;
   const details: OciDetails = { ...member.details, waiting: false };
   try {
-    const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
+    const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
     limitCgroups(details.cgroups, limits);
-    const owner = spec.keep ? null : house.store.ownerOf();
+    const owner = spec.keep ? null : oci.store.ownerOf();
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
-    if (spec.keep) await house.store.write(record);
-    else house.store.note(record);
-    adoptLayer(house, record, details);
-    await attach(house, { ...member, record, details });
+    if (spec.keep) await oci.store.write(record);
+    else oci.store.note(record);
+    adoptLayer(oci, record, details);
+    await attach(oci, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
-    await end(house, member).catch(() => {});
+    await end(oci, member).catch(() => {});
     throw error;
   }
 }
 
-async function attach(house: House, { record, details }: Started): Promise<void> {
+async function attach(oci: OciContext, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
   if (record.spec.workspace.kind === "empty") return;
   if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
-  const identity = identityOf(house, details);
-  await house.launch({
+  const identity = identityOf(oci, details);
+  await oci.launch({
     what: "attach",
     plan: [
       ...identity.plan,
-      ["folder", house.store.dir(record.id)],
+      ["folder", oci.store.dir(record.id)],
       ["mount-pid", guest.pid],
       ...workspaceRecords(record.spec.workspace, {
         identity,
         disk: false,
         layers: basis.workspaceLayers,
-        state: viewState(house.context.stateDir),
+        state: viewState(oci.context.stateDir),
       }),
     ],
     lastLine: /^attached$/,
   });
 }
 
-async function end(house: House, member: Started): Promise<void> {
+async function end(oci: OciContext, member: Started): Promise<void> {
   member.connection.close();
-  await endSandbox(house, member.record, member.details);
+  await endSandbox(oci, member.record, member.details);
 }

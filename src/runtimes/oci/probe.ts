@@ -3,14 +3,14 @@ import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process } from "../../sandbox/sandbox.ts";
 import { findings, problemOf } from "./findings.ts";
-import type { House } from "./house.ts";
+import type { OciContext } from "./oci-context.ts";
 
 const namespaces = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] as const;
 const COMMAND_TIMEOUT_MS = 10_000;
 
 /** Starts a sandbox, runs a command in it and compares its namespaces with the host's. Never throws. */
-export async function probeHouse(house: House, options: { create(spec: SandboxSpec): Promise<OwnedSandbox> }): Promise<Probe> {
-  const before = await findings(house);
+export async function probeHouse(oci: OciContext, options: { create(spec: SandboxSpec): Promise<OwnedSandbox> }): Promise<Probe> {
+  const before = await findings(oci);
   if (before.some(({ level }) => level === "problem")) return { usable: false, startMs: null, findings: before };
   const startedMs = performance.now();
   try {

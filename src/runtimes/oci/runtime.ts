@@ -15,18 +15,18 @@ import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
-import { createHouse, type OciOptions } from "./house.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
 import { removeFiles } from "./launch/remove-files.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
 import { workspaceFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+import { createOciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
 import { SOCKET_NAME } from "./start-sandbox.ts";
-import { sweepHouse } from "./sweep.ts";
+import { sweepSandboxes } from "./sweep.ts";
 import { createWall } from "./wall.ts";
 
-export type { OciOptions } from "./house.ts";
+export type { OciOptions } from "./oci-context.ts";
 
 const OPEN_TIMEOUT_MS = 10_000;
 
@@ -37,21 +37,21 @@ export interface OciRuntime extends Runtime {
 
 /** Sandboxes by an OCI runtime (crun, runc …), as root or as an ordinary user, without a daemon. */
 export function createOciRuntime(context: RuntimeContext, options: OciOptions): OciRuntime {
-  const house = createHouse(context, options);
-  const pool = createPool(house);
+  const oci = createOciContext(context, options);
+  const pool = createPool(oci);
 
   const wrap = (record: SandboxRecord, details: OciDetails, connection: GuestConnection): OwnedSandbox =>
     createGuestSandbox({
       info: infoOf(record),
       spec: record.spec,
       connection,
-      wall: createWall({ house, record, details, forkFrom }),
+      wall: createWall({ oci, record, details, forkFrom }),
       onEvent: context.onEvent,
       defaultEnv: details.basis.env,
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
-    refuseNetwork(spec, ociCapabilities(house));
+    refuseNetwork(spec, ociCapabilities(oci));
     const { record, details, connection } = await pool.take({ spec, ...asked });
     emitCreated(context, record);
     return wrap(record, details, connection);
@@ -61,57 +61,57 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     try {
       return await create({ ...spec, template: { kind: "snapshot", id: snapshot } }, { ownSnapshot: snapshot });
     } catch (error) {
-      await removeSnapshotFiles(house, snapshot);
+      await removeSnapshotFiles(oci, snapshot);
       throw error;
     }
   };
 
   return {
     name: "oci",
-    capabilities: async () => ociCapabilities(house),
-    probe: async () => (await import("./probe.ts")).probeHouse(house, { create }),
+    capabilities: async () => ociCapabilities(oci),
+    probe: async () => (await import("./probe.ts")).probeHouse(oci, { create }),
     create: (spec, asked = {}) => create(spec, asked),
     async open(id) {
-      const found = await ownRecord(house.store.read(id), id);
-      const record = await thawAfterDeath(house, found);
+      const found = await ownRecord(oci.store.read(id), id);
+      const record = await thawAfterDeath(oci, found);
       const details = detailsOf(record);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
-      const folder = house.store.dir(id);
+      const folder = oci.store.dir(id);
       const token = readGuestToken(folder);
       const connecting = connectGuest({ socketPath: join(folder, SOCKET_NAME), token, timeoutMs: OPEN_TIMEOUT_MS });
       const connection = await explainSilence(connecting, {
         what: `opening sandbox ${id}`,
-        condition: () => conditionOf(house, id, details),
+        condition: () => conditionOf(oci, id, details),
       });
       return wrap(record, details, connection);
     },
     async list() {
-      const { records } = await house.store.list();
+      const { records } = await oci.store.list();
       return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);
     },
-    sweep: () => sweepHouse(house),
-    discard: (id) => endUnrecorded(house, id),
+    sweep: () => sweepSandboxes(oci),
+    discard: (id) => endUnrecorded(oci, id),
     async removeLayer(layer) {
       const { upper, work } = workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
       await removeFiles(
-        house,
+        oci,
         [upper, work].filter((path) => existsSync(path)),
       );
       removeLayerDisk(layer);
-      releaseLayer(house, layer);
+      releaseLayer(oci, layer);
     },
     async snapshots() {
-      const { snapshots } = await listSnapshots(house);
+      const { snapshots } = await listSnapshots(oci);
       return snapshots
         .filter(({ hiddenFor }) => hiddenFor === null)
         .map(({ id, name, sandbox, createdAt, bytes }) => ({ id, name, sandbox, createdAt, bytes }));
     },
     async removeSnapshot(id) {
-      await readSnapshot(house, id);
-      if (await isBuiltOn(house, id))
+      await readSnapshot(oci, id);
+      if (await isBuiltOn(oci, id))
         throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
-      await removeSnapshotFiles(house, id);
+      await removeSnapshotFiles(oci, id);
     },
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),

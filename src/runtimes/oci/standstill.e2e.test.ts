@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { isFrozen } from "./cgroups/cgroup.ts";
@@ -18,7 +18,7 @@ let stateDir: string;
 let runtime: OciRuntime;
 const create = (input: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(SandboxSpec.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
-  const { stdout } = await run(sandbox, { argv: ["sh", "-c", script] });
+  const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
   return { text: stdout.toString().trim() };
 };
 const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;

@@ -14,7 +14,6 @@ import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
-import type { House } from "./house.ts";
 import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
 import { identityOfProcess } from "./identity/process-identity.ts";
 import { bundleConfig } from "./launch/bundle.ts";
@@ -23,6 +22,7 @@ import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import type { OciContext } from "./oci-context.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
 
 export const SOCKET_NAME = "guest.sock";
@@ -47,38 +47,38 @@ export interface StartOptions {
 /**
  * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
  */
-export async function startSandbox(house: House, options: StartOptions): Promise<Started> {
+export async function startSandbox(oci: OciContext, options: StartOptions): Promise<Started> {
   try {
-    return await startOnce(house, options);
+    return await startOnce(oci, options);
   } catch (error) {
     if (!(error instanceof CaissonError) || error.details?.step !== SCOPE_STEP) throw error;
     // Once more without: limits that were asked for are then refused by name, and defaults dropped with a warning.
-    house.doWithoutScopes(error.message);
-    return await startOnce(house, options);
+    oci.doWithoutScopes(error.message);
+    return await startOnce(oci, options);
   }
 }
 
-async function startOnce(house: House, options: StartOptions): Promise<Started> {
-  const { store } = house;
-  const asked = await withSnapshotWorkspace(house, options.spec);
-  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(house.context.stateDir) }) };
-  const { limits, warnings } = enforcedLimits(spec, house.ability(), layerState(spec));
-  if (spec.keep && house.cgroups().manager?.lingering === false)
+async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
+  const { store } = oci;
+  const asked = await withSnapshotWorkspace(oci, options.spec);
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(oci.context.stateDir) }) };
+  const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
+  if (spec.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
-  const { rootless } = house.identity();
-  const [binary] = house.binaries();
+  const { rootless } = oci.identity();
+  const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();
-  const basis = await findBasis(house, spec, { signal: options.signal });
+  const basis = await findBasis(oci, spec, { signal: options.signal });
   const id = store.newId();
   const namespaces = suitableNamespaces(options.namespaces, spec);
-  const firstId = namespaces?.firstId ?? (await rangeFor(house, { id, spec }));
-  if (namespaces !== undefined) holdRange(house, namespaces.firstId, store.dir(id));
+  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, spec }));
+  if (namespaces !== undefined) holdRange(oci, namespaces.firstId, store.dir(id));
   const details: OciDetails = {
     firstId,
     ociRuntime: binary.name,
     rootless,
     basis,
-    cgroups: cgroupFolders(house.cgroups().parents, house.cgroupName, id),
+    cgroups: cgroupFolders(oci.cgroups().parents, oci.cgroupName, id),
     guest: null,
     disk: diskKind(limits, { rootless }),
     ownSnapshot: options.ownSnapshot ?? null,
@@ -96,39 +96,39 @@ async function startOnce(house: House, options: StartOptions): Promise<Started> 
     owner: store.ownerOf(),
     details,
   };
-  const migration = quickenMigration(house.cgroups());
+  const migration = quickenMigration(oci.cgroups());
   store.note(record);
   try {
-    return await bringUp(house, { record, details, options: { ...options, namespaces } });
+    return await bringUp(oci, { record, details, options: { ...options, namespaces } });
   } catch (error) {
     // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
-    await endSandbox(house, record, details).catch(() => {});
+    await endSandbox(oci, record, details).catch(() => {});
     throw error;
   } finally {
     migration.stop();
   }
 }
 
-async function bringUp(house: House, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
+async function bringUp(oci: OciContext, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
   const { record, options } = start;
   makeCgroups(start.details.cgroups);
   limitCgroups(
     start.details.cgroups.filter(({ scope }) => !scope),
     record.limits,
   );
-  if (start.details.disk === "image") await makeDisk(house, record);
-  const [first, ...others] = house.binaries();
+  if (start.details.disk === "image") await makeDisk(oci, record);
+  const [first, ...others] = oci.binaries();
   if (first === undefined) throw noRuntime();
   for (const binary of [first, ...others]) {
     try {
-      const { pid, connection } = await launchOnce(house, start, binary);
+      const { pid, connection } = await launchOnce(oci, start, binary);
       const details: OciDetails = { ...start.details, ociRuntime: binary.name, guest: identityOfProcess(pid) };
-      if (binary !== first) house.prefer(binary);
+      if (binary !== first) oci.prefer(binary);
       const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
       try {
         // What is to outlive this process must outlive a power cut as well, as far as its record goes.
-        if (record.spec.keep) await house.store.write(running);
-        else house.store.note(running);
+        if (record.spec.keep) await oci.store.write(running);
+        else oci.store.note(running);
       } catch (error) {
         connection.close();
         throw error;
@@ -137,27 +137,27 @@ async function bringUp(house: House, start: { record: SandboxRecord; details: Oc
     } catch (error) {
       // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's name.
       if (!isRuntimeFailure(error) || options.signal?.aborted || binary === others.at(-1) || others.length === 0) throw error;
-      await house.launch({ what: "remove", plan: [["remove", join(house.store.dir(record.id), SOCKET_NAME)]] });
+      await oci.launch({ what: "remove", plan: [["remove", join(oci.store.dir(record.id), SOCKET_NAME)]] });
     }
   }
   throw noRuntime();
 }
 
 async function launchOnce(
-  house: House,
+  oci: OciContext,
   start: { record: SandboxRecord; details: OciDetails; options: StartOptions },
   binary: OciBinary,
 ): Promise<{ pid: number; connection: GuestConnection }> {
   const { record, options } = start;
   const namespaces = options.namespaces;
-  const socketPath = join(house.store.dir(record.id), SOCKET_NAME);
-  const token = makeGuestToken(house.store.dir(record.id));
+  const socketPath = join(oci.store.dir(record.id), SOCKET_NAME);
+  const token = makeGuestToken(oci.store.dir(record.id));
   let connecting: Promise<GuestConnection> | undefined;
   try {
-    const lines = await house.launch({
+    const lines = await oci.launch({
       what: "run",
       plan: [
-        ...launchPlan(house, start, binary),
+        ...launchPlan(oci, start, binary),
         ...(namespaces === undefined
           ? []
           : ([
@@ -167,7 +167,7 @@ async function launchOnce(
       ],
       descriptors: namespaces === undefined ? [] : [namespaces.user, namespaces.network],
       signal: options.signal,
-      prepare: scopeEntry(house, start),
+      prepare: scopeEntry(oci, start),
       lastLine: /^pid \d+$/,
       onLine: (line) => {
         // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
@@ -193,9 +193,9 @@ async function launchOnce(
 const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
 
 /** Where systemd makes the sandbox's group, it is made around the launcher: what that starts is born in it. */
-function scopeEntry(house: House, { record, details }: { record: SandboxRecord; details: OciDetails }) {
+function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }) {
   const folder = details.cgroups.find(({ scope }) => scope);
-  const { manager } = house.cgroups();
+  const { manager } = oci.cgroups();
   if (folder === undefined || manager === null) return undefined;
   return async (pid: number) => {
     await enterScope({ manager, folder, pid, uid: process.getuid?.() ?? 0 });
@@ -203,29 +203,29 @@ function scopeEntry(house: House, { record, details }: { record: SandboxRecord; 
   };
 }
 
-function launchPlan(house: House, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
+function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
   const { spec, limits } = record;
-  const identity = identityOf(house, details);
-  const state = viewState(house.context.stateDir);
+  const identity = identityOf(oci, details);
+  const state = viewState(oci.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
   // gVisor's sandboxes have control groups of its own making.
   const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
   const config = bundleConfig({
     spec,
-    arch: house.arch,
+    arch: oci.arch,
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
     cgroupView: views.length > 0,
     processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
     ownDisk: disk,
-    hardLimits: house.hardLimits(),
+    hardLimits: oci.hardLimits(),
   });
   return withoutRepeatedMaps([
     ...identity.plan,
-    ["folder", house.store.dir(record.id)],
+    ["folder", oci.store.dir(record.id)],
     ["listen", SOCKET_NAME],
     ["token", tokenName],
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
@@ -234,13 +234,13 @@ function launchPlan(house: House, start: { record: SandboxRecord; details: OciDe
     ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
     ...diskRecords(details, record),
     ...rootRecords(details.basis.root, {
-      guestPath: house.context.guestPath,
-      insideFolder: makeInsideFolder(house.store.dir(record.id)),
+      guestPath: oci.context.guestPath,
+      insideFolder: makeInsideFolder(oci.store.dir(record.id)),
       disk,
       state,
       identity,
     }),
-    ...transparentRecords(spec, house.store.dir(record.id)),
+    ...transparentRecords(spec, oci.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],

@@ -7,12 +7,12 @@ import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { conditionOf, refuseWhileHeld } from "./freeze.ts";
-import type { House } from "./house.ts";
 import { processesOf } from "./identity/process-identity.ts";
 import { takeSnapshot } from "./layers/snapshot.ts";
+import type { OciContext } from "./oci-context.ts";
 
 export interface WallOptions {
-  house: House;
+  oci: OciContext;
   record: SandboxRecord;
   details: OciDetails;
   /** Makes a sandbox from a snapshot that goes with it. */
@@ -21,16 +21,16 @@ export interface WallOptions {
 
 /** The wall of one sandbox: control groups, processes and layers on the host. */
 export function createWall(options: WallOptions): Wall {
-  const { house, details } = options;
+  const { oci, details } = options;
   let { record } = options;
   const freezes = canFreeze(details.cgroups);
   const setState = async (state: "running" | "paused") => {
     // Always done: another process may have changed it since this handle last looked.
-    const current = await house.store.read(record.id);
-    refuseWhileHeld(house, current);
+    const current = await oci.store.read(record.id);
+    refuseWhileHeld(oci, current);
     await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
     record = { ...current, state, details: { ...detailsOf(current), frozenBy: null } };
-    await house.store.write(record);
+    await oci.store.write(record);
   };
   const refuseWithoutFreezer = () => {
     if (!freezes)
@@ -38,10 +38,10 @@ export function createWall(options: WallOptions): Wall {
         hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
       });
   };
-  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(house, { record, details, ...asked });
+  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(oci, { record, details, ...asked });
   return {
     stats: async () => stats(details),
-    condition: () => conditionOf(house, record.id, details),
+    condition: () => conditionOf(oci, record.id, details),
     async pause() {
       refuseWithoutFreezer();
       await setState("paused");
@@ -54,10 +54,10 @@ export function createWall(options: WallOptions): Wall {
       return options.forkFrom(await snapshot({ hidden: true }), withoutLayer(record.spec));
     },
     async release() {
-      record = { ...(await house.store.read(record.id)), owner: null };
-      await house.store.write(record);
+      record = { ...(await oci.store.read(record.id)), owner: null };
+      await oci.store.write(record);
     },
-    destroy: () => endSandbox(house, record, details),
+    destroy: () => endSandbox(oci, record, details),
   };
 }
 

@@ -9,14 +9,14 @@ import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Session, WorkspaceSource } from "../../contract/session.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createOciRuntime } from "../../runtimes/oci/runtime.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { kindOf } from "../change.ts";
 import { createSessionStore, type SessionStore } from "../sessions.ts";
 import { prepareWorkspace } from "./check-out.ts";
 import { findCommitChanges } from "./commit-changes.ts";
-import { mirrorFolder } from "./mirror.ts";
+import { mirrorFolder } from "./git-mirror.ts";
 
 type GitSource = Extract<WorkspaceSource, { kind: "git" }>;
 
@@ -113,7 +113,7 @@ describe("a git workspace", () => {
     return { session, sandbox, lines };
   }
   const sh = async (sandbox: OwnedSandbox, script: string) => {
-    const { stdout, stderr, ended } = await run(sandbox, { argv: ["sh", "-c", script] });
+    const { stdout, stderr, ended } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
     expect(ended, stderr.toString()).toMatchObject({ exitCode: 0 });
     return stdout.toString().trim();
   };

@@ -5,13 +5,13 @@ import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
 import type { Session } from "../../contract/session.ts";
 import { copyIn } from "../../sandbox/copy.ts";
-import { run } from "../../sandbox/run.ts";
+import { runCommand } from "../../sandbox/run-command.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../sessions.ts";
 import { foldersOf } from "../walk-layer.ts";
 import { cleanAddress } from "./address.ts";
+import { fetchMirror, type GitSource, type MirrorOptions, remakeMirror, resolveCommit } from "./git-mirror.ts";
 import { hostGit } from "./host-git.ts";
-import { fetchMirror, type GitSource, type MirrorOptions, remakeMirror, resolveCommit } from "./mirror.ts";
 import { submodulesOf } from "./submodules.ts";
 
 export interface PrepareOptions extends MirrorOptions {
@@ -147,7 +147,7 @@ async function checkOutSubmodules(
 }
 
 async function inside(sandbox: Sandbox, argv: readonly string[]): Promise<void> {
-  const { ended, stderr } = await run(sandbox, { argv, cwd: "/", timeoutMs: CHECK_OUT_MS_MAX, env: { GIT_TERMINAL_PROMPT: "0" } });
+  const { ended, stderr } = await runCommand(sandbox, { argv, cwd: "/", timeoutMs: CHECK_OUT_MS_MAX, env: { GIT_TERMINAL_PROMPT: "0" } });
   if (ended.kind === "exited" && ended.exitCode === 0) return;
   throw new CaissonError(
     "unavailable",

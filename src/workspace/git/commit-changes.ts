@@ -4,8 +4,8 @@ import type { Changes, FileSide, LeftOut } from "../change.ts";
 import { readChanges } from "../changes.ts";
 import { DEPTH_MAX, isGitsOwn, listInside } from "../list-inside.ts";
 import { untouchedSince } from "../walk-layer.ts";
+import { type GitSource, mirrorFolder } from "./git-mirror.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
-import { type GitSource, mirrorFolder } from "./mirror.ts";
 import { submodulesOf } from "./submodules.ts";
 
 const CONTENT_BYTES_MAX = 1024 * 1024 * 1024;

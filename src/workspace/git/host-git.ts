@@ -78,7 +78,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
       GIT_ATTR_NOSYSTEM: "1",
       GIT_EDITOR: "false",
       GIT_PAGER: "cat",
-      // Who means a remote says which transports: see mirror.ts.
+      // Who means a remote says which transports: see git-mirror.ts.
       GIT_ALLOW_PROTOCOL: "none",
       GIT_SSH_COMMAND: "false",
       ...options.env,

@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import { cleanAddress, sameHost, submoduleAddress } from "./address.ts";
+import type { GitSource } from "./git-mirror.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
-import type { GitSource } from "./mirror.ts";
 import { checkSubmoduleOrigin } from "./submodule-origin.ts";
 
 const SUBMODULES_MAX = 100;

@@ -1,5 +1,5 @@
 /** A user's own program, run on the rig's machine: sandboxes with networks made by the library. Prints one JSON line of what came of it. Argument: the state folder. */
-import { createCaisson, type NetworkEvent, type OwnedSandbox, run } from "../../../src/index.ts";
+import { createCaisson, type NetworkEvent, type OwnedSandbox, runCommand } from "../../../src/index.ts";
 
 const [, , stateDir = ""] = process.argv;
 const events: { type: string; data: object }[] = [];
@@ -7,7 +7,7 @@ await using caisson = createCaisson({ stateDir, onEvent: (event) => events.push(
 
 async function fetched(sandbox: OwnedSandbox, url: string): Promise<string> {
   const argv = ["sh", "-c", `curl -sS -o /dev/null -w '%{http_code}' -H "X-Key: $KEY" ${url}`];
-  return (await run(sandbox, { argv })).stdout.toString();
+  return (await runCommand(sandbox, { argv })).stdout.toString();
 }
 
 const results: Record<string, unknown> = {};

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { hexDigest } from "../digest-list.ts";
+import { mayLead } from "../package-upstream.ts";
 import { at, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
 import type { Digest, Resource, Rewritten } from "../resource.ts";
-import { mayLead } from "../upstream.ts";
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
 const VERSION = /^\d[\w.+-]{0,127}$/;

@@ -14,13 +14,13 @@ const GROUP = `caisson-test-${process.pid}`;
 const program = `
   import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "../runtime.ts"))};
   import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../../contract/sandbox.ts"))};
-  import { run } from ${JSON.stringify(join(import.meta.dirname, "../../../sandbox/run.ts"))};
+  import { runCommand } from ${JSON.stringify(join(import.meta.dirname, "../../../sandbox/run-command.ts"))};
   const [stateDir, ociRuntime] = process.argv.slice(1);
   const runtime = createOciRuntime({ stateDir, guestPath: ${JSON.stringify(guestPath)} }, { home: "/", path: "/usr/sbin:/usr/bin:/sbin:/bin", ociRuntime });
   const sandbox = await runtime.create(SandboxSpec.parse({ limits: { memoryBytes: 67108864, pids: 40, cpus: 0.5 } }));
-  const own = await run(sandbox, { argv: ["sh", "-c", "cut -d: -f3 /proc/self/cgroup | sort -u; cat /sys/fs/cgroup/memory/memory.limit_in_bytes; for f in new memory/new memory/cgroup.procs; do (: >> /sys/fs/cgroup/$f) 2>/dev/null && echo $f is writable; done"] });
-  const hog = await run(sandbox, { argv: ["tail", "/dev/zero"] });
-  const crowd = await run(sandbox, { argv: ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 60 >/dev/null & i=$((i+1)); echo $i; done"] });
+  const own = await runCommand(sandbox, { argv: ["sh", "-c", "cut -d: -f3 /proc/self/cgroup | sort -u; cat /sys/fs/cgroup/memory/memory.limit_in_bytes; for f in new memory/new memory/cgroup.procs; do (: >> /sys/fs/cgroup/$f) 2>/dev/null && echo $f is writable; done"] });
+  const hog = await runCommand(sandbox, { argv: ["tail", "/dev/zero"] });
+  const crowd = await runCommand(sandbox, { argv: ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 60 >/dev/null & i=$((i+1)); echo $i; done"] });
   await sandbox.pause();
   await sandbox.resume();
   const { warnings, limits } = sandbox.info;

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDir, { recursive: true, force: true }));
 
-function houseWith(options: { furtherRanges: number; mappable?: boolean }): RangesOf & { launches: string[] } {
+function contextWith(options: { furtherRanges: number; mappable?: boolean }): RangesOf & { launches: string[] } {
   const ids = { uid: FIRST, gid: FIRST };
   const identity: Identity = { rootless: false, uids: [], gids: [], root: ids, user: ids, stored: ids, plan: [], ...options };
   const launches: string[] = [];
@@ -38,57 +38,57 @@ const holder = (name: string) => {
 const ranges = () => readdirSync(join(stateDir, "oci", "ranges"));
 
 test("each holder has another range, the first is nobody's, and one that is given back is free again", async () => {
-  const house = houseWith({ furtherRanges: 3 });
+  const oci = contextWith({ furtherRanges: 3 });
   const holders = ["a", "b", "c"].map(holder);
-  const starts = await Promise.all(holders.map((each) => reserveRange(house, each)));
+  const starts = await Promise.all(holders.map((each) => reserveRange(oci, each)));
   expect(starts.sort()).toEqual([1, 2, 3].map((n) => FIRST + n * SANDBOX_IDS));
   const [start = 0] = starts;
   // Only its own holder gives it back.
-  for (const each of holders) releaseRange(house, start, each);
+  for (const each of holders) releaseRange(oci, start, each);
   expect(ranges()).toHaveLength(2);
-  expect(await reserveRange(house, holder("d"))).toBe(start);
+  expect(await reserveRange(oci, holder("d"))).toBe(start);
 });
 
 test("what a holder that is gone left behind is taken over, but not at once: it may be about to come", async () => {
-  const house = houseWith({ furtherRanges: 1 });
-  await reserveRange(house, join(stateDir, "gone"));
+  const oci = contextWith({ furtherRanges: 1 });
+  await reserveRange(oci, join(stateDir, "gone"));
   const link = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
   const next = holder("next");
-  await reserveRange(house, next);
-  releaseRange(house, FIRST + SANDBOX_IDS, next);
+  await reserveRange(oci, next);
+  releaseRange(oci, FIRST + SANDBOX_IDS, next);
   expect(ranges()).toHaveLength(1);
   lutimesSync(link, 0, 0);
-  expect(await reserveRange(house, next)).toBe(FIRST + SANDBOX_IDS);
-  releaseRange(house, FIRST + SANDBOX_IDS, next);
+  expect(await reserveRange(oci, next)).toBe(FIRST + SANDBOX_IDS);
+  releaseRange(oci, FIRST + SANDBOX_IDS, next);
   expect(ranges()).toEqual([]);
 });
 
 test("all share the first where there is no other, or owners cannot be mapped, which is tried once", async () => {
-  expect(await reserveRange(houseWith({ furtherRanges: 0 }), holder("a"))).toBe(FIRST);
-  const house = houseWith({ furtherRanges: 10, mappable: false });
-  for (const name of ["b", "c"]) expect(await reserveRange(house, holder(name))).toBe(FIRST);
-  expect(house.launches).toEqual(["mappable"]);
+  expect(await reserveRange(contextWith({ furtherRanges: 0 }), holder("a"))).toBe(FIRST);
+  const oci = contextWith({ furtherRanges: 10, mappable: false });
+  for (const name of ["b", "c"]) expect(await reserveRange(oci, holder(name))).toBe(FIRST);
+  expect(oci.launches).toEqual(["mappable"]);
 });
 
 test("a layer keeps its range from one sandbox to the next, until it is removed", async () => {
-  const house = houseWith({ furtherRanges: 100 });
+  const oci = contextWith({ furtherRanges: 100 });
   const layer = holder("layer");
   const spec = { workspace: { kind: "folder", path: "/", access: "overlay", layer } } as Parameters<typeof rangeFor>[1]["spec"];
-  const start = await rangeFor(house, { id: "sb_aaaaaaaaaaaa", spec });
-  expect(await rangeFor(house, { id: "sb_bbbbbbbbbbbb", spec })).toBe(start);
-  expect(layerRange(house, layer)).toBe(start);
-  releaseLayer(house, layer);
-  expect(layerRange(house, layer)).toBeNull();
+  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", spec });
+  expect(await rangeFor(oci, { id: "sb_bbbbbbbbbbbb", spec })).toBe(start);
+  expect(layerRange(oci, layer)).toBe(start);
+  releaseLayer(oci, layer);
+  expect(layerRange(oci, layer)).toBeNull();
   expect(ranges()).toEqual([]);
 });
 
 test("a range that was reserved can be handed on", async () => {
-  const house = houseWith({ furtherRanges: 1 });
-  const start = await reserveRange(house, "/proc/self");
+  const oci = contextWith({ furtherRanges: 1 });
+  const start = await reserveRange(oci, "/proc/self");
   const sandbox = holder("sandbox");
-  holdRange(house, start, sandbox);
-  releaseRange(house, start, "/proc/self");
+  holdRange(oci, start, sandbox);
+  releaseRange(oci, start, "/proc/self");
   expect(ranges()).toHaveLength(1);
-  releaseRange(house, start, sandbox);
+  releaseRange(oci, start, sandbox);
   expect(ranges()).toEqual([]);
 });

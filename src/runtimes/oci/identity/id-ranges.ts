@@ -5,8 +5,8 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { OciDetails } from "../details.ts";
-import type { House } from "../house.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
+import type { OciContext } from "../oci-context.ts";
 import { type Identity, mapRecords, withRange } from "./identity.ts";
 import { rangeStartOf, SANDBOX_IDS } from "./sub-ids.ts";
 
@@ -16,28 +16,28 @@ const LAYER_RANGE_NAME = "first-id";
 const HOLDER_LATE_MS = 60_000;
 
 /** What of a runtime's parts the ranges of its sandboxes depend on. */
-export type RangesOf = Pick<House, "context" | "identity" | "launch" | "store">;
+export type RangesOf = Pick<OciContext, "context" | "identity" | "launch" | "store">;
 
 /** A sandbox of root's has the range that was chosen for it; an ordinary user's all have the user's one. */
-export function identityOf(house: RangesOf, { firstId }: Pick<OciDetails, "firstId">): Identity {
-  return firstId === null ? house.identity() : withRange(house.identity(), firstId);
+export function identityOf(oci: RangesOf, { firstId }: Pick<OciDetails, "firstId">): Identity {
+  return firstId === null ? oci.identity() : withRange(oci.identity(), firstId);
 }
 
 /** Where the range of a new sandbox begins: that of its layer, or one that no other sandbox has. */
-export async function rangeFor(house: RangesOf, { id, spec }: { id: string; spec: SandboxSpec }): Promise<number | null> {
-  if (house.identity().rootless) return null;
+export async function rangeFor(oci: RangesOf, { id, spec }: { id: string; spec: SandboxSpec }): Promise<number | null> {
+  if (oci.identity().rootless) return null;
   const layer = layerOf(spec);
-  if (layer === undefined) return reserveRange(house, house.store.dir(id));
-  const known = layerRange(house, layer);
+  if (layer === undefined) return reserveRange(oci, oci.store.dir(id));
+  const known = layerRange(oci, layer);
   if (known !== null) return known;
-  const start = await reserveRange(house, layer);
+  const start = await reserveRange(oci, layer);
   writeFileSync(join(layer, LAYER_RANGE_NAME), `${start}\n`);
   return start;
 }
 
 /** Null for a layer that nobody has written to. */
-export function layerRange(house: RangesOf, layer: string): number | null {
-  const { stored } = house.identity();
+export function layerRange(oci: RangesOf, layer: string): number | null {
+  const { stored } = oci.identity();
   const noted = Number(readOrEmpty(join(layer, LAYER_RANGE_NAME)).trim());
   if (Number.isInteger(noted) && noted > 0) return noted;
   const upper = lstatSync(join(layer, "upper"), { throwIfNoEntry: false });
@@ -46,17 +46,17 @@ export function layerRange(house: RangesOf, layer: string): number | null {
 }
 
 /** A sandbox that waited gets a layer that nobody has written to. */
-export function adoptLayer(house: RangesOf, { spec }: Pick<SandboxRecord, "spec">, { firstId }: Pick<OciDetails, "firstId">): void {
+export function adoptLayer(oci: RangesOf, { spec }: Pick<SandboxRecord, "spec">, { firstId }: Pick<OciDetails, "firstId">): void {
   const layer = layerOf(spec);
-  if (layer === undefined || firstId === null || layerRange(house, layer) !== null) return;
+  if (layer === undefined || firstId === null || layerRange(oci, layer) !== null) return;
   writeFileSync(join(layer, LAYER_RANGE_NAME), `${firstId}\n`);
-  holdRange(house, firstId, layer);
+  holdRange(oci, firstId, layer);
 }
 
 /** For a layer without files: whoever writes to it next brings ids of its own. */
-export function releaseLayer(house: RangesOf, layer: string): void {
-  if (house.identity().rootless) return;
-  releaseRange(house, layerRange(house, layer), layer);
+export function releaseLayer(oci: RangesOf, layer: string): void {
+  if (oci.identity().rootless) return;
+  releaseRange(oci, layerRange(oci, layer), layer);
   rmSync(join(layer, LAYER_RANGE_NAME), { force: true });
 }
 
@@ -69,32 +69,32 @@ export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec:
  * Reserves a range for as long as its holder, a path, exists. Where there are no further ranges, or owners of files in the state folder cannot be mapped, it is the one that
  * all share. Two state folders know nothing of each other: each begins its search at random.
  */
-export async function reserveRange(house: RangesOf, holder: string): Promise<number> {
-  const { stored, furtherRanges, rootless } = house.identity();
-  if (rootless || furtherRanges === 0 || !(await hasOwnRanges(house))) return stored.uid;
+export async function reserveRange(oci: RangesOf, holder: string): Promise<number> {
+  const { stored, furtherRanges, rootless } = oci.identity();
+  if (rootless || furtherRanges === 0 || !(await hasOwnRanges(oci))) return stored.uid;
   const from = randomInt(furtherRanges);
   for (let tried = 0; tried < furtherRanges; tried += 1) {
     const start = stored.uid + SANDBOX_IDS * (1 + ((from + tried) % furtherRanges));
-    if (take(house, start, holder)) return start;
+    if (take(oci, start, holder)) return start;
   }
   // Thousands of sessions keep one each: most of them are at rest.
   return stored.uid + SANDBOX_IDS * (1 + from);
 }
 
-export function releaseRange(house: RangesOf, start: number | null, holder: string): void {
-  if (start !== null && holderOf(house, start) === holder) rmSync(reservation(house, start), { force: true });
+export function releaseRange(oci: RangesOf, start: number | null, holder: string): void {
+  if (start !== null && holderOf(oci, start) === holder) rmSync(reservation(oci, start), { force: true });
 }
 
 /** Gives a range that is reserved to another holder. */
-export function holdRange(house: RangesOf, start: number, holder: string): void {
-  if (holderOf(house, start) === null) return;
-  const fresh = `${reservation(house, start)}.${process.pid}.tmp`;
+export function holdRange(oci: RangesOf, start: number, holder: string): void {
+  if (holderOf(oci, start) === null) return;
+  const fresh = `${reservation(oci, start)}.${process.pid}.tmp`;
   symlinkSync(holder, fresh);
-  renameSync(fresh, reservation(house, start));
+  renameSync(fresh, reservation(oci, start));
 }
 
-function take(house: RangesOf, start: number, holder: string): boolean {
-  const path = reservation(house, start);
+function take(oci: RangesOf, start: number, holder: string): boolean {
+  const path = reservation(oci, start);
   if (link(holder, path)) return true;
   // Its holder may be about to be made; one that is long gone has left it behind.
   const status = lstatSync(path, { throwIfNoEntry: false });
@@ -113,34 +113,34 @@ function link(target: string, path: string): boolean {
   }
 }
 
-function holderOf(house: RangesOf, start: number): string | null {
+function holderOf(oci: RangesOf, start: number): string | null {
   try {
-    return readlinkSync(reservation(house, start));
+    return readlinkSync(reservation(oci, start));
   } catch {
     return null;
   }
 }
 
-function reservation(house: RangesOf, start: number): string {
-  return join(rangesFolder(house), String(start));
+function reservation(oci: RangesOf, start: number): string {
+  return join(rangesFolder(oci), String(start));
 }
 
-function rangesFolder(house: RangesOf): string {
-  return join(house.context.stateDir, "oci", "ranges");
+function rangesFolder(oci: RangesOf): string {
+  return join(oci.context.stateDir, "oci", "ranges");
 }
 
 /** Tried once for each state folder: templates in it are of the first range, and are mapped to a sandbox's own. */
-async function hasOwnRanges(house: RangesOf): Promise<boolean> {
-  const folder = rangesFolder(house);
-  const refused = join(house.context.stateDir, "oci", "one-range");
+async function hasOwnRanges(oci: RangesOf): Promise<boolean> {
+  const folder = rangesFolder(oci);
+  const refused = join(oci.context.stateDir, "oci", "one-range");
   if (existsSync(folder)) return true;
   if (existsSync(refused)) return false;
-  const { stored, plan } = house.identity();
+  const { stored, plan } = oci.identity();
   const line = { inside: stored.uid, outside: stored.uid + SANDBOX_IDS, count: SANDBOX_IDS };
   mkdirSync(join(folder, ".."), { recursive: true, mode: 0o700 });
   try {
-    const records = [...mapRecords("stored", [line], [line]), ["layer", "probe", house.context.stateDir, "ro", "stored"] as const];
-    await house.launch({ what: "mappable", plan: [...plan, ...records] });
+    const records = [...mapRecords("stored", [line], [line]), ["layer", "probe", oci.context.stateDir, "ro", "stored"] as const];
+    await oci.launch({ what: "mappable", plan: [...plan, ...records] });
   } catch (error) {
     if (!(error instanceof CaissonError) || error.details?.step !== "idmap") throw error;
     writeFileSync(refused, "");

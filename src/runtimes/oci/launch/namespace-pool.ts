@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs";
-import type { House } from "../house.ts";
 import { releaseRange, reserveRange } from "../identity/id-ranges.ts";
 import { withRange } from "../identity/identity.ts";
+import type { OciContext } from "../oci-context.ts";
 
 /** A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the latest. */
 export interface HeldNamespaces {
@@ -13,13 +13,13 @@ export interface HeldNamespaces {
 }
 
 /** Makes a pair by a short-lived child and takes it over through /proc before the child ends. */
-export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
+export async function makeNamespaces(oci: OciContext): Promise<HeldNamespaces> {
   let held: HeldNamespaces | undefined;
   const holder = `/proc/${process.pid}`;
-  const firstId = await reserveRange(house, holder);
-  await house.launch({
+  const firstId = await reserveRange(oci, holder);
+  await oci.launch({
     what: "namespaces",
-    plan: withRange(house.identity(), firstId).plan,
+    plan: withRange(oci.identity(), firstId).plan,
     onLine: (line) => {
       const pid = /^pid (\d+)$/.exec(line)?.[1];
       if (pid === undefined) return;
@@ -30,7 +30,7 @@ export async function makeNamespaces(house: House): Promise<HeldNamespaces> {
         network,
         firstId,
         close() {
-          releaseRange(house, firstId, holder);
+          releaseRange(oci, firstId, holder);
           closeSync(user);
           closeSync(network);
         },

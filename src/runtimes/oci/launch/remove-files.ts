@@ -1,7 +1,7 @@
-import type { House } from "../house.ts";
+import type { OciContext } from "../oci-context.ts";
 
 /** Trees an agent wrote are removed by the launcher: as their owner, and without ever following a link. */
-export async function removeFiles(house: House, paths: readonly string[]): Promise<void> {
+export async function removeFiles(oci: OciContext, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return;
-  await house.launch({ what: "remove", plan: [...house.identity().plan, ...paths.map((path) => ["remove", path] as const)] });
+  await oci.launch({ what: "remove", plan: [...oci.identity().plan, ...paths.map((path) => ["remove", path] as const)] });
 }

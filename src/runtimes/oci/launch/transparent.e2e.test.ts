@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
-import { run } from "../../../sandbox/run.ts";
+import { runCommand } from "../../../sandbox/run-command.ts";
 import type { InboundConnection, OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { readText } from "../../../sandbox/text.ts";
 import { createOciRuntime, type OciRuntime } from "../runtime.ts";
@@ -28,7 +28,7 @@ afterEach(async () => {
 
 const create = (spec: SandboxSpecInput) => runtime.create(SandboxSpec.parse(spec));
 const python = async (sandbox: OwnedSandbox, ...lines: string[]) => {
-  const { stdout, stderr } = await run(sandbox, { argv: ["python3", "-c", ["import socket", ...lines].join("\n")] });
+  const { stdout, stderr } = await runCommand(sandbox, { argv: ["python3", "-c", ["import socket", ...lines].join("\n")] });
   return `${stdout}${stderr}`.trim();
 };
 const sayWhere = ({ stream, destination }: InboundConnection) =>
@@ -102,7 +102,7 @@ it("an image's resolver gives way, also where it is a link that leads nowhere", 
 it("no program inside may have a port that only the guest may, nor change the routes", async () => {
   await using sandbox = await create({ network, allowRoot: true });
   expect(await python(sandbox, 's=socket.socket(); s.bind(("0.0.0.0",443))')).toContain("PermissionError");
-  const routes = await run(sandbox, {
+  const routes = await runCommand(sandbox, {
     argv: ["sh", "-c", "ip route flush table local; ip link set lo down; ip route add blackhole default"],
     user: "root",
   });

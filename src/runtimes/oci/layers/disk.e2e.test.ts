@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { mountSmallDisk, type SmallDisk } from "../../../../test/support/small-disk.ts";
 import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
-import { run } from "../../../sandbox/run.ts";
+import { runCommand } from "../../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { detailsOf } from "../details.ts";
 import { createOciRuntime, type OciOptions, type OciRuntime } from "../runtime.ts";
@@ -22,7 +22,7 @@ let folder: string;
 let layer: string;
 const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
-  const { stdout, stderr } = await run(sandbox, { argv: ["sh", "-c", script] });
+  const { stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
   return stdout.toString() + stderr.toString();
 };
 const onLayer = (limits: SandboxSpecInput["limits"] = {}): SandboxSpecInput => ({
@@ -48,7 +48,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
   it("work that fills it is ended while there is room left, and again; what is removed makes room", async () => {
     const before = disk.freeBytes();
     const sandbox = await create();
-    const fill = (script: string) => run(sandbox, { argv: ["sh", "-c", script] });
+    const fill = (script: string) => runCommand(sandbox, { argv: ["sh", "-c", script] });
     const { ended } = await fill("head -c 4000000000 /dev/zero > big");
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
     expect(disk.freeBytes()).toBeGreaterThan(before / 4);
@@ -79,7 +79,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     const sandbox = await create();
     const many =
       "i=0; while [ $i -lt 30000 ]; do mkdir d$i; cd d$i; set -- ; for j in 1 2 3 4 5 6 7 8 9; do : > $j; done; cd ..; i=$((i+1)); done";
-    const { ended } = await run(sandbox, { argv: ["sh", "-c", many] });
+    const { ended } = await runCommand(sandbox, { argv: ["sh", "-c", many] });
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
     expect(disk.freeFiles()).toBeGreaterThan(100);
   }, 60_000);

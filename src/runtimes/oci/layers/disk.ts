@@ -7,8 +7,8 @@ import { CaissonError } from "../../../contract/error.ts";
 import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
-import type { House } from "../house.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
+import type { OciContext } from "../oci-context.ts";
 
 const DISK_NAME = "disk.ext4";
 /** What a file system of a sandbox's may hold at most: one file for each so many bytes, also where it is large. */
@@ -60,14 +60,14 @@ export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: S
  * A sparse image. One that goes with its sandbox is formatted without what takes time; one that keeps a session's files has a journal, and is shown under its name when it is
  * whole. Throws `unavailable`, `no_space`.
  */
-export async function makeDisk(house: House, record: { id: string; spec: SandboxSpec; limits: Limits }): Promise<void> {
+export async function makeDisk(oci: OciContext, record: { id: string; spec: SandboxSpec; limits: Limits }): Promise<void> {
   const layer = layerOf(record.spec);
-  const path = join(layer ?? house.store.dir(record.id), DISK_NAME);
+  const path = join(layer ?? oci.store.dir(record.id), DISK_NAME);
   if (layer !== undefined && existsSync(path)) return;
   await refuseLarger(record.limits.diskBytes ?? 0, dirname(path));
   const part = `${path}.part`;
   rmSync(part, { force: true });
-  await format(house, { path: part, bytes: record.limits.diskBytes ?? 0, journal: layer !== undefined });
+  await format(oci, { path: part, bytes: record.limits.diskBytes ?? 0, journal: layer !== undefined });
   renameSync(part, path);
 }
 
@@ -84,8 +84,8 @@ export function removeLayerDisk(layer: string): void {
   for (const name of [DISK_NAME, `${DISK_NAME}.part`]) rmSync(join(layer, name), { force: true });
 }
 
-async function format(house: House, disk: { path: string; bytes: number; journal: boolean }): Promise<void> {
-  const mkfs = house.mkfs();
+async function format(oci: OciContext, disk: { path: string; bytes: number; journal: boolean }): Promise<void> {
+  const mkfs = oci.mkfs();
   if (mkfs === null) throw new CaissonError("unsupported", "mkfs.ext4 is not installed");
   const kibibytes = Math.floor(disk.bytes / 1024);
   const features = ["-O", `${disk.journal ? "" : "^has_journal,"}^resize_inode`, "-E", "lazy_itable_init=1,nodiscard"];

@@ -1,6 +1,6 @@
-import type { House } from "../house.ts";
 import { removeFiles } from "../launch/remove-files.ts";
 import { runInside } from "../launch/run-inside.ts";
+import type { OciContext } from "../oci-context.ts";
 import type { GeneratedFile } from "../template/etc-files.ts";
 import type { TemplateFolder } from "../template/host-template.ts";
 import { resolveImage } from "../template/image.ts";
@@ -16,16 +16,16 @@ export interface ImageRoot {
 }
 
 /** Throws what `resolveImage` throws. */
-export async function imageRoot(house: House, reference: string, options: { signal?: AbortSignal | undefined }): Promise<ImageRoot> {
-  const { home, path } = house.options;
-  const { rootless } = house.identity();
+export async function imageRoot(oci: OciContext, reference: string, options: { signal?: AbortSignal | undefined }): Promise<ImageRoot> {
+  const { home, path } = oci.options;
+  const { rootless } = oci.identity();
   const { rootfsDir, config } = await resolveImage({
     reference,
-    stateDir: house.context.stateDir,
-    arch: house.arch,
+    stateDir: oci.context.stateDir,
+    arch: oci.arch,
     env: { HOME: home, PATH: path },
     signal: options.signal,
-    ...(rootless ? { inside: (argv, how) => runInside(house, argv, how), remove: (tree) => removeFiles(house, [tree]) } : {}),
+    ...(rootless ? { inside: (argv, how) => runInside(oci, argv, how), remove: (tree) => removeFiles(oci, [tree]) } : {}),
   });
   return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
 }

@@ -7,8 +7,8 @@ import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
 import { Owner } from "../../../sandbox/store.ts";
 import { Basis } from "../details.ts";
-import type { House } from "../house.ts";
 import { removeFiles } from "../launch/remove-files.ts";
+import type { OciContext } from "../oci-context.ts";
 
 /** What is remembered of a snapshot, beside its layers. */
 export const SnapshotRecord = z.object({
@@ -30,8 +30,8 @@ const RECORD_NAME = "snapshot.json";
 const DRAFT_PREFIX = ".new-";
 const GONE_PREFIX = ".gone-";
 
-export function snapshotDir(house: House, id: SnapshotId): string {
-  return join(house.context.stateDir, "snapshots", id);
+export function snapshotDir(oci: OciContext, id: SnapshotId): string {
+  return join(oci.context.stateDir, "snapshots", id);
 }
 
 export function newSnapshotId(): SnapshotId {
@@ -40,10 +40,10 @@ export function newSnapshotId(): SnapshotId {
 }
 
 /** Throws `not_found`, `internal` for a damaged record. */
-export async function readSnapshot(house: House, id: SnapshotId): Promise<SnapshotRecord> {
+export async function readSnapshot(oci: OciContext, id: SnapshotId): Promise<SnapshotRecord> {
   let text: string;
   try {
-    text = await readFile(join(snapshotDir(house, id), RECORD_NAME), "utf8");
+    text = await readFile(join(snapshotDir(oci, id), RECORD_NAME), "utf8");
   } catch (cause) {
     throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "`caisson snapshot ls` lists them.", cause });
   }
@@ -53,7 +53,7 @@ export async function readSnapshot(house: House, id: SnapshotId): Promise<Snapsh
 }
 
 /** Writes the record into the draft and shows the whole under its name, in one step. */
-export async function publishSnapshot(house: House, draft: string, record: SnapshotRecord): Promise<void> {
+export async function publishSnapshot(oci: OciContext, draft: string, record: SnapshotRecord): Promise<void> {
   const file = await open(join(draft, RECORD_NAME), "wx", 0o600);
   try {
     await file.writeFile(JSON.stringify(record));
@@ -61,25 +61,25 @@ export async function publishSnapshot(house: House, draft: string, record: Snaps
   } finally {
     await file.close();
   }
-  await rename(draft, snapshotDir(house, record.id));
+  await rename(draft, snapshotDir(oci, record.id));
 }
 
 /** All snapshots, and the folders of half-made ones whose makers died and of half-removed ones. */
-export async function listSnapshots(house: House): Promise<{ snapshots: SnapshotRecord[]; remains: string[] }> {
+export async function listSnapshots(oci: OciContext): Promise<{ snapshots: SnapshotRecord[]; remains: string[] }> {
   const snapshots: SnapshotRecord[] = [];
   const remains: string[] = [];
-  const root = join(house.context.stateDir, "snapshots");
+  const root = join(oci.context.stateDir, "snapshots");
   for (const name of await readdir(root).catch(() => [])) {
     const id = SnapshotId.safeParse(name);
-    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(house, name))) remains.push(join(root, name));
-    if (id.success) snapshots.push(...(await readIfThere(house, id.data)));
+    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(oci, name))) remains.push(join(root, name));
+    if (id.success) snapshots.push(...(await readIfThere(oci, id.data)));
   }
   return { snapshots, remains };
 }
 
-async function readIfThere(house: House, id: SnapshotId): Promise<SnapshotRecord[]> {
+async function readIfThere(oci: OciContext, id: SnapshotId): Promise<SnapshotRecord[]> {
   try {
-    return [await readSnapshot(house, id)];
+    return [await readSnapshot(oci, id)];
   } catch (error) {
     // Removed by somebody else between the listing and the reading.
     if (error instanceof CaissonError && error.code === "not_found") return [];
@@ -88,30 +88,30 @@ async function readIfThere(house: House, id: SnapshotId): Promise<SnapshotRecord
 }
 
 /** A folder to make a snapshot in; its name says who does, so that a sweep can tell a slow maker from a dead one. */
-export async function makeSnapshotDraft(house: House, id: SnapshotId): Promise<string> {
-  const root = join(house.context.stateDir, "snapshots");
+export async function makeSnapshotDraft(oci: OciContext, id: SnapshotId): Promise<string> {
+  const root = join(oci.context.stateDir, "snapshots");
   await mkdir(root, { recursive: true, mode: 0o700 });
-  const { pid, startTicks } = house.store.ownerOf();
+  const { pid, startTicks } = oci.store.ownerOf();
   const draft = join(root, `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
   await mkdir(draft, { mode: 0o700 });
   return draft;
 }
 
-function makerAlive(house: House, name: string): boolean {
+function makerAlive(oci: OciContext, name: string): boolean {
   const [pid, startTicks] = name.slice(DRAFT_PREFIX.length).split("-");
-  return house.store.ownerAlive({ pid: Number(pid), startTicks: Number(startTicks), bootId: house.store.ownerOf().bootId });
+  return oci.store.ownerAlive({ pid: Number(pid), startTicks: Number(startTicks), bootId: oci.store.ownerOf().bootId });
 }
 
 /** Whether a sandbox or another snapshot has one of its layers. */
-export async function isBuiltOn(house: House, id: SnapshotId): Promise<boolean> {
-  const dir = `${snapshotDir(house, id)}/`;
+export async function isBuiltOn(oci: OciContext, id: SnapshotId): Promise<boolean> {
+  const dir = `${snapshotDir(oci, id)}/`;
   const uses = ({ root, workspaceLayers }: Basis) =>
     [...root.layers.map((layer) => layer.dir), ...root.binds.flatMap((bind) => bind.layers), ...workspaceLayers].some((layer) =>
       layer.startsWith(dir),
     );
-  const { snapshots } = await listSnapshots(house);
+  const { snapshots } = await listSnapshots(oci);
   if (snapshots.some((snapshot) => snapshot.id !== id && uses(snapshot.basis))) return true;
-  const { records } = await house.store.list();
+  const { records } = await oci.store.list();
   return records.some(({ details }) => {
     const parsed = z.object({ basis: Basis }).safeParse(details);
     return parsed.success && uses(parsed.data.basis);
@@ -119,12 +119,12 @@ export async function isBuiltOn(house: House, id: SnapshotId): Promise<boolean> 
 }
 
 /** Removes a snapshot: at once for everybody who looks, then its files. What a crash leaves is for the next sweep. Idempotent. */
-export async function removeSnapshotFiles(house: House, id: SnapshotId): Promise<void> {
-  const gone = join(house.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
-  await rename(snapshotDir(house, id), gone).catch((error: NodeJS.ErrnoException) => {
+export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
+  const gone = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
+  await rename(snapshotDir(oci, id), gone).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;
   });
-  await removeFiles(house, [gone]);
+  await removeFiles(oci, [gone]);
 }
 
 function jsonOrNull(text: string): unknown {

@@ -5,9 +5,9 @@ import type { SnapshotId } from "../../../contract/ids.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { Basis, OciDetails } from "../details.ts";
 import { whileFrozen } from "../freeze.ts";
-import type { House } from "../house.ts";
 import { removeFiles } from "../launch/remove-files.ts";
 import { runInside } from "../launch/run-inside.ts";
+import type { OciContext } from "../oci-context.ts";
 import { workspaceFolders } from "./layers.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
 
@@ -25,22 +25,22 @@ export interface SnapshotRequest {
 }
 
 /** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`, `busy`. */
-export async function takeSnapshot(house: House, request: SnapshotRequest): Promise<SnapshotId> {
+export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
   const { record, details } = request;
   refuse(record, details);
   const id = newSnapshotId();
-  const draft = await makeSnapshotDraft(house, id);
+  const draft = await makeSnapshotDraft(oci, id);
   try {
     const copies = layerCopies(record, details);
-    await whileFrozen(house, record.id, async () => {
-      for (const { from, to } of copies) await copyTree(house, resolve(house.store.dir(record.id), from), join(draft, to));
+    await whileFrozen(oci, record.id, async () => {
+      for (const { from, to } of copies) await copyTree(oci, resolve(oci.store.dir(record.id), from), join(draft, to));
     });
     const bytes = await measure(
-      house,
+      oci,
       copies.map(({ to }) => join(draft, to)),
     );
-    const basis = basisOver(details.basis, copies, snapshotDir(house, id));
-    await publishSnapshot(house, draft, {
+    const basis = basisOver(details.basis, copies, snapshotDir(oci, id));
+    await publishSnapshot(oci, draft, {
       id,
       name: request.name ?? null,
       sandbox: record.id,
@@ -48,11 +48,11 @@ export async function takeSnapshot(house: House, request: SnapshotRequest): Prom
       bytes,
       basis,
       spec: record.spec,
-      hiddenFor: request.hidden ? house.store.ownerOf() : null,
+      hiddenFor: request.hidden ? oci.store.ownerOf() : null,
     });
     return id;
   } catch (error) {
-    await removeFiles(house, [draft]);
+    await removeFiles(oci, [draft]);
     throw error;
   }
 }
@@ -109,21 +109,21 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
 }
 
 /** As root of the user namespace, which owns the files; links are copied as links. */
-async function copyTree(house: House, from: string, to: string): Promise<void> {
+async function copyTree(oci: OciContext, from: string, to: string): Promise<void> {
   try {
-    await runInside(house, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
+    await runInside(oci, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
   } catch (cause) {
-    const { bavail, bsize } = await statfs(house.context.stateDir);
+    const { bavail, bsize } = await statfs(oci.context.stateDir);
     if (bavail * bsize < NEARLY_FULL_BYTES)
       throw new CaissonError("no_space", "the disk is too full for a copy of the sandbox's files", { cause });
     throw cause;
   }
 }
 
-async function measure(house: House, paths: readonly string[]): Promise<number> {
-  const lines = await house.launch({
+async function measure(oci: OciContext, paths: readonly string[]): Promise<number> {
+  const lines = await oci.launch({
     what: "measure",
-    plan: [...house.identity().plan, ...paths.map((path) => ["argument", path] as const)],
+    plan: [...oci.identity().plan, ...paths.map((path) => ["argument", path] as const)],
   });
   return Number(lines.map((line) => /^bytes (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined) ?? 0);
 }

@@ -28,7 +28,7 @@ export interface OciOptions {
 }
 
 /** Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first needed. */
-export interface House {
+export interface OciContext {
   readonly context: RuntimeContext;
   readonly options: OciOptions;
   readonly store: Store;
@@ -52,7 +52,7 @@ export interface House {
   readonly bases: Map<string, { atMs: number; basis: Basis }>;
 }
 
-export function createHouse(context: RuntimeContext, options: OciOptions): House {
+export function createOciContext(context: RuntimeContext, options: OciOptions): OciContext {
   const once = <T>(make: () => T) => {
     let made: { value: T } | undefined;
     return () => {

@@ -11,7 +11,7 @@ import { line } from "./line.ts";
 import { specFrom } from "./spec-options.ts";
 
 /** A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept. */
-export interface SandboxSession {
+export interface CommandSandbox {
   sandbox: OwnedSandbox;
   /** True for a sandbox that others may be using too: it is left as it was found. */
   shared: boolean;
@@ -35,11 +35,11 @@ const creationOptions = [
 ];
 
 /** Throws what `create` and `open` throw; on Ctrl-C `cancelled`, with nothing left behind. */
-export async function startSession(
+export async function sandboxForCommand(
   context: CliContext,
   given: ParsedArguments,
   options: { warnings: "print" | "inEvents"; timeoutMs: number | undefined },
-): Promise<SandboxSession> {
+): Promise<CommandSandbox> {
   const id = given.option("sandbox");
   if (id !== undefined) {
     const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.flag(name));

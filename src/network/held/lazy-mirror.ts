@@ -10,8 +10,8 @@ import type { InsideFile, Mirror } from "../mirror/mirror-options.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { usePackages } from "./shared-packages.ts";
 
-/** The mirror of the registries that the policy of now names; made when it first names one. */
-export interface KeptMirror {
+/** The mirror of the registries that the current policy names; made when it first names one. */
+export interface LazyMirror {
   /** Puts in place what leads programs inside to it. */
   use(registries: readonly RegistryName[]): Promise<void>;
   handle(connection: InboundConnection): void;
@@ -19,13 +19,13 @@ export interface KeptMirror {
   close(): Promise<void>;
 }
 
-export function keepMirror(options: {
+export function createLazyMirror(options: {
   sandbox: OwnedSandbox;
   folder: string;
   host: NetworkHost;
   upstreamCa: readonly string[];
   emit: Emit;
-}): KeptMirror {
+}): LazyMirror {
   const { host } = options;
   let mirror: Mirror | null = null;
   let leave = async () => {};

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openGatewayRig } from "../../../test/support/gateway-rig.ts";
 import { anthropicMessage } from "../../../test/support/model-upstream.ts";
 import { createAuthority } from "../authority/authority.ts";
-import { upstreamUrl } from "./upstream.ts";
+import { upstreamUrl } from "./model-upstream.ts";
 
 const ask = { model: "priced-x", max_tokens: 10, messages: [{ role: "user", content: "Say it." }] };
 

@@ -17,7 +17,7 @@ export interface ForkSource {
 }
 
 /** What the parts of this runtime share. */
-export interface Scope {
+export interface DockerContext {
   context: RuntimeContext;
   store: Store;
   stateLabel: string;
@@ -34,7 +34,7 @@ export interface Scope {
 }
 
 /** One connection object for each socket. */
-export function createEngineCache(find: () => Promise<Engine>): Pick<Scope, "engine" | "engineFor"> {
+export function createEngineCache(find: () => Promise<Engine>): Pick<DockerContext, "engine" | "engineFor"> {
   const bySocket = new Map<string, Promise<Engine>>();
   let chosen: Promise<Engine> | undefined;
   return {

@@ -12,8 +12,11 @@ export function isMadeTransparent(sandbox: OwnedSandbox): boolean {
   return network.mode !== "none" && network.transparent;
 }
 
-/** Carries what such programs send to the ports that the policy of now names, under the same rules as everything else. */
-export function keepTransparent(sandbox: OwnedSandbox, egress: Egress): { use(policy: NetworkPolicy): Promise<void>; close(): void } {
+/** Carries what such programs send to the ports that the current policy names, under the same rules as everything else. */
+export function createTransparentPorts(
+  sandbox: OwnedSandbox,
+  egress: Egress,
+): { use(policy: NetworkPolicy): Promise<void>; close(): void } {
   let claim: { ports: string; close(): void } | null = null;
   return {
     async use(policy) {

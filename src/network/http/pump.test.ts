@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { type Duplex, duplexPair, PassThrough, Transform } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { pump } from "./tunnel.ts";
+import { pump } from "./pump.ts";
 
 /** Both ends of a TCP connection on loopback. */
 async function tcpPair(): Promise<[Socket, Socket]> {

@@ -19,7 +19,7 @@ export interface RunResult {
 const COLLECT_BYTES = 10 * 1024 * 1024;
 
 /** Starts a process, waits for its end and gives what it wrote. Its outcome is data; throws only what `spawn` throws. */
-export async function run(sandbox: Sandbox, options: RunOptions): Promise<RunResult> {
+export async function runCommand(sandbox: Sandbox, options: RunOptions): Promise<RunResult> {
   const { input, collectBytesMax = COLLECT_BYTES, ...spawn } = options;
   const process = await sandbox.spawn(input === undefined ? spawn : { ...spawn, stdin: "pipe" });
   // A process may end without reading its input; that is its business.

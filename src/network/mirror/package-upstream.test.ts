@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo, LookupFunction } from "node:net";
 import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { createUpstream, mayLead, type UpstreamRequest } from "./upstream.ts";
+import { createUpstream, mayLead, type UpstreamRequest } from "./package-upstream.ts";
 
 /** Answers by URL; records what was asked. */
 function scripted(answers: Record<string, { status?: number; location?: string }>) {

@@ -4,7 +4,7 @@ import type { RequestHead } from "../http/head.ts";
 import { type RequestTarget, requestTarget } from "../http/target.ts";
 import type { AnswerVerdict, Verdict } from "../http/verdict.ts";
 import { decideConnect, type Taken } from "./connect.ts";
-import { decideRequest } from "./decide.ts";
+import { decideRequest } from "./decide-egress.ts";
 import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { toOrigin } from "./forward-request.ts";

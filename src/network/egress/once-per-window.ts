@@ -1,8 +1,8 @@
 /** Whether the same was said within the window; if not, it counts as said now. */
-export type ToldRecently = (what: string) => boolean;
+export type OncePerWindow = (what: string) => boolean;
 
 /** For events that a program can cause as often as it likes. Of the things said, the oldest are forgotten first. */
-export function createToldRecently({ windowMs, differentMax }: { windowMs: number; differentMax: number }): ToldRecently {
+export function createOncePerWindow({ windowMs, differentMax }: { windowMs: number; differentMax: number }): OncePerWindow {
   const toldAtMs = new Map<string, number>();
   return (what) => {
     const nowMs = performance.now();

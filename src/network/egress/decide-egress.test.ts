@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { describe, expect, test } from "vitest";
 import { NetworkPolicy } from "../../contract/network.ts";
-import { decideHost, decideRequest, mustInspect, reaching, ruleOf } from "./decide.ts";
+import { decideHost, decideRequest, mustInspect, reaching, ruleOf } from "./decide-egress.ts";
 
 const allow = (...rules: object[]) => NetworkPolicy.parse({ mode: "allow", rules });
 const open = (...rules: object[]) => NetworkPolicy.parse({ mode: "open", rules });

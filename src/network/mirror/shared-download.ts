@@ -2,12 +2,12 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Draft } from "./cache.ts";
 import { type DownloadHead, type DownloadOptions, download } from "./download.ts";
 
-/** One thing on its way from the registry into the cache. All who want it meanwhile read along. */
-export interface Flight {
+/** One download from a registry into the cache. Whoever wants the same thing meanwhile reads along. */
+export interface SharedDownload {
   /** Throws as `download`. */
   readonly head: Promise<DownloadHead>;
   /** When it is in the cache. Throws as `download`. */
-  readonly landed: Promise<void>;
+  readonly cached: Promise<void>;
   /** The last bytes come only when the whole was found to be what it must be; until then, what was read looks cut off. Throws as `download`. */
   read(): AsyncIterable<Buffer>;
   join(): void;
@@ -16,7 +16,7 @@ export interface Flight {
   cancel(): void;
 }
 
-type FlightOptions = Omit<DownloadOptions, "signal" | "onHead" | "onBytes"> & {
+type SharedDownloadOptions = Omit<DownloadOptions, "signal" | "onHead" | "onBytes"> & {
   /** Called once, when nobody may join any more. */
   onOver: () => void;
 };
@@ -24,7 +24,7 @@ type FlightOptions = Omit<DownloadOptions, "signal" | "onHead" | "onBytes"> & {
 const HELD_BACK_BYTES = 16 * 1024;
 const CHUNK_BYTES = 128 * 1024;
 
-export function startFlight(options: FlightOptions): Flight {
+export function startSharedDownload(options: SharedDownloadOptions): SharedDownload {
   const abort = new AbortController();
   const head = Promise.withResolvers<DownloadHead>();
   let moved = Promise.withResolvers<void>();
@@ -51,7 +51,7 @@ export function startFlight(options: FlightOptions): Flight {
     over = true;
     abort.abort(new CaissonError("cancelled", "nobody reads it any more"));
   };
-  const landed = download({
+  const cached = download({
     ...options,
     signal: abort.signal,
     onHead(answer) {
@@ -69,11 +69,11 @@ export function startFlight(options: FlightOptions): Flight {
   );
   // Whoever joined hears of it by what they wait for.
   head.promise.catch(() => undefined);
-  landed.catch(() => undefined);
+  cached.catch(() => undefined);
 
   return {
     head: head.promise,
-    landed,
+    cached,
     read: () =>
       follow({
         available: () => (draft === null ? 0 : ended === "well" ? draft.bytes : draft.bytes - HELD_BACK_BYTES),
