@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { HeadCursor, HeadFilter } from "./head-filter.ts";
 
 /** An event as it is handed in: type, version and data; the log adds sequence and time. */
 export interface NewEvent {
@@ -15,6 +16,12 @@ export interface StoredEvent extends NewEvent {
   at: string;
   /** What is wrong with this row, when it cannot be read; its data is null then. What came before it is as it was written. */
   damage?: string;
+}
+
+/** An event with its place among those of all streams. */
+export interface PlacedEvent extends StoredEvent {
+  /** Grows with every event of the log, whatever its stream. Positions of removed streams are missing. */
+  position: number;
 }
 
 /** The right to append to a stream as its owner. A later lease has a higher epoch, and every append with a lower one is refused. */
@@ -70,12 +77,23 @@ export interface Log extends AsyncDisposable {
   lastSeq(stream: string): Promise<number>;
   /** Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A slow consumer is served from the store, not from memory. Ends with the signal. */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<StoredEvent>;
+  /**
+   * The same over all streams with this prefix (default: all there are), in the order in which their events became true, from after a position (default 0) on. A
+   * consumer that stalls costs nobody else anything; one that comes back with the position of the last event it had goes on without gap or repeat. Of an append that
+   * cannot be read one event is given, with its `damage`.
+   */
+  subscribeAll(options?: { prefix?: string; afterPosition?: number; signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
+  /** Of the last event of all; 0 for an empty log. Whoever wants only what comes subscribes after it. */
+  lastPosition(): Promise<number>;
   /** Names of streams with this prefix, newest first, at most `limit` (default 1,000). */
   streams(options?: { prefix?: string; limit?: number }): Promise<{ stream: string; lastSeq: number; at: string }[]>;
   /** The head of one stream. Null for a stream that is not there, or of a kind that has no projection. */
   head(stream: string): Promise<StreamHead | null>;
-  /** Heads of streams with this prefix, newest first, at most `limit`: of those whose projection is open, or of those where it is not. `total` counts them all. */
-  heads(options: { prefix: string; open: boolean; limit: number }): Promise<{ heads: StreamHead[]; total: number }>;
+  /**
+   * Heads that pass the filter, newest first, at most `limit`, from after the cursor on; nothing is folded. `total` counts all that pass. A stream that is appended to
+   * meanwhile moves to the front: who has to know of every one subscribes.
+   */
+  heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number }>;
   /** Remembers with the head that the stream cannot be read, for those who look at heads only. Null: it can. */
   noteDamage(stream: string, damage: string | null): Promise<void>;
   /**

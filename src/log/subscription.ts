@@ -1,43 +1,39 @@
-import type { StoredEvent } from "./log.ts";
-
 /** How many events a subscription takes from the store at a time; what a slow consumer has not asked for is not in memory. */
 const PAGE = 500;
 
-export interface Wakeups {
-  /** Calls back after each append that may concern the stream; returns how to stop. */
-  listen(stream: string, wake: () => void): () => void;
-}
-
 /**
- * Everything from a sequence on, then live. Each round reads the store from where the consumer is, so that nothing can be missed between
+ * Everything from a number on, then live. Each round reads the store from where the consumer is, so that nothing can be missed between
  * reading and listening, and waits for a wake-up only when the store had nothing new.
  */
-export async function* subscription(options: {
-  stream: string;
-  fromSeq: number;
+export async function* subscription<Event>(options: {
+  from: number;
   signal: AbortSignal | undefined;
-  wakeups: Wakeups;
-  read: (fromSeq: number, limit: number) => Promise<StoredEvent[]>;
-}): AsyncGenerator<StoredEvent> {
-  let next = options.fromSeq;
+  /** Calls back after each append that may concern the subscriber; returns how to stop. */
+  listen: (wake: () => void) => () => void;
+  /** The events from this number on, and the number to go on with: the same one when the store has nothing more. */
+  read: (from: number, limit: number) => Promise<{ events: readonly Event[]; next: number }>;
+}): AsyncGenerator<Event> {
+  const { signal } = options;
+  let { from } = options;
   let woken = false;
   let resolveWait: (() => void) | undefined;
   const wake = () => {
     woken = true;
     resolveWait?.();
   };
-  const stop = options.wakeups.listen(options.stream, wake);
-  options.signal?.addEventListener("abort", wake);
+  const stop = options.listen(wake);
+  signal?.addEventListener("abort", wake);
   try {
-    while (!options.signal?.aborted) {
+    while (!signal?.aborted) {
       woken = false;
-      const events = await options.read(next, PAGE);
+      const { events, next } = await options.read(from, PAGE);
       for (const event of events) {
-        if (options.signal?.aborted) return;
+        if (signal?.aborted) return;
         yield event;
-        next = event.seq + 1;
       }
-      if (events.length > 0 || woken || options.signal?.aborted) continue;
+      const isAtEnd = next === from;
+      from = next;
+      if (!isAtEnd || woken || signal?.aborted) continue;
       await new Promise<void>((resolve) => {
         resolveWait = resolve;
       });
@@ -45,6 +41,14 @@ export async function* subscription(options: {
     }
   } finally {
     stop();
-    options.signal?.removeEventListener("abort", wake);
+    signal?.removeEventListener("abort", wake);
   }
+}
+
+/** A page of one stream, for `subscription`. */
+export function pageOf<Event extends { seq: number }>(
+  events: readonly Event[],
+  fromSeq: number,
+): { events: readonly Event[]; next: number } {
+  return { events, next: (events.at(-1)?.seq ?? fromSeq - 1) + 1 };
 }

@@ -1,9 +1,10 @@
 import { CaissonError } from "../../contract/error.ts";
+import { compareHeads, matchesHead } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
 import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
 import { project, projectionOf } from "../projection.ts";
-import { subscription } from "../subscription.ts";
+import { pageOf, subscription } from "../subscription.ts";
 
 interface MemoryStream {
   events: StoredEvent[];
@@ -20,11 +21,11 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
   const leaseClock = options.leaseClock ?? { nowMs: () => performance.now() };
   const streams = new Map<string, MemoryStream>();
   const listeners = new Set<() => void>();
-  const wakeups = {
-    listen(_stream: string, wake: () => void) {
-      listeners.add(wake);
-      return () => listeners.delete(wake);
-    },
+  /** Every event, at its position less one; null where its stream was removed. */
+  const feed: (StoredEvent | null)[] = [];
+  const listen = (wake: () => void) => {
+    listeners.add(wake);
+    return () => void listeners.delete(wake);
   };
   const ensure = (name: string): MemoryStream => {
     const found = streams.get(name);
@@ -61,7 +62,9 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const at = new Date(nowMs()).toISOString();
       events.forEach((event, index) => {
         const data = JSON.parse(texts[index] ?? "null");
-        stream.events.push({ stream: name, seq: lastSeq + index + 1, at, type: event.type, version: event.version, data });
+        const stored: StoredEvent = { stream: name, seq: lastSeq + index + 1, at, type: event.type, version: event.version, data };
+        stream.events.push(stored);
+        feed.push(stored);
       });
       const projection = projectionOf(name);
       if (projection !== null && events.length > 0) {
@@ -76,8 +79,19 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       return streams.get(name)?.events.length ?? 0;
     },
     subscribe(name, { fromSeq = 1, signal } = {}) {
-      return subscription({ stream: name, fromSeq, signal, wakeups, read: (from, limit) => read(name, { fromSeq: from, limit }) });
+      const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
+      return subscription({ from: fromSeq, signal, listen, read: page });
     },
+    subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
+      const page = async (from: number, limit: number) => {
+        const events = feed
+          .slice(from - 1, from - 1 + limit)
+          .flatMap((event, index) => (event?.stream.startsWith(prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
+        return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
+      };
+      return subscription({ from: afterPosition + 1, signal, listen, read: page });
+    },
+    lastPosition: async () => feed.length,
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {
       return [...streams]
         .filter(([name, stream]) => name.startsWith(prefix) && stream.events.length > 0)
@@ -111,6 +125,7 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
     },
     async remove(name) {
       if (!streams.delete(name)) throw new CaissonError("not_found", `there is no stream ${name}`);
+      for (const [index, event] of feed.entries()) if (event?.stream === name) feed[index] = null;
     },
     async head(name) {
       const found = headOf(name);
@@ -118,13 +133,14 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const { isOpen: _, ...head } = found;
       return head;
     },
-    async heads({ prefix, open, limit }) {
+    async heads({ prefix, open, where, after, limit }) {
       const found = [...streams.keys()]
         .filter((name) => name.startsWith(prefix))
         .flatMap((name) => headOf(name) ?? [])
-        .filter((head) => head.isOpen === open)
-        .sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1));
-      return { heads: found.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
+        .filter((head) => (open === undefined || head.isOpen === open) && matchesHead(head.head, where))
+        .sort(compareHeads);
+      const rest = after === undefined ? found : found.filter((head) => compareHeads(head, after) > 0);
+      return { heads: rest.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
     },
     async noteDamage(name, damage) {
       const head = streams.get(name)?.head;

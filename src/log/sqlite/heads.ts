@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { compareHeads, type HeadCursor, type HeadFilter, matchesHead } from "../head-filter.ts";
 import type { NewEvent, StoredEvent, StreamHead } from "../log.ts";
 import { project, projectionOf } from "../projection.ts";
 
@@ -63,13 +64,30 @@ export function createHeads(options: {
     const row = findRow(stream);
     return row?.seq === end.last_seq && row.version === projection.version ? { ...row, at: end.at } : await makeAndStore(end);
   };
-  const selectBy = (open: boolean, prefix: string, limit: number) =>
+  /** Of streams to which somebody appended who keeps no heads, or other ones. */
+  const stale = (prefix: string): EndRow[] =>
     database
       .prepare(
-        "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, s.at FROM heads h JOIN streams s ON s.stream = h.stream " +
-          "WHERE h.open = ? AND substr(h.stream, 1, ?) = ? ORDER BY s.at DESC, h.stream LIMIT ?",
+        "SELECT s.stream, s.last_seq, s.at FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? " +
+          "AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
       )
-      .all(open ? 1 : 0, prefix.length, prefix, limit) as unknown as DatedHead[];
+      .all(prefix.length, prefix, projectionOf(prefix)?.version ?? 0) as unknown as EndRow[];
+  const select = (filter: HeadFilter, page: { after?: HeadCursor; limit: number }) => {
+    const { conditions, values } = conditionsOf(filter);
+    const { after } = page;
+    if (after !== undefined) conditions.push("(s.at < ? OR (s.at = ? AND h.stream > ?))");
+    return database
+      .prepare(
+        "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, s.at FROM heads h JOIN streams s ON s.stream = h.stream " +
+          `WHERE ${conditions.join(" AND ")} ORDER BY s.at DESC, h.stream LIMIT ?`,
+      )
+      .all(...values, ...(after === undefined ? [] : [after.at, after.at, after.stream]), page.limit) as unknown as DatedHead[];
+  };
+  const count = (filter: HeadFilter): number => {
+    const { conditions, values } = conditionsOf(filter);
+    const row = database.prepare(`SELECT count(*) AS total FROM heads h WHERE ${conditions.join(" AND ")}`).get(...values);
+    return (row as { total: number }).total;
+  };
 
   return {
     /** In the transaction of an append. One that is behind, or of another version, is left alone: whoever asks for it makes it again. */
@@ -90,32 +108,46 @@ export function createHeads(options: {
       const row = await current(stream);
       return row === null ? null : toHead(row);
     },
-    async list({ prefix, open, limit }: { prefix: string; open: boolean; limit: number }) {
-      const version = projectionOf(prefix)?.version ?? 0;
-      const stale = database
-        .prepare(
-          "SELECT s.stream, s.last_seq, s.at FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? " +
-            "AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
-        )
-        .all(prefix.length, prefix, version) as unknown as EndRow[];
+    async list({ after, limit, ...filter }: HeadFilter & { after?: HeadCursor; limit: number }) {
       const made = new Map<string, DatedHead>();
-      for (const end of stale) {
+      for (const end of stale(filter.prefix)) {
         const row = await makeAndStore(end);
         if (row !== null) made.set(end.stream, row);
       }
-      const known = selectBy(open, prefix, limit).filter((row) => !made.has(row.stream));
-      const fresh = [...made.values()].filter((row) => row.open === (open ? 1 : 0));
-      const counted = database
-        .prepare("SELECT count(*) AS total FROM heads WHERE open = ? AND substr(stream, 1, ?) = ?")
-        .get(open ? 1 : 0, prefix.length, prefix) as { total: number };
-      const newestFirst = [...known, ...fresh].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1));
-      return { heads: newestFirst.slice(0, limit).map(toHead), total: Math.max(counted.total, newestFirst.length) };
+      const page = after === undefined ? { limit } : { after, limit };
+      const known = select(filter, page).filter((row) => !made.has(row.stream));
+      const passing = [...made.values()].filter((row) => passes(row, filter));
+      const fresh = after === undefined ? passing : passing.filter((row) => compareHeads(row, after) > 0);
+      const newestFirst = [...known, ...fresh].sort(compareHeads).slice(0, limit);
+      return { heads: newestFirst.map(toHead), total: Math.max(count(filter), known.length + passing.length) };
     },
     async noteDamage(stream: string, damage: string | null): Promise<void> {
       if ((await current(stream)) === null) return;
       await options.change(() => database.prepare("UPDATE heads SET damage = ? WHERE stream = ?").run(damage, stream));
     },
   };
+}
+
+/** In SQL; the table of heads is `h`. */
+function conditionsOf({ prefix, open, where = {} }: HeadFilter): { conditions: string[]; values: (string | number)[] } {
+  const conditions = ["substr(h.stream, 1, ?) = ?"];
+  const values: (string | number)[] = [prefix.length, prefix];
+  if (open !== undefined) {
+    conditions.push("h.open = ?");
+    values.push(open ? 1 : 0);
+  }
+  for (const [path, wanted] of Object.entries(where)) {
+    const texts = wanted.filter((value) => value !== null);
+    const field = "json_extract(h.head, ?)";
+    const isOneOf = `${field} IN (${texts.map(() => "?").join(", ")})`;
+    conditions.push(wanted.includes(null) ? `(${isOneOf} OR ${field} IS NULL)` : isOneOf);
+    values.push(`$.${path}`, ...texts, ...(wanted.includes(null) ? [`$.${path}`] : []));
+  }
+  return { conditions, values };
+}
+
+function passes(row: HeadRow, { open, where }: HeadFilter): boolean {
+  return (open === undefined || row.open === (open ? 1 : 0)) && matchesHead(JSON.parse(row.head), where);
 }
 
 function rowOf(stream: string, made: ReturnType<typeof project>, seq: number): HeadRow {

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
 import { describeLog } from "../conformance/describe-log.ts";
 import { createSqliteLog } from "./log.ts";
-import { schema } from "./schema.ts";
+import { schema, schemaSince2 } from "./schema.ts";
 
 const makeDir = () => mkdtemp(join(tmpdir(), "caisson-test-log-"));
 
@@ -110,6 +110,55 @@ test("a log of the first schema is taken over: its runs have heads, its leases h
     expect(await log.head("run/old")).toMatchObject({ seq: 1, head: { step: 7 } });
     expect(await log.acquire("run/old", { owner: "another", ttlMs: 1000 })).toBeNull();
     expect((await log.acquire("run/old", { owner: "another", ttlMs: 1000, ownerGone: () => true }))?.epoch).toBe(5);
+  }));
+
+test("a log of an older schema is followed from its first event, also what a process of the older Caisson appends meanwhile", () =>
+  withFile(async (path) => {
+    const old = new DatabaseSync(path);
+    old.exec(`${schema} ${schemaSince2} PRAGMA user_version=2;`);
+    const grow = old.prepare(
+      "INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES (?, ?, 0, ?, 0) ON CONFLICT (stream) DO UPDATE SET last_seq = excluded.last_seq",
+    );
+    const append = (stream: string, seq: number) => {
+      old.prepare("INSERT INTO events VALUES (?, ?, 'step.started', 1, '', '{}', 0)").run(stream, seq);
+      grow.run(stream, seq, `at ${stream}`);
+    };
+    for (const [stream, seq] of [
+      ["run/b", 1],
+      ["run/a", 1],
+      ["run/a", 2],
+    ] as const)
+      append(stream, seq);
+    await using log = createSqliteLog({ path });
+    append("run/b", 2);
+    append("run/c", 1);
+    const seen: string[] = [];
+    for await (const { stream, seq, position } of log.subscribeAll()) {
+      seen.push(`${position} ${stream} ${seq}`);
+      if (seen.length === 5) break;
+    }
+    expect(seen).toEqual(["1 run/a 1", "2 run/a 2", "3 run/b 1", "4 run/b 2", "5 run/c 1"]);
+    old.close();
+  }));
+
+test("what cannot be read of one stream does not keep a subscription to all from the rest", () =>
+  withFile(async (path) => {
+    {
+      await using log = createSqliteLog({ path });
+      for (const stream of ["run/bad", "run/good"]) await log.append(stream, [event(1), event(2)]);
+    }
+    const database = new DatabaseSync(path);
+    database.exec("UPDATE events SET data = '{\"n\":' WHERE stream = 'run/bad' AND seq = 1");
+    database.close();
+    await using log = createSqliteLog({ path });
+    const seen: unknown[] = [];
+    for await (const { stream, seq, damage } of log.subscribeAll()) if (seen.push([stream, seq, damage !== undefined]) === 4) break;
+    expect(seen).toEqual([
+      ["run/bad", 1, true],
+      ["run/bad", 2, false],
+      ["run/good", 1, false],
+      ["run/good", 2, false],
+    ]);
   }));
 
 test("one row that is not JSON hides neither those before it nor other streams", () =>

@@ -2,13 +2,16 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { type LeaseClock, machineClock } from "../lease-clock.ts";
-import { fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
-import type { Lease, Log, StoredEvent } from "../log.ts";
-import { subscription } from "../subscription.ts";
+import { READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
+import type { Log, StoredEvent } from "../log.ts";
+import { pageOf, subscription } from "../subscription.ts";
 import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
+import { createFeed } from "./feed.ts";
 import { createHeads } from "./heads.ts";
+import { createLeases } from "./leases.ts";
 import { openDatabase, sqliteFault, translateSqlite } from "./open.ts";
+import { createWakeups } from "./wakeups.ts";
 
 interface EventRow {
   seq: number;
@@ -22,17 +25,7 @@ interface StreamRow {
   stream: string;
   last_seq: number;
   at: string;
-  epoch: number;
-  owner: string | null;
-  expires_at: number | null;
-  boot: string | null;
-  expires_ticks: number | null;
 }
-
-/** How often a log with subscribers looks whether another process appended. One integer is read each time. */
-const OTHER_PROCESS_POLL_MS = 20;
-/** A renewal or release that has to wait longer is of no use: the one is tried again soon, the other saves the next owner a moment. */
-const RENEW_WAIT_MS_MAX = 2_000;
 
 /** The embedded log: one SQLite file that several processes may share. */
 export function createSqliteLog(options: {
@@ -44,7 +37,6 @@ export function createSqliteLog(options: {
   onBusy?: () => void;
 }): Log {
   const nowMs = options.nowMs ?? Date.now;
-  const leaseClock = options.leaseClock ?? machineClock();
   mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   const database = openDatabase(options.path);
   const wakeups = createWakeups(() => {
@@ -67,19 +59,10 @@ export function createSqliteLog(options: {
     onCommitted: (streams) => wakeups.wake(streams),
   });
   const heads = createHeads({ database, read: readNow, change: committer.change });
-  const selectStream = database.prepare(
-    "SELECT stream, last_seq, at, epoch, owner, expires_at, boot, expires_ticks FROM streams WHERE stream = ?",
-  );
-  const findStream = (stream: string) => selectStream.get(stream) as unknown as StreamRow | undefined;
-  const lastLeaseOf = (row: StreamRow | undefined): Lease | null =>
-    row?.owner && row.expires_at !== null ? { stream: row.stream, owner: row.owner, epoch: row.epoch, expiresAtMs: row.expires_at } : null;
-  const holderOf = (row: StreamRow | undefined): Lease | null => {
-    const lease = lastLeaseOf(row);
-    if (lease === null || row === undefined) return null;
-    const sameBoot = row.boot === leaseClock.boot && row.expires_ticks !== null;
-    const leftMs = sameBoot ? Number(row.expires_ticks) - leaseClock.nowMs() : lease.expiresAtMs - nowMs();
-    return leftMs > 0 ? lease : null;
-  };
+  const feed = createFeed({ database, read: readNow });
+  const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
+  const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");
+  const lastSeqOf = (stream: string) => (selectEnd.get(stream) as { last_seq: number } | undefined)?.last_seq ?? 0;
   let closed = false;
 
   return {
@@ -91,12 +74,16 @@ export function createSqliteLog(options: {
       if (damage !== undefined) await heads.noteDamage(stream, damage).catch(() => undefined);
       return events;
     },
-    async lastSeq(stream) {
-      return findStream(stream)?.last_seq ?? 0;
-    },
+    lastSeq: async (stream) => lastSeqOf(stream),
     subscribe(stream, { fromSeq = 1, signal } = {}) {
-      return subscription({ stream, fromSeq, signal, wakeups, read: async (from, limit) => (closed ? [] : readNow(stream, from, limit)) });
+      const read = async (from: number, limit: number) => pageOf(closed ? [] : readNow(stream, from, limit), from);
+      return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read });
     },
+    subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
+      const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { prefix, limit }));
+      return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read });
+    },
+    lastPosition: async () => feed.lastPosition(),
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {
       const rows = database
         .prepare(
@@ -105,57 +92,12 @@ export function createSqliteLog(options: {
         .all(prefix.length, prefix, limit) as unknown as StreamRow[];
       return rows.map((row) => ({ stream: row.stream, lastSeq: row.last_seq, at: row.at }));
     },
-    acquire(stream, { owner, ttlMs, ownerGone }) {
-      return committer.change(() => {
-        const row = findStream(stream);
-        const held = holderOf(row);
-        if (held && !ownerGone?.(held.owner)) return null;
-        const lease: Lease = { stream, owner, epoch: (row?.epoch ?? 0) + 1, expiresAtMs: nowMs() + ttlMs };
-        database
-          .prepare(
-            "INSERT INTO streams (stream, last_seq, last_sum, at, epoch, owner, expires_at, boot, expires_ticks) VALUES (?, 0, 0, ?, ?, ?, ?, ?, ?) " +
-              "ON CONFLICT (stream) DO UPDATE SET epoch = excluded.epoch, owner = excluded.owner, expires_at = excluded.expires_at, " +
-              "boot = excluded.boot, expires_ticks = excluded.expires_ticks",
-          )
-          .run(stream, new Date(nowMs()).toISOString(), lease.epoch, owner, lease.expiresAtMs, leaseClock.boot, leaseClock.nowMs() + ttlMs);
-        return lease;
-      });
-    },
-    async holder(stream) {
-      return holderOf(findStream(stream));
-    },
-    async lastLease(stream) {
-      return lastLeaseOf(findStream(stream));
-    },
-    renew(lease, { ttlMs }) {
-      return committer.change(
-        () => {
-          const row = findStream(lease.stream);
-          if (row?.epoch !== lease.epoch || row.owner === null)
-            throw fencedOut(lease.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
-          const expiresAtMs = nowMs() + ttlMs;
-          database
-            .prepare("UPDATE streams SET expires_at = ?, boot = ?, expires_ticks = ? WHERE stream = ?")
-            .run(expiresAtMs, leaseClock.boot, leaseClock.nowMs() + ttlMs, lease.stream);
-          return { ...lease, expiresAtMs };
-        },
-        { msMax: RENEW_WAIT_MS_MAX },
-      );
-    },
-    release(lease) {
-      return committer.change(
-        () => {
-          database
-            .prepare("UPDATE streams SET owner = NULL, expires_at = NULL WHERE stream = ? AND epoch = ?")
-            .run(lease.stream, lease.epoch);
-        },
-        { msMax: RENEW_WAIT_MS_MAX },
-      );
-    },
+    ...leases,
     remove(stream) {
       return committer.change(() => {
         database.prepare("DELETE FROM events WHERE stream = ?").run(stream);
         heads.remove(stream);
+        if (lastSeqOf(stream) > 0) feed.forget(stream);
         const { changes } = database.prepare("DELETE FROM streams WHERE stream = ?").run(stream);
         if (Number(changes) === 0) throw new CaissonError("not_found", `there is no stream ${stream}`);
       });
@@ -205,45 +147,4 @@ function parsed(text: string): StoredEvent["data"] | undefined {
   } catch {
     return undefined;
   }
-}
-
-function createWakeups(dataVersion: () => number) {
-  const byStream = new Map<string, Set<() => void>>();
-  let timer: NodeJS.Timeout | undefined;
-  let seenVersion = 0;
-  const wakeAll = () => {
-    for (const set of [...byStream.values()]) for (const wake of [...set]) wake();
-  };
-  return {
-    listen(stream: string, wake: () => void) {
-      const set = byStream.get(stream) ?? new Set();
-      byStream.set(stream, set.add(wake));
-      if (!timer) {
-        seenVersion = dataVersion();
-        // The version changes with every commit of another connection, and never with our own.
-        timer = setInterval(() => {
-          const version = dataVersion();
-          if (version === seenVersion) return;
-          seenVersion = version;
-          wakeAll();
-        }, OTHER_PROCESS_POLL_MS);
-      }
-      return () => {
-        set.delete(wake);
-        if (set.size === 0) byStream.delete(stream);
-        if (byStream.size === 0) {
-          clearInterval(timer);
-          timer = undefined;
-        }
-      };
-    },
-    wake(streams: Set<string>) {
-      for (const stream of streams) for (const wake of [...(byStream.get(stream) ?? [])]) wake();
-    },
-    close() {
-      clearInterval(timer);
-      timer = undefined;
-      wakeAll();
-    },
-  };
 }

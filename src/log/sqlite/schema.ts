@@ -1,5 +1,5 @@
 /** Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row shows. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS streams (
@@ -40,4 +40,26 @@ CREATE TABLE heads (
   head    TEXT NOT NULL,
   damage  TEXT
 );
+`;
+
+/**
+ * What came with version 3: the order of all appends, over all streams, for those who follow more than one. One row for each append, written by triggers, so that
+ * also a process of an older Caisson that has the log open leaves nothing out. What was there before has one row for each stream, in the order of their last events.
+ */
+export const schemaSince3 = `
+CREATE TABLE feed (
+  position INTEGER PRIMARY KEY,
+  stream   TEXT NOT NULL,
+  from_seq INTEGER NOT NULL,
+  to_seq   INTEGER NOT NULL
+);
+INSERT INTO feed SELECT sum(last_seq) OVER (ORDER BY at, stream), stream, 1, last_seq FROM streams WHERE last_seq > 0;
+CREATE TRIGGER streams_begun AFTER INSERT ON streams WHEN NEW.last_seq > 0 BEGIN
+  INSERT INTO feed VALUES ((SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq, NEW.stream, 1, NEW.last_seq);
+END;
+CREATE TRIGGER streams_grown AFTER UPDATE OF last_seq ON streams WHEN NEW.last_seq > OLD.last_seq BEGIN
+  INSERT INTO feed VALUES (
+    (SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq - OLD.last_seq, NEW.stream, OLD.last_seq + 1, NEW.last_seq
+  );
+END;
 `;

@@ -1,0 +1,65 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { CaissonError } from "../../contract/error.ts";
+import type { PlacedEvent, StoredEvent } from "../log.ts";
+import { translateSqlite } from "./open.ts";
+
+/** One append: the events `from_seq` to `to_seq` of a stream, the last of which has this position among all events. */
+interface FeedRow {
+  position: number;
+  stream: string;
+  from_seq: number;
+  to_seq: number;
+}
+
+/** The order in which events of all streams became true. A trigger writes it, so no append of any version of Caisson can leave it out. */
+export function createFeed(options: { database: DatabaseSync; read: (stream: string, fromSeq: number, limit: number) => StoredEvent[] }) {
+  const { database } = options;
+  const select = database.prepare("SELECT position, stream, from_seq, to_seq FROM feed WHERE position >= ? ORDER BY position LIMIT ?");
+  const rowsFrom = (position: number, limit: number): FeedRow[] => {
+    try {
+      return select.all(position, limit) as unknown as FeedRow[];
+    } catch (error) {
+      throw translateSqlite(error, "reading what was appended");
+    }
+  };
+  return {
+    /** The events from a position on that belong to streams with this prefix, and the position to go on with. */
+    page(position: number, { prefix, limit }: { prefix: string; limit: number }): { events: PlacedEvent[]; next: number } {
+      const events: PlacedEvent[] = [];
+      let next = position;
+      for (const row of rowsFrom(position, limit)) {
+        const fromSeq = Math.max(row.from_seq, row.to_seq - (row.position - next));
+        const left = limit - events.length;
+        const read = row.stream.startsWith(prefix) ? readAppend(row, { fromSeq, limit: left, read: options.read }) : [];
+        events.push(...read);
+        const last = read.at(-1);
+        next = last !== undefined && last.seq < row.to_seq && read.length === left ? last.position + 1 : row.position + 1;
+        if (events.length >= limit) break;
+      }
+      return { events, next };
+    },
+    lastPosition(): number {
+      return Number((database.prepare("SELECT max(position) AS last FROM feed").get() as { last: number | null }).last ?? 0);
+    },
+    /** Its positions stay used, since subscribers count by them; a stream of the same name begins anew. */
+    forget(stream: string): void {
+      database.prepare("UPDATE feed SET stream = '' WHERE stream = ?").run(stream);
+    },
+  };
+}
+
+/** What cannot be read of an append is said by one event, and does not keep subscribers from what came after it. */
+function readAppend(
+  row: FeedRow,
+  options: { fromSeq: number; limit: number; read: (stream: string, fromSeq: number, limit: number) => StoredEvent[] },
+): PlacedEvent[] {
+  const { fromSeq } = options;
+  const count = Math.min(options.limit, row.to_seq - fromSeq + 1);
+  const placed = (event: StoredEvent): PlacedEvent => ({ ...event, position: row.position - (row.to_seq - event.seq) });
+  try {
+    return options.read(row.stream, fromSeq, count).map(placed);
+  } catch (error) {
+    const { message } = error as CaissonError;
+    return [placed({ stream: row.stream, seq: row.to_seq, type: "damaged", version: 1, at: "", data: null, damage: message })];
+  }
+}
