@@ -1,21 +1,20 @@
 import { mkdir } from "node:fs/promises";
-import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { HookFunction } from "./agent/hooks.ts";
 import type { Model } from "./agent/model/model.ts";
+import { type Environment, readEnvironment } from "./compose/environment.ts";
+import { composeRuntimes } from "./compose/runtimes.ts";
+import { absoluteSecrets } from "./contract/absolute-secrets.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason, Usage } from "./contract/run.ts";
 import type { RunEvent } from "./contract/run-event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
-import { absoluteSecrets } from "./network/absolute-secrets.ts";
-import type { NetworkHost, NetworkSettings } from "./network/network-host.ts";
-import { redactedEvents } from "./network/redacted-events.ts";
+import { defined } from "./lib/defined.ts";
+import type { NetworkSettings } from "./network/network-host.ts";
 import { besideModule, packageFiles } from "./package-files.ts";
-import { createResolver } from "./sandbox/resolver.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
-import { createRuntimeSet } from "./sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "./sandbox/sandbox.ts";
 import { parseSpec } from "./sandbox/spec.ts";
 import { createStore } from "./sandbox/store.ts";
@@ -102,50 +101,14 @@ export async function createSandbox(spec: SandboxSpecInput = {}, options: Create
 }
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
-  const stateDir = options.stateDir ?? defaultStateDir();
-  const { guestPath } = packageFiles(import.meta.filename);
-  const home = process.env.HOME ?? homedir();
-  const path = process.env.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  const redactors: NetworkHost["redactors"] = new Map();
-  const withNetwork = async (runtime: Runtime) => {
-    const [{ networked }, { composeNetwork }] = await Promise.all([
-      import("./network/held/networked-runtime.ts"),
-      import("./compose-network.ts"),
-    ]);
-    const settings = { caFiles: [], registries: {}, gateway: {}, ...options.network };
-    const program = [process.execPath, besideModule(import.meta.filename, "main")] as const;
-    const host = {
-      stateDir,
-      program,
-      env: process.env,
-      settings,
-      ownPrices: {},
-      redactors,
-      ...(options.onEvent && { onEvent: options.onEvent }),
-    };
-    return networked(runtime, composeNetwork(host));
-  };
-  const runtimes = createRuntimeSet({
-    context: { stateDir, guestPath, ...(options.onEvent && { onEvent: redactedEvents(options.onEvent, redactors) }) },
-    factories: {
-      oci: async (context) =>
-        withNetwork(
-          (await import("./runtimes/oci/runtime.ts")).createOciRuntime(context, {
-            home,
-            path,
-            session: userSession(),
-            ...(options.pool && { pool: options.pool }),
-          }),
-        ),
-      docker: async (context) => {
-        const { DOCKER_HOST: host, XDG_RUNTIME_DIR: runtimeDir } = process.env;
-        const { createDockerRuntime } = await import("./runtimes/docker/runtime.ts");
-        return withNetwork(createDockerRuntime(context, { ...(host && { host }), ...(runtimeDir && { runtimeDir }) }));
-      },
-      host: async (context) => withNetwork((await import("./runtimes/host/runtime.ts")).createHostRuntime(context)),
-    },
+  const environment = environmentOf(options);
+  const { stateDir } = environment;
+  const { runtimes, resolver, withNetwork } = composeRuntimes({
+    environment,
+    guestPath: packageFiles(import.meta.filename).guestPath,
+    program: [process.execPath, besideModule(import.meta.filename, "main")],
+    ...defined({ settings: options.network && { network: options.network }, pool: options.pool, onEvent: options.onEvent }),
   });
-  const resolver = createResolver({ runtimes, stateDir, guestPath, path });
   const store = createStore({ stateDir });
   const swept = new Set<Runtime>();
 
@@ -229,30 +192,20 @@ export interface AgentRun {
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
   const { model, agent, folder, runtime, ...rest } = options;
-  const stateDir = options.stateDir ?? defaultStateDir();
+  const { stateDir, variables, path, home } = environmentOf(options);
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  const caisson = caissonFor({
-    stateDir,
-    ...(options.onEvent && { onEvent: options.onEvent }),
-    ...(options.network && { network: options.network }),
-  });
+  const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
   return await startAgent({
     ...rest,
     stateDir,
     model,
     agent: agent ?? "coder",
     folder: resolve(folder ?? "."),
-    env: process.env,
-    path: process.env.PATH ?? "",
-    home: process.env.HOME ?? homedir(),
+    env: variables,
+    path,
+    home,
     runtime: async (name) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name)),
   });
-}
-
-/** Where the user's own systemd can be asked for control groups. */
-function userSession(): { runtimeDir?: string; busAddress?: string } {
-  const { XDG_RUNTIME_DIR: runtimeDir, DBUS_SESSION_BUS_ADDRESS: busAddress } = process.env;
-  return { ...(runtimeDir && { runtimeDir }), ...(busAddress && { busAddress }) };
 }
 
 /** Relative paths are taken from where the program runs; runtimes only know absolute ones. */
@@ -262,16 +215,14 @@ function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
   return { ...spec, secrets, workspace: workspace.kind === "empty" ? workspace : { ...workspace, path: resolve(workspace.path) } };
 }
 
-/** `$CAISSON_HOME`, or `caisson` in the user's state folder. This file and main.ts alone read the environment. */
+/** `$CAISSON_HOME`, or `caisson` in the user's state folder. */
 export function defaultStateDir(): string {
-  const { CAISSON_HOME, XDG_STATE_HOME, HOME } = process.env;
-  return (
-    CAISSON_HOME ??
-    join(
-      XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME) ? XDG_STATE_HOME : join(HOME ?? homedir(), ".local", "state"),
-      "caisson",
-    )
-  );
+  return readEnvironment(process.env).stateDir;
+}
+
+function environmentOf(options: CaissonOptions): Environment {
+  const environment = readEnvironment(process.env);
+  return { ...environment, stateDir: options.stateDir ?? environment.stateDir };
 }
 
 /** The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has settings of their own gets one of their own. */

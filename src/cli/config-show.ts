@@ -1,6 +1,6 @@
+import { type Config, configSchema } from "../contract/config.ts";
 import { defaultLimits } from "../contract/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
-import { type Config, configSchema } from "./config.ts";
 import type { CliContext } from "./context.ts";
 import { table } from "./table.ts";
 

@@ -1,7 +1,7 @@
+import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
-import type { Config, ConfigSources } from "./config.ts";
 import type { Output } from "./output.ts";
 import type { Interruption } from "./signals.ts";
 

@@ -1,8 +1,8 @@
+import { absoluteSecrets } from "../contract/absolute-secrets.ts";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
 import { parsePolicy, parseSecret } from "../contract/network-text.ts";
-import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import type { OptionSpec, ParsedArguments } from "./command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 

@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
+import { absoluteSecrets } from "../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import type { Session } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
-import { absoluteSecrets } from "../network/absolute-secrets.ts";
 import { createRunInNewSession } from "../station/runs/new-run.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";

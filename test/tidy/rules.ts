@@ -28,6 +28,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
   // Its client is the local one for now: the sandboxes and runs of this machine.
   cli: ["contract", "lib", "sandbox", "suites", "log", "workspace", "agent", "network", "station"],
+  // Puts the real parts together, once, for every face.
+  compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli"],
 };
 
 const TYPESCRIPT_LINES_MAX = 400;
@@ -65,10 +67,8 @@ export const runtimesApart: Rule = (files) =>
 
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
-    // The program itself is started again by the composition roots, to go on in the background; and a secret may come from a command.
-    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/main.ts", "src/compose-network.ts"].some((place) =>
-      file.path.startsWith(place),
-    );
+    // The program itself is started again by the composition, to go on in the background; and a secret may come from a command.
+    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/compose/network.ts"].some((place) => file.path.startsWith(place));
     if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
     return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
       ? [{ path: file.path, what: "only runtimes and workspace/git may start processes of the host" }]

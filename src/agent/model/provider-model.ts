@@ -10,9 +10,10 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
+import type { Price } from "../../contract/price.ts";
 import type { AssistantPart, Usage } from "../../contract/run.ts";
 import type { Model, ModelChunk, ModelMessage, ModelRequest } from "./model.ts";
-import { CONTEXT_TOKENS_DEFAULT, costOf, type Price } from "./prices.ts";
+import { CONTEXT_TOKENS_DEFAULT, costOf } from "./prices.ts";
 import { translateProviderError } from "./provider-error.ts";
 
 /** A model that sends nothing for this long is taken for dead; the call is tried again. */

@@ -1,7 +1,8 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
+import type { PriceTable } from "../../contract/price.ts";
 import type { Model } from "./model.ts";
-import { findPrice, type PriceTable } from "./prices.ts";
+import { findPrice } from "./prices.ts";
 import { createProviderModel } from "./provider-model.ts";
 import { recordingModel, replayingModel } from "./recording.ts";
 import { loadScriptedModel } from "./scripted-model.ts";

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findPrice } from "../agent/model/prices.ts";
-import { configSchema, loadConfig } from "./config.ts";
+import { configSchema } from "../contract/config.ts";
+import { loadConfig } from "./load-config.ts";
 
 describe("the configuration", () => {
   let dir: string;

@@ -2,12 +2,13 @@ import { execFile, spawn } from "node:child_process";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { costOf, findPrice, type PriceTable } from "./agent/model/prices.ts";
-import type { NetworkHost } from "./network/network-host.ts";
+import { costOf, findPrice } from "../agent/model/prices.ts";
+import type { PriceTable } from "../contract/price.ts";
+import type { NetworkHost } from "../network/network-host.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the two composition roots share about networks: programs of the host that they start, and prices. */
+/** What networks need of the host: the programs it starts for them, and prices. */
 export function composeNetwork(options: {
   stateDir: string;
   /** This program and its first arguments, to be started again as a keeper. */

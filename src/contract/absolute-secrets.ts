@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { SecretSpec } from "../contract/network.ts";
+import type { SecretSpec } from "./network.ts";
 
 /** The same secrets, their files named from the root: whoever serves them later stands elsewhere. */
 export function absoluteSecrets(secrets: Readonly<Record<string, SecretSpec>>, folder: string): Record<string, SecretSpec> {

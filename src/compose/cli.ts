@@ -1,0 +1,69 @@
+import { mkdir } from "node:fs/promises";
+import type { CliContext } from "../cli/context.ts";
+import type { RuntimeChoices } from "../cli/dispatch.ts";
+import { line } from "../cli/line.ts";
+import type { SandboxEvent } from "../contract/event.ts";
+import { defined } from "../lib/defined.ts";
+import { readEnvironment, type Variables } from "./environment.ts";
+import { loadConfig } from "./load-config.ts";
+import { composeRuntimes } from "./runtimes.ts";
+
+const COMMAND_LINE_MAX = 100;
+
+/** What a command is given, from what the program found about itself. Makes the state folder. Throws `invalid` for a configuration that is wrong. */
+export async function composeCli(
+  options: Pick<CliContext, "version" | "packageDir" | "guestPath" | "cwd" | "stdin" | "stdout" | "stderr" | "interruption"> & {
+    variables: Variables;
+    argv: readonly string[];
+    /** How this program is started again, to go on in the background. */
+    program: readonly [string, ...string[]];
+    choices: RuntimeChoices;
+  },
+): Promise<CliContext> {
+  const { variables, argv, program, choices, ...face } = options;
+  const environment = readEnvironment(variables);
+  const { stateDir, configDir, home, path } = environment;
+  const variable = (name: string) => variables[name];
+  const [{ config, file: configFile, sources: configSources }] = await Promise.all([
+    loadConfig({ stateDir, configDir, variable }),
+    mkdir(stateDir, { recursive: true, mode: 0o700 }),
+  ]);
+  const listeners: ((event: SandboxEvent) => void)[] = [];
+  const tell = (event: SandboxEvent) => {
+    for (const listener of listeners) listener(event);
+  };
+  const { runtimes, resolver } = composeRuntimes({
+    environment,
+    guestPath: options.guestPath,
+    program,
+    settings: { ...config, ...defined({ ociRuntime: choices.ociRuntime }) },
+    command: commandLine(argv),
+    warn: (text) => void options.stderr.print(line`caisson: ${text}`),
+    ...defined({ onEvent: choices.events ? tell : undefined }),
+  });
+  return {
+    ...face,
+    home,
+    path,
+    stateDir,
+    configDir,
+    config,
+    configFile,
+    configSources,
+    variable,
+    startDetached: async (args) => {
+      const { startDetached } = await import("./network.ts");
+      await startDetached({ program, args, stateDir, env: variables });
+    },
+    runtimes,
+    resolver,
+    onEvent: (listener) => void listeners.push(listener),
+  };
+}
+
+/** How this program was called, as it would be typed; what is long is only hinted at. */
+function commandLine(args: readonly string[]): string {
+  const words = args.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+  const typed = ["caisson", ...words].join(" ");
+  return typed.length <= COMMAND_LINE_MAX ? typed : "caisson …";
+}

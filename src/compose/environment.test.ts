@@ -1,0 +1,18 @@
+import { homedir } from "node:os";
+import { expect, test } from "vitest";
+import { readEnvironment } from "./environment.ts";
+
+test.each([
+  ["the user's home", { HOME: "/home/me" }, "/home/me/.local/state/caisson", "/home/me/.config/caisson"],
+  ["no variable at all", {}, `${homedir()}/.local/state/caisson`, `${homedir()}/.config/caisson`],
+  ["XDG folders", { HOME: "/home/me", XDG_STATE_HOME: "/s", XDG_CONFIG_HOME: "/c" }, "/s/caisson", "/c/caisson"],
+  [
+    "relative XDG folders, which are not valid",
+    { HOME: "/home/me", XDG_STATE_HOME: "s", XDG_CONFIG_HOME: "c" },
+    "/home/me/.local/state/caisson",
+    "/home/me/.config/caisson",
+  ],
+  ["a state folder of its own", { HOME: "/home/me", CAISSON_HOME: "/elsewhere" }, "/elsewhere", "/home/me/.config/caisson"],
+])("folders follow from %s", (_from, variables, stateDir, configDir) => {
+  expect(readEnvironment(variables)).toMatchObject({ stateDir, configDir });
+});

@@ -1,0 +1,71 @@
+import type { Config } from "../contract/config.ts";
+import type { SandboxEvent } from "../contract/event.ts";
+import { defined } from "../lib/defined.ts";
+import type { NetworkHost, NetworkSettings } from "../network/network-host.ts";
+import { redactedEvents } from "../network/redacted-events.ts";
+import type { OciOptions } from "../runtimes/oci/runtime.ts";
+import { createResolver, type Resolver } from "../sandbox/resolver.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import { createRuntimeSet, type RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { Environment } from "./environment.ts";
+
+export interface RuntimesOptions {
+  environment: Environment;
+  guestPath: string;
+  /** This program and its first arguments, to be started again as the keeper of a network. */
+  program: readonly [string, ...string[]];
+  settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models">> & { network?: Partial<NetworkSettings> };
+  pool?: NonNullable<OciOptions["pool"]>;
+  /** How this program was called, for hints that say what to type. */
+  command?: string;
+  /** Absent: nobody listens, and nothing is spent on making events. */
+  onEvent?: (event: SandboxEvent) => void;
+  /** Told what is worth a word to the user. */
+  warn?: (text: string) => void;
+}
+
+export interface ComposedRuntimes extends AsyncDisposable {
+  readonly runtimes: RuntimeSet;
+  readonly resolver: Resolver;
+  /** Gives a runtime that was made elsewhere a network for its sandboxes. */
+  withNetwork(runtime: Runtime): Promise<Runtime>;
+}
+
+/** Every runtime of this machine, each loaded on first use. */
+export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
+  const { environment, guestPath, settings = {}, onEvent } = options;
+  const { stateDir, home, path, variables } = environment;
+  const redactors: NetworkHost["redactors"] = new Map();
+  const withNetwork = async (runtime: Runtime) => {
+    const [{ networked }, { composeNetwork }] = await Promise.all([import("../network/held/networked-runtime.ts"), import("./network.ts")]);
+    const host = composeNetwork({
+      stateDir,
+      program: options.program,
+      env: variables,
+      settings: { caFiles: [], registries: {}, gateway: {}, ...settings.network },
+      ownPrices: settings.models?.prices ?? {},
+      redactors,
+      ...defined({ warn: options.warn, onEvent }),
+    });
+    return networked(runtime, host);
+  };
+  const { XDG_RUNTIME_DIR: runtimeDir, DBUS_SESSION_BUS_ADDRESS: busAddress, DOCKER_HOST: dockerHost } = variables;
+  const runtimes = createRuntimeSet({
+    context: { stateDir, guestPath, ...defined({ onEvent: onEvent && redactedEvents(onEvent, redactors) }) },
+    factories: {
+      oci: async (context) => {
+        const { createOciRuntime } = await import("../runtimes/oci/runtime.ts");
+        const session = defined({ runtimeDir, busAddress });
+        const own = defined({ command: options.command, ociRuntime: settings.ociRuntime, pool: options.pool });
+        return withNetwork(createOciRuntime(context, { home, path, session, ...own }));
+      },
+      docker: async (context) => {
+        const { createDockerRuntime } = await import("../runtimes/docker/runtime.ts");
+        return withNetwork(createDockerRuntime(context, defined({ host: dockerHost, runtimeDir, defaultImage: settings.dockerImage })));
+      },
+      host: async (context) => withNetwork((await import("../runtimes/host/runtime.ts")).createHostRuntime(context)),
+    },
+  });
+  const resolver = createResolver({ runtimes, stateDir, guestPath, path, ...defined({ fallbackRuntime: settings.fallbackRuntime }) });
+  return { runtimes, resolver, withNetwork, [Symbol.asyncDispose]: () => runtimes[Symbol.asyncDispose]() };
+}
