@@ -8,11 +8,11 @@ export interface EgressSecrets {
   /** Whether TLS to this host and port must be opened because of a secret. */
   concerns(host: string, port: number): boolean;
   /** Replaces placeholders where the values may go. Any error means that the request may not be sent: a `CaissonError`'s message is shown to the one who asked. */
-  putIn(
+  inject(
     head: RequestHead,
     to: { host: string; port: number; tls: boolean },
   ): Promise<{ head: RequestHead; used: string[]; withheld: { secret: string; why: string }[] }>;
   /** Turns values that come back into their placeholders, without changing any length. Null when there is nothing to look for. */
-  takeOut(used: readonly string[]): { head: (head: ResponseHead) => ResponseHead; body: () => Transform } | null;
+  answerRedactor(used: readonly string[]): { head: (head: ResponseHead) => ResponseHead; body: () => Transform } | null;
   isRevoked(name: string): boolean;
 }

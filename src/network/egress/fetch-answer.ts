@@ -15,10 +15,10 @@ interface Answer {
 /** As many as anybody stacks in earnest. */
 const ENCODINGS_MAX = 3;
 
-/** Reads an answer up to a bound, decompressed, with secrets taken out. Throws `unavailable` when it breaks off. */
+/** Reads an answer up to a bound, decompressed, with secrets redacted. Throws `unavailable` when it breaks off. */
 export async function readAnswer(
   answer: IncomingMessage,
-  { bytesMax, out }: { bytesMax: number; out: ReturnType<EgressSecrets["takeOut"]> },
+  { bytesMax, out }: { bytesMax: number; out: ReturnType<EgressSecrets["answerRedactor"]> },
 ): Promise<Answer> {
   const head = headOf(answer);
   const shown = out === null ? head : out.head(head);

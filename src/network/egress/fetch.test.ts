@@ -37,7 +37,7 @@ describe("fetch on an agent's behalf", () => {
     expect(rig.eventsOf("network.closed")[0]).toMatchObject({ via: "fetch", host: "site.test", requests: 1, address: "127.0.0.1" });
   });
 
-  test("puts secrets in, and takes them out", async () => {
+  test("injects secrets, and redacts them", async () => {
     Object.assign(all.answer, { body: value });
     const result = await fetch("/api/x", { headers: { authorization: `Bearer ${all.placeholder}` } });
     expect(all.received[0]?.headers.authorization).toBe(`Bearer ${value}`);

@@ -8,7 +8,7 @@ import { decideRequest } from "./decide-egress.ts";
 import type { Asked, Denial } from "./denial.ts";
 import { connectPassage, type EgressContext, isDenial, openPassage } from "./egress-context.ts";
 import { readAnswer } from "./fetch-answer.ts";
-import { hasSecrets, identityEncoding, putSecretsIn, takeSecretsOut } from "./forward-request.ts";
+import { hasSecrets, identityEncoding, injectSecrets, redactorFor } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
 
 export interface Fetching {
@@ -121,12 +121,12 @@ async function exchange(
   let request = headOf(hop, path);
   passage.request(hop.method, path);
   if (hasSecrets(context)) {
-    const put = await putSecretsIn(context, { request, asked, tls });
+    const put = await injectSecrets(context, { request, asked, tls });
     if ("why" in put) return context.deny(asked, { reason: "secret_unavailable", why: put.why });
     for (const name of put.used) passage.usedSecret(name);
     request = put.request;
   }
-  const out = tls ? takeSecretsOut(context, asked) : null;
+  const out = tls ? redactorFor(context, asked) : null;
   const answer = await send(connected, out === null ? request : identityEncoding(request), hop);
   const { status, headers, body, truncated } = await readAnswer(answer, { bytesMax, out });
   return { status, headers, body, truncated, url: hop.url.href };

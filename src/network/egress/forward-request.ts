@@ -27,7 +27,7 @@ export interface ForwardOptions {
 const PATH_MAX = 2048;
 const WHY_MAX = 300;
 
-/** A request that may be made, as the relay makes it: secrets put in on the way there and taken out on the way back. */
+/** A request that may be made, as the relay makes it: secrets are injected on the way there and redacted on the way back. */
 export function forwardRequest(context: EgressContext, options: ForwardOptions): Verdict | Promise<Verdict> {
   const { passage, tls, via, measured } = options;
   // Where rules decide by method and path, nothing may make the server see others.
@@ -64,10 +64,10 @@ async function withSecrets(
   options: { verdict: ForwardVerdict; passage: Passage; asked: Asked; tls: boolean },
 ): Promise<Verdict> {
   const { verdict, passage, asked, tls } = options;
-  const put = await putSecretsIn(context, { request: verdict.request, asked, tls });
+  const put = await injectSecrets(context, { request: verdict.request, asked, tls });
   if ("why" in put) return denialAnswer(context.deny(asked, { reason: "secret_unavailable", why: put.why }));
   for (const name of put.used) passage.usedSecret(name);
-  const out = tls ? takeSecretsOut(context, asked) : null;
+  const out = tls ? redactorFor(context, asked) : null;
   if (out === null) return { ...verdict, request: put.request };
   const response = (head: ResponseHead) => {
     const changed = out.head(head);
@@ -78,14 +78,14 @@ async function withSecrets(
 }
 
 /** The request with secrets in it, or why it must not be sent. Tells what was used and what was not. */
-export async function putSecretsIn(
+export async function injectSecrets(
   context: EgressContext,
   options: { request: RequestHead; asked: Asked; tls: boolean },
 ): Promise<{ request: RequestHead; used: readonly string[] } | { why: string }> {
   const { request, asked, tls } = options;
   const { host, port } = asked;
   try {
-    const { head, used, withheld } = await context.secrets.putIn(request, { host, port, tls });
+    const { head, used, withheld } = await context.secrets.inject(request, { host, port, tls });
     tellUses(context, { request, host, used, withheld });
     for (const secret of used) context.sentSecrets.add(secret);
     return { request: head, used };
@@ -113,8 +113,8 @@ function tellUses(
 }
 
 /** For answers of this host; null when it may hold no secret. */
-export function takeSecretsOut({ secrets, sentSecrets }: EgressContext, { host, port }: Asked): ReturnType<EgressSecrets["takeOut"]> {
-  return sentSecrets.size > 0 && secrets.concerns(host, port) ? secrets.takeOut([...sentSecrets]) : null;
+export function redactorFor({ secrets, sentSecrets }: EgressContext, { host, port }: Asked): ReturnType<EgressSecrets["answerRedactor"]> {
+  return sentSecrets.size > 0 && secrets.concerns(host, port) ? secrets.answerRedactor([...sentSecrets]) : null;
 }
 
 /** A compressed answer could not be looked through. */

@@ -21,7 +21,7 @@ async function ask(request: { path?: string; method?: string; more?: string } = 
 }
 
 describe("N08: a secret", () => {
-  test("is put in for its host, method and path only", async () => {
+  test("is injected for its host, method and path only", async () => {
     const { rig, received, placeholder } = all;
     expect(await ask()).toContain("hello");
     await ask({ path: "/elsewhere" });
@@ -52,7 +52,7 @@ describe("N08: a secret", () => {
     expect(received.at(-1)?.headers.authorization).toBe(`Bearer ${placeholder}`);
   });
 
-  test("that comes back is taken out of head and body, and the answer is asked for uncompressed", async () => {
+  test("that comes back is redacted in head and body, and the answer is asked for uncompressed", async () => {
     const { received, placeholder } = all;
     all.answer.headers = { "x-echo": `Bearer ${value}` };
     all.answer.body = `you sent ${value} and ${Buffer.from(value).toString("base64")}`;
@@ -66,7 +66,7 @@ describe("N08: a secret", () => {
     expect(await ask({ path: "/elsewhere" })).not.toContain(value);
   });
 
-  test("is never put in over plain HTTP", async () => {
+  test("is never injected over plain HTTP", async () => {
     const { rig, placeholder } = all;
     const seen: unknown[] = [];
     const plain = await rig.http((request, response) => response.end(void seen.push(request.headers.authorization)));

@@ -40,8 +40,8 @@ export interface EgressRig extends AsyncDisposable {
 export const noSecrets: EgressSecrets = {
   placeholders: {},
   concerns: () => false,
-  putIn: async (head) => ({ head, used: [], withheld: [] }),
-  takeOut: () => null,
+  inject: async (head) => ({ head, used: [], withheld: [] }),
+  answerRedactor: () => null,
   isRevoked: () => false,
 };
 

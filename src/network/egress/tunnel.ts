@@ -21,7 +21,7 @@ export interface TunnelOptions {
   upstream: Duplex | null;
 }
 
-/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be put in. */
+/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be injected. */
 export function needsInspection({ secrets }: EgressContext, passage: Passage): boolean {
   const { host, port } = passage.grant;
   return mustInspect(passage.grant) || secrets.concerns(host.text, port);

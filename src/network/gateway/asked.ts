@@ -5,7 +5,7 @@ import { matchesPattern } from "./model-pattern.ts";
 import type { Route } from "./routes.ts";
 
 const MODEL_LENGTH_MAX = 200;
-/** More than an event keeps, so that what is taken out before it is cut does not leave half a secret at its end. */
+/** More than an event keeps, so that redaction, which comes before the cut, does not leave half a secret at its end. */
 export const TEXT_KEPT_MAX = 65_536;
 const CHARACTERS_PER_TOKEN = 4;
 /** A long text without a blank is an image or a file; its letters are not tokens. */

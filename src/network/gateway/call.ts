@@ -5,7 +5,7 @@ import { type CallDeadline, createCallDeadline, orAborted } from "./call-deadlin
 import { type CallRequest, callWithoutBody, readCall } from "./call-request.ts";
 import type { CallSlots } from "./call-slots.ts";
 import type { GatewayLimits, GatewayOptions, GatewayUpstream } from "./gateway-options.ts";
-import { createKeyScrubber, type KeyScrubber } from "./key-scrubber.ts";
+import { createKeyRedactor, type KeyRedactor } from "./key-redactor.ts";
 import type { Amount, Ledger, Reservation } from "./ledger.ts";
 import { type UpstreamClient, upstreamUrl } from "./model-upstream.ts";
 import { isStreamed, passAnswer, passModels, passRefusal } from "./pass-answer.ts";
@@ -38,7 +38,7 @@ export interface Call {
   startedMs: number;
   model: string;
   asked: string;
-  scrubber: KeyScrubber;
+  redactor: KeyRedactor;
   reservation: Reservation | null;
   /** Once the whole request is on its way, somebody pays for it. */
   sent: { atMs: number; asked: CallRequest } | null;
@@ -68,7 +68,7 @@ export async function carryOut(options: {
   });
   closing.addEventListener("abort", stop, { once: true });
   const empty = { model: "", asked: "", reservation: null, sent: null, refused: false, meter: null, error: null };
-  const call: Call = { ...given, ...empty, scrubber: createKeyScrubber(""), deadline, startedMs: Date.now() };
+  const call: Call = { ...given, ...empty, redactor: createKeyRedactor(""), deadline, startedMs: Date.now() };
   try {
     await perform(call);
   } catch (error) {
@@ -137,7 +137,7 @@ async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): P
   const key = await orAborted(upstream.key(), deadline.signal).catch((error: unknown) => {
     throw new CaissonError("unavailable", `The host could not get its key for ${route.wire}.`, { cause: error });
   });
-  call.scrubber = createKeyScrubber(key.trim());
+  call.redactor = createKeyRedactor(key.trim());
   const bodyBytes = asked.body?.length ?? null;
   const headers = upstreamHeaders({ wire: route.wire, asked: call.request.headers, added: upstream.headers, key: key.trim(), bodyBytes });
   const url = upstreamUrl({ wire: route.wire, baseUrl: upstream.baseUrl, path: route.path, query: call.query });
@@ -153,9 +153,9 @@ async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): P
 }
 
 async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Promise<void> {
-  const { setting, route, response, scrubber, deadline } = call;
+  const { setting, route, response, redactor, deadline } = call;
   const { options, limits } = setting;
-  const passing = { wire: route.wire, answer, response, scrubber, signal: deadline.signal };
+  const passing = { wire: route.wire, answer, response, redactor, signal: deadline.signal };
   const status = answer.statusCode ?? 0;
   if (status >= 400) {
     call.refused = true;
@@ -184,7 +184,7 @@ function answerError(call: Call, error: unknown): void {
   const { response, route } = call;
   if (response.headersSent || response.destroyed) return;
   const { status, headers, body } = wireError(route.wire, error);
-  response.writeHead(status, headers).end(call.setting.options.redact(call.scrubber.text(body)));
+  response.writeHead(status, headers).end(call.setting.options.redact(call.redactor.text(body)));
 }
 
 /** With the cause, for those outside. */

@@ -205,7 +205,7 @@ describe("what the provider would do on its side", () => {
 });
 
 describe("records", () => {
-  test("have the beginnings of long texts, without secrets, cut after these were taken out", async () => {
+  test("have the beginnings of long texts, without secrets, cut after these were redacted", async () => {
     const long = `${"a".repeat(16_380)}hunter2${"b".repeat(100_000)}`;
     await using rig = await openGatewayRig({ "/v1/messages": sendJson(200, anthropicMessage(long, { input: 1, output: 1 })) });
     await (await rig.post(MESSAGES, ask({ messages: [{ role: "user", content: long }] }))).text();

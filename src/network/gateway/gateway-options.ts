@@ -83,7 +83,7 @@ export interface GatewayOptions {
   emit: (event: GatewayEvent) => void;
   /** US dollars; null where the price is not known. With a bound on the cost, such a model is refused. */
   prices: (wire: GatewayWire, model: string, usage: GatewayUsage) => number | null;
-  /** Takes known secrets out of a text. The upstream's own key is taken out besides. */
+  /** Redacts known secrets in a text. The upstream's own key is redacted besides. */
   redact: (text: string) => string;
   /** What is left of the run's own budget; null where there is no bound. Expected to count what `emit` was told. */
   budget?: () => { costUsdLeft: number | null; tokensLeft: number | null };

@@ -5,7 +5,7 @@ import type { GatewayWire } from "../../contract/network.ts";
 import type { AnswerMeter } from "./answer-reader.ts";
 import { allowsModel } from "./asked.ts";
 import { objectsIn, parseObject, textIn } from "./json-value.ts";
-import type { KeyScrubber } from "./key-scrubber.ts";
+import type { KeyRedactor } from "./key-redactor.ts";
 import { answerHeaders } from "./passed-headers.ts";
 import { wireErrorEvent } from "./wire-error.ts";
 
@@ -13,7 +13,7 @@ interface Passing {
   wire: GatewayWire;
   answer: IncomingMessage;
   response: ServerResponse;
-  scrubber: KeyScrubber;
+  redactor: KeyRedactor;
   signal: AbortSignal;
 }
 
@@ -26,16 +26,16 @@ export function isStreamed(answer: IncomingMessage): boolean {
  * throws `protocol`, and by the signal its reason.
  */
 export async function passAnswer(options: Passing & { meter: AnswerMeter; withoutUsageChunk: boolean; moved: () => void }): Promise<void> {
-  const { answer, response, scrubber, meter, signal, moved } = options;
-  const headers = answerHeaders(answer.headers, scrubber.text);
+  const { answer, response, redactor, meter, signal, moved } = options;
+  const headers = answerHeaders(answer.headers, redactor.text);
   if (options.withoutUsageChunk) delete headers["content-length"];
   response.writeHead(answer.statusCode ?? 200, headers);
   response.flushHeaders();
-  const rest = () => Buffer.concat([...meter.push(scrubber.rest()), ...meter.end()]);
+  const rest = () => Buffer.concat([...meter.push(redactor.rest()), ...meter.end()]);
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       moved();
-      for (const piece of meter.push(scrubber.push(chunk))) {
+      for (const piece of meter.push(redactor.push(chunk))) {
         signal.throwIfAborted();
         if (piece.length > 0 && !response.write(piece)) await once(response, "drain", { signal });
       }
@@ -60,22 +60,22 @@ function breakOff(response: ServerResponse, last: readonly (Buffer | string)[]):
   response.socket?.end();
 }
 
-/** Passes on what an upstream said instead of an answer, with every secret taken out. Gives back the text. */
+/** Passes on what an upstream said instead of an answer, with every secret redacted. Gives back the text. */
 export async function passRefusal(options: Passing & { redact: (text: string) => string; bytesMax: number }): Promise<string> {
-  const { answer, response, scrubber } = options;
-  const text = options.redact(scrubber.text(await readText(answer, options)));
-  const { "content-length": _, ...headers } = answerHeaders(answer.headers, (value) => options.redact(scrubber.text(value)));
+  const { answer, response, redactor } = options;
+  const text = options.redact(redactor.text(await readText(answer, options)));
+  const { "content-length": _, ...headers } = answerHeaders(answer.headers, (value) => options.redact(redactor.text(value)));
   response.writeHead(answer.statusCode ?? 502, headers).end(text);
   return text;
 }
 
 /** Passes on a list of models, with those alone that may be asked for. */
 export async function passModels(options: Passing & { patterns: readonly string[]; bytesMax: number }): Promise<void> {
-  const { answer, response, scrubber, wire, patterns } = options;
-  const list = parseObject(scrubber.text(await readText(answer, options)));
+  const { answer, response, redactor, wire, patterns } = options;
+  const list = parseObject(redactor.text(await readText(answer, options)));
   if (list === null) throw new CaissonError("protocol", "The model's server sent no list of models.");
   const data = objectsIn(list.data).filter((model) => allowsModel(wire, textIn(model.id), patterns));
-  const { "content-length": _, ...headers } = answerHeaders(answer.headers, scrubber.text);
+  const { "content-length": _, ...headers } = answerHeaders(answer.headers, redactor.text);
   response.writeHead(200, headers).end(JSON.stringify({ ...list, data }));
 }
 

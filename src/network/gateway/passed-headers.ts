@@ -28,9 +28,9 @@ export function upstreamHeaders(options: {
   return headers;
 }
 
-export function answerHeaders(answered: IncomingHttpHeaders, scrub: (text: string) => string): Record<string, string> {
+export function answerHeaders(answered: IncomingHttpHeaders, redact: (text: string) => string): Record<string, string> {
   const headers = picked(answered, answeredHeaders);
-  for (const [name, value] of Object.entries(headers)) headers[name] = scrub(value);
+  for (const [name, value] of Object.entries(headers)) headers[name] = redact(value);
   return headers;
 }
 

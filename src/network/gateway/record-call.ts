@@ -8,7 +8,7 @@ const MODEL_MAX = 200;
 
 const nothing: GatewayUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
 
-/** Counts what a call used and gives its event to the recorder, with every secret taken out. */
+/** Counts what a call used and gives its event to the recorder, with every secret redacted. */
 export function recordCall(call: Call): void {
   const { setting, route, response } = call;
   const { usage, estimated } = usageOf(call);
@@ -16,7 +16,7 @@ export function recordCall(call: Call): void {
   const costUsd = isFree ? 0 : setting.options.prices(route.wire, call.model, usage);
   call.reservation?.settle({ costUsd: costUsd ?? 0, tokens: usage.inputTokens + usage.outputTokens });
   const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
-  const clean = (text: string, max: number) => setting.options.redact(call.scrubber.text(text)).slice(0, max).toWellFormed();
+  const clean = (text: string, max: number) => setting.options.redact(call.redactor.text(text)).slice(0, max).toWellFormed();
   const error = errorOf(call, estimated);
   setting.recorder.record(
     {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createKeyScrubber } from "./key-scrubber.ts";
+import { createKeyRedactor } from "./key-redactor.ts";
 import { matchesPattern } from "./model-pattern.ts";
 import { createSseSplitter } from "./sse-splitter.ts";
 
@@ -49,8 +49,8 @@ test("a key is found however the bytes are cut, in the same length, also in base
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 10 }), places, (pieces, at) => {
       const bytes = Buffer.from(pieces.join(" "));
-      const scrubber = createKeyScrubber(key);
-      const out = Buffer.concat([...cut(bytes, at).map((chunk) => scrubber.push(chunk)), scrubber.rest()]).toString();
+      const redactor = createKeyRedactor(key);
+      const out = Buffer.concat([...cut(bytes, at).map((chunk) => redactor.push(chunk)), redactor.rest()]).toString();
       expect(out).toHaveLength(bytes.length);
       expect(out).not.toContain(key);
       for (const word of out.split(" ")) expect(Buffer.from(word, "base64").toString("latin1")).not.toContain("aab-aaab-0");
@@ -60,9 +60,9 @@ test("a key is found however the bytes are cut, in the same length, also in base
 });
 
 test("a word that is no key is left alone, and so is the beginning of one", () => {
-  expect(createKeyScrubber("ollama").text("ask ollama")).toBe("ask ollama");
-  const scrubber = createKeyScrubber("sk-0123456789");
-  expect(Buffer.concat([scrubber.push(Buffer.from("say sk-012")), scrubber.push(Buffer.from("x sk-")), scrubber.rest()]).toString()).toBe(
+  expect(createKeyRedactor("ollama").text("ask ollama")).toBe("ask ollama");
+  const redactor = createKeyRedactor("sk-0123456789");
+  expect(Buffer.concat([redactor.push(Buffer.from("say sk-012")), redactor.push(Buffer.from("x sk-")), redactor.rest()]).toString()).toBe(
     "say sk-012x sk-",
   );
 });

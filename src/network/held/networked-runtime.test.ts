@@ -104,7 +104,7 @@ describe("two handles of one sandbox in one process", () => {
     expect(served(first.id)).toBeNull();
   });
 
-  test("a handle that only attaches to what runs knows what to mask", async () => {
+  test("a handle that only attaches to what runs knows what to redact", async () => {
     const first = await runtime.create(spec);
     const { ref } = await first.spawn({ argv: ["sh", "-c", `echo ${VALUE}; sleep 100`] });
     const second = await runtime.open(first.id);

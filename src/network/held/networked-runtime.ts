@@ -3,8 +3,8 @@ import type { SandboxInfo } from "../../contract/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
-import { maskedProcess } from "../masked-process.ts";
 import type { NetworkHost } from "../network-host.ts";
+import { redactedProcess } from "../redacted-process.ts";
 import { networkStateFile } from "./network-state.ts";
 import { firstState, type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
 
@@ -82,11 +82,11 @@ function withNetwork(
       get info(): SandboxInfo {
         return { ...inner.info, network: network.policy() };
       },
-      spawn: async (asked: SpawnOptions) => maskedProcess(await inner.spawn(await inNetwork(asked)), network),
+      spawn: async (asked: SpawnOptions) => redactedProcess(await inner.spawn(await inNetwork(asked)), network),
       attach: async (...asked: Parameters<OwnedSandbox["attach"]>) => {
-        // So that the values to be masked are known.
+        // So that the values to be redacted are known.
         await network.env();
-        return maskedProcess(await inner.attach(...asked), network);
+        return redactedProcess(await inner.attach(...asked), network);
       },
       fork: options.fork,
       async release() {

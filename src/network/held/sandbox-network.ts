@@ -19,8 +19,8 @@ import { isMadeTransparent } from "./transparent-ports.ts";
 /** The network of one sandbox as this process holds it, with what only the runtime around it may do. */
 export interface HeldNetwork extends SandboxNetwork {
   readonly state: NetworkState;
-  /** Masks values of secrets in output, keeping every length; null while none is known. */
-  mask(): Transform | null;
+  /** Redacts values of secrets in output, keeping every length; null while none is known. */
+  outputRedactor(): Transform | null;
   /** For every command that is started from now on. */
   env(): Promise<Readonly<Record<string, string>>>;
   /** From now on this process serves it, whenever there is something to serve. */
@@ -215,7 +215,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
       budget = left;
     },
     redact: (text) => book?.redactor().text(text) ?? text,
-    mask: () => book?.takeOut(Object.keys(state.secrets))?.body() ?? null,
+    outputRedactor: () => book?.answerRedactor(Object.keys(state.secrets))?.body() ?? null,
     async env() {
       if (!needsServing(state)) return {};
       if (Object.keys(state.secrets).length > 0) await bookNow();

@@ -46,7 +46,7 @@ test("the value goes where the placeholder was, in any header and at any place",
 
     Host: "api.example.com",
   });
-  const result = await book.putIn(head, there);
+  const result = await book.inject(head, there);
   expect(result.used.sort()).toEqual(["OTHER", "TOKEN"]);
   expect(result.withheld).toEqual([]);
   expect(headerOf(result.head, "authorization")).toEqual([`Bearer ${token}`]);
@@ -59,7 +59,7 @@ test("Basic credentials are looked into", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"], header: "Authorization" } });
   const encoded = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
   for (const user of ["x", "me", "x-access-token", "jürgen"]) {
-    const { head, used } = await book.putIn(request({ authorization: encoded(user, book.placeholders.TOKEN ?? "") }), there);
+    const { head, used } = await book.inject(request({ authorization: encoded(user, book.placeholders.TOKEN ?? "") }), there);
     expect(used).toEqual(["TOKEN"]);
     expect(headerOf(head, "authorization")).toEqual([encoded(user, token)]);
   }
@@ -68,8 +68,8 @@ test("Basic credentials are looked into", async () => {
 test("a request without a placeholder goes as it is", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
   const head = request({ Authorization: "Basic !!!", "X-Long": "y".repeat(5000), "Accept-Encoding": "gzip" });
-  expect(await book.putIn(head, there)).toEqual({ head, used: [], withheld: [] });
-  expect((await book.putIn(head, there)).head).toBe(head);
+  expect(await book.inject(head, there)).toEqual({ head, used: [], withheld: [] });
+  expect((await book.inject(head, there)).head).toBe(head);
 });
 
 const scoped = { hosts: ["api.example.com", "*.example.org"], methods: ["GET"], paths: ["/repos", "/user/"] };
@@ -95,7 +95,7 @@ test.each<[string, Partial<SecretDestination>, { method?: string; target?: strin
 ])("withheld: %s (%j, %j)", async (why, to, line, more) => {
   const book = bookOf({ TOKEN: scoped });
   const head = request({ Authorization: `Bearer ${book.placeholders.TOKEN}`, ...more }, line);
-  const result = await book.putIn(head, { ...there, ...to });
+  const result = await book.inject(head, { ...there, ...to });
   expect(result).toEqual({ head, used: [], withheld: [{ secret: "TOKEN", why }] });
 });
 
@@ -105,7 +105,7 @@ test.each<[Partial<SecretDestination>, { target?: string }]>([
   [{ host: "api.example.com" }, { target: "/user?x=../.." }],
 ])("the value goes to %j %j", async (to, line) => {
   const book = bookOf({ TOKEN: scoped });
-  const result = await book.putIn(request({ Authorization: `Bearer ${book.placeholders.TOKEN}` }, line), { ...there, ...to });
+  const result = await book.inject(request({ Authorization: `Bearer ${book.placeholders.TOKEN}` }, line), { ...there, ...to });
   expect(result.used).toEqual(["TOKEN"]);
 });
 
@@ -116,7 +116,7 @@ test("it goes in no other header than the one named, in none that frames the mes
     { "X-Token": TOKEN, Host: TOKEN, [`X-${TOKEN}`]: "1", Authorization: `token ${TOKEN}` },
     { target: `/x?token=${TOKEN}` },
   );
-  const result = await book.putIn(head, there);
+  const result = await book.inject(head, there);
   expect(result.used).toEqual(["TOKEN"]);
   expect(result.withheld.map(({ why }) => why).sort()).toEqual([
     "it goes in the header authorization only",
@@ -131,11 +131,11 @@ test("it goes in no other header than the one named, in none that frames the mes
 test("a value that cannot be had stops the request to its host, and only there", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {} });
   const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
-  await expect(book.putIn(head, there)).rejects.toMatchObject({
+  await expect(book.inject(head, there)).rejects.toMatchObject({
     code: "denied",
     details: { reason: "secret_unavailable", secret: "TOKEN" },
   });
-  expect((await book.putIn(head, { ...there, host: "elsewhere.com" })).withheld).toHaveLength(1);
+  expect((await book.inject(head, { ...there, host: "elsewhere.com" })).withheld).toHaveLength(1);
   await expect(book.check()).rejects.toMatchObject({ code: "invalid", message: expect.stringContaining("TOKEN") });
   await book.load();
 });
@@ -146,13 +146,13 @@ test("revoked: at once, also for a request that waits for the value; whoever ask
   const told: string[] = [];
   const stop = book.onRevoked((name) => told.push(name));
   const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
-  const waiting = book.putIn(head, there);
+  const waiting = book.inject(head, there);
   book.revoke("TOKEN");
   book.revoke("TOKEN");
   book.revoke("UNKNOWN");
   output.resolve(token);
   await expect(waiting).rejects.toMatchObject({ details: { reason: "secret_unavailable" }, message: expect.stringContaining("revoked") });
-  await expect(book.putIn(head, there)).rejects.toMatchObject({ details: { reason: "secret_unavailable" } });
+  await expect(book.inject(head, there)).rejects.toMatchObject({ details: { reason: "secret_unavailable" } });
   expect(told).toEqual(["TOKEN"]);
   expect([book.isRevoked("TOKEN"), book.isRevoked("UNKNOWN"), book.concerns("api.example.com", 443)]).toEqual([true, false, true]);
   expect(book.redactor().text(token)).toBe("[secret TOKEN]");
@@ -162,7 +162,7 @@ test("revoked: at once, also for a request that waits for the value; whoever ask
 test("one that was revoked before stays so, and needs no value", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {}, revoked: ["TOKEN"] });
   await book.check();
-  await expect(book.putIn(request({ A: book.placeholders.TOKEN ?? "" }), there)).rejects.toMatchObject({
+  await expect(book.inject(request({ A: book.placeholders.TOKEN ?? "" }), there)).rejects.toMatchObject({
     details: { reason: "secret_unavailable" },
   });
 });
@@ -181,7 +181,7 @@ test("placeholders have the shape of a variable at once, and of a command's outp
   expect(again.placeholders).toEqual(late.placeholders);
 });
 
-test("a value that was changed to another length is used as it is, and masked when it comes back", async () => {
+test("a value that was changed to another length is used as it is, and redacted when it comes back", async () => {
   const values = ["first-value-of-some-length", "second-value"];
   let now = 0;
   const book = createSecretBook({
@@ -192,11 +192,11 @@ test("a value that was changed to another length is used as it is, and masked wh
   });
   await book.check();
   const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
-  await book.putIn(head, there);
+  await book.inject(head, there);
   now += 60_000;
-  const { used, head: sent } = await book.putIn(head, there);
+  const { used, head: sent } = await book.inject(head, there);
   expect(headerOf(sent, "authorization")).toEqual(["second-value"]);
-  const echoed = book.takeOut(used)?.head({
+  const echoed = book.answerRedactor(used)?.head({
     version: "1.1",
     status: 200,
     reason: "",
@@ -207,7 +207,7 @@ test("a value that was changed to another length is used as it is, and masked wh
 
 test("answers are looked through only where a secret was used", () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
-  expect(book.takeOut([])).toBeNull();
+  expect(book.answerRedactor([])).toBeNull();
   expect(bookOf({}).placeholders).toEqual({});
 });
 

@@ -2,14 +2,14 @@ import type { Transform } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
+import { createAnswerRedactor } from "./answer-redactor.ts";
+import { createInjection } from "./inject-secrets.ts";
 import { createPlaceholders } from "./placeholder.ts";
-import { createPutIn } from "./put-in.ts";
 import { readSecretFile } from "./read-secret-file.ts";
 import { createRedactor, type Redactor } from "./redactor.ts";
 import { createSecretScope } from "./secret-scope.ts";
 import { secretUnavailable } from "./secret-unavailable.ts";
 import { createSecretValues, type SecretValues } from "./secret-values.ts";
-import { createTakeOut } from "./take-out.ts";
 
 /** A file's text and its permission bits. Throws a `CaissonError`, whose message is shown inside, or another error, of which nothing but its `code` is. */
 export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Promise<{ text: string; mode: number }>;
@@ -37,13 +37,13 @@ export interface SecretDestination {
   tls: boolean;
 }
 
-export interface PutInResult {
+export interface InjectionResult {
   head: RequestHead;
   used: string[];
   withheld: { secret: string; why: string }[];
 }
 
-export interface TakeOut {
+export interface AnswerRedactor {
   head: (head: ResponseHead) => ResponseHead;
   /** One for each body. Holds back only bytes that could be the beginning of a value; never changes a length. */
   body: () => Transform;
@@ -65,12 +65,12 @@ export interface SecretBook {
    * Replaces placeholders in the headers of a request where the values may go, also inside of Basic credentials, and tells which were used and which were withheld
    * and why. Throws `denied` with `details.reason` `secret_unavailable` when a value may go there but was revoked or cannot be had; the request must not be sent then.
    */
-  putIn(head: RequestHead, to: SecretDestination): Promise<PutInResult>;
+  inject(head: RequestHead, to: SecretDestination): Promise<InjectionResult>;
   /**
    * For answers to requests that used these: values that come back become placeholders, those of before a change, too. Null when there is nothing to look for. Whoever
    * sends the request asks for an answer that is not compressed: nothing is found in one that is.
    */
-  takeOut(used: readonly string[]): TakeOut | null;
+  answerRedactor(used: readonly string[]): AnswerRedactor | null;
   /** At once: the next `putIn` throws, and so does one that waits for the value. Unknown names are ignored. */
   revoke(name: string): void;
   isRevoked(name: string): boolean;
@@ -112,8 +112,8 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
       return placeholders.all();
     },
     concerns: (host, port) => scopes.values().some((scope) => scope.fits(host, port)),
-    putIn: createPutIn({ placeholders: placeholders.all, scopes, usableValue }),
-    takeOut: takeOuts(values, placeholders.all),
+    inject: createInjection({ placeholders: placeholders.all, scopes, usableValue }),
+    answerRedactor: answerRedactors(values, placeholders.all),
     revoke(name) {
       if (!Object.hasOwn(specs, name) || revoked.has(name)) return;
       revoked.add(name);
@@ -140,8 +140,8 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
 }
 
 /** What was made for the same secrets is used again until there is a new value. */
-function takeOuts(values: SecretValues, placeholders: () => Readonly<Record<string, string>>): SecretBook["takeOut"] {
-  const made = new Map<string, TakeOut | null>();
+function answerRedactors(values: SecretValues, placeholders: () => Readonly<Record<string, string>>): SecretBook["answerRedactor"] {
+  const made = new Map<string, AnswerRedactor | null>();
   let madeFor = -1;
   return (used) => {
     if (used.length === 0) return null;
@@ -151,8 +151,8 @@ function takeOuts(values: SecretValues, placeholders: () => Readonly<Record<stri
     const known = made.get(key);
     if (known !== undefined) return known;
     const returning = used.flatMap((name) => values.known(name).map((value) => ({ value, placeholder: placeholders()[name] ?? "" })));
-    const takeOut = createTakeOut(returning);
-    made.set(key, takeOut);
-    return takeOut;
+    const redactor = createAnswerRedactor(returning);
+    made.set(key, redactor);
+    return redactor;
   };
 }

@@ -20,9 +20,9 @@ import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
 import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
-import { accountFilesOf, putIn } from "./put-in.ts";
 import { removeSandbox } from "./remove-sandbox.ts";
 import { archiveOf } from "./small-archive.ts";
+import { accountFilesOf, uploadArchive } from "./upload-archive.ts";
 import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
 
 /** From the engine's word that it runs to the guest's listening. */
@@ -132,7 +132,7 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
   // Never given up in the middle: whether the engine made it would not be known.
   await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
   stopIfAborted(signal);
-  await putFilesIn(docker, plan, signal);
+  await uploadFiles(docker, plan, signal);
   stopIfAborted(signal);
   const container = engine.docker.getContainer(containerName(record.id));
   await engine.call(`starting sandbox ${record.id}`, () => container.start());
@@ -209,15 +209,19 @@ async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
   return archiveOf([...guestFolders(), ...entries]);
 }
 
-async function putFilesIn(docker: DockerContext, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
+async function uploadFiles(docker: DockerContext, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
   const { engine, record, workspace, details } = plan;
   const target = { engine, container: containerName(record.id), signal };
   const small = await smallFiles(docker, plan);
-  await putIn({ ...target, folder: "/", archive: [small] });
+  await uploadArchive({ ...target, folder: "/", archive: [small] });
   if (workspace.kind !== "staged") return;
   stopIfAborted(signal);
   const owner = { uid: details.workUid, gid: details.workUid };
-  await putIn({ ...target, folder: workspaceInside, archive: packFolder(workspace.folder, { excludePaths: workspace.exclude, owner }) });
+  await uploadArchive({
+    ...target,
+    folder: workspaceInside,
+    archive: packFolder(workspace.folder, { excludePaths: workspace.exclude, owner }),
+  });
 }
 
 async function requireReadable(sandbox: OwnedSandbox, folder: string): Promise<void> {

@@ -2,15 +2,15 @@ import type { Transform } from "node:stream";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
 
 /**
- * The same process, in whose output the values of secrets are masked. They do not come from the network; but people have them in files, too. Masking keeps every
- * length, so that offsets stay true; `mask` makes a transform that does so, or null where there is nothing to look for.
+ * The same process, in whose output the values of secrets are redacted. They do not come from the network; but people have them in files, too. Redaction keeps every
+ * length, so that offsets stay true; `outputRedactor` makes a transform that does so, or null where there is nothing to look for.
  */
-export function maskedProcess(process: Process, { mask }: { mask: () => Transform | null }): Process {
-  if (mask() === null) return process;
+export function redactedProcess(process: Process, { outputRedactor }: { outputRedactor: () => Transform | null }): Process {
+  if (outputRedactor() === null) return process;
   return {
     ref: process.ref,
     pid: process.pid,
-    output: { [Symbol.asyncIterator]: () => masked(process.output, mask) },
+    output: { [Symbol.asyncIterator]: () => redacted(process.output, outputRedactor) },
     ended: process.ended,
     discardOutput: () => process.discardOutput(),
     write: (data) => process.write(data),
@@ -22,12 +22,12 @@ export function maskedProcess(process: Process, { mask }: { mask: () => Transfor
   };
 }
 
-async function* masked(output: AsyncIterable<OutputChunk>, mask: () => Transform | null): AsyncGenerator<OutputChunk> {
+async function* redacted(output: AsyncIterable<OutputChunk>, outputRedactor: () => Transform | null): AsyncGenerator<OutputChunk> {
   const streams = new Map<OutputChunk["stream"], { transform: Transform; position: number }>();
   for await (const chunk of output) {
     let state = streams.get(chunk.stream);
     if (state === undefined) {
-      const transform = mask();
+      const transform = outputRedactor();
       if (transform === null) {
         yield chunk;
         continue;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
-import { maskedProcess } from "./masked-process.ts";
-import { createTakeOut } from "./secrets/take-out.ts";
+import { redactedProcess } from "./redacted-process.ts";
+import { createAnswerRedactor } from "./secrets/answer-redactor.ts";
 
 const value = "s3cr3t-value-of-20ch";
 const placeholder = "PLACEHOLDER-OF-20-CH";
@@ -27,7 +27,7 @@ function processOf(chunks: readonly OutputChunk[]): Process {
 const chunk = (stream: "stdout" | "stderr", offset: number, text: string): OutputChunk => ({ stream, offset, data: Buffer.from(text) });
 
 describe("output with secrets in it", () => {
-  test("is masked across chunks, stream by stream, and offsets stay true", async () => {
+  test("is redacted across chunks, stream by stream, and offsets stay true", async () => {
     const text = `before ${value} after`;
     const parts = [text.slice(0, 12), text.slice(12, 20), text.slice(20)];
     let at = 100;
@@ -35,8 +35,10 @@ describe("output with secrets in it", () => {
       at += part.length;
       return chunk("stdout", at - part.length, part);
     });
-    const mask = () => createTakeOut([{ value, placeholder }])?.body() ?? null;
-    const process = maskedProcess(processOf([out[0], chunk("stderr", 0, "warning\n"), out[1], out[2]] as OutputChunk[]), { mask });
+    const outputRedactor = () => createAnswerRedactor([{ value, placeholder }])?.body() ?? null;
+    const process = redactedProcess(processOf([out[0], chunk("stderr", 0, "warning\n"), out[1], out[2]] as OutputChunk[]), {
+      outputRedactor,
+    });
     const got: Record<string, string> = { stdout: "", stderr: "" };
     let expected = 100;
     for await (const each of process.output) {
@@ -50,6 +52,6 @@ describe("output with secrets in it", () => {
 
   test("without a secret it is the same process", () => {
     const process = processOf([]);
-    expect(maskedProcess(process, { mask: () => null })).toBe(process);
+    expect(redactedProcess(process, { outputRedactor: () => null })).toBe(process);
   });
 });

@@ -2,7 +2,7 @@ import { Transform } from "node:stream";
 import type { Header, ResponseHead } from "../http/head.ts";
 import { encodedForms } from "./encodings.ts";
 import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
-import type { TakeOut } from "./secret-book.ts";
+import type { AnswerRedactor } from "./secret-book.ts";
 
 /** A value that may come back, and what stands for it inside. */
 export interface ReturningValue {
@@ -12,9 +12,9 @@ export interface ReturningValue {
 
 /**
  * Turns values into their placeholders in whatever comes back, form by form, byte for byte: no length ever changes. A value whose length is not the placeholder's (it
- * was changed since, or was not known when the placeholder was made) becomes as many masking characters. Null when there is nothing to look for.
+ * was changed since, or was not known when the placeholder was made) becomes as many filler characters. Null when there is nothing to look for.
  */
-export function createTakeOut(values: readonly ReturningValue[]): TakeOut | null {
+export function createAnswerRedactor(values: readonly ReturningValue[]): AnswerRedactor | null {
   const replacing = compile(values);
   if (replacing === null) return null;
   const text = (before: string): string => {
@@ -33,7 +33,7 @@ interface Replacing {
   matcher: PatternMatcher;
   /** By the pattern's index; of the pattern's length. */
   stands: readonly Buffer[];
-  mask: number;
+  filler: number;
 }
 
 function compile(values: readonly ReturningValue[]): Replacing | null {
@@ -42,17 +42,17 @@ function compile(values: readonly ReturningValue[]): Replacing | null {
     const stand = placeholder.length === value.length ? placeholder : "*".repeat(value.length);
     return encodedForms(value, stand).filter(({ pattern }) => !known.has(pattern) && known.add(pattern));
   });
-  const mask = maskFor([...known].join(""));
+  const filler = fillerFor([...known].join(""));
   const matcher = createPatternMatcher(forms.map(({ pattern }) => Buffer.from(pattern, "latin1")));
   if (matcher === null) return null;
   const stands = forms.map(({ pattern, stand }) =>
-    stand.length === pattern.length && stand !== pattern ? Buffer.from(stand, "latin1") : Buffer.alloc(pattern.length, mask),
+    stand.length === pattern.length && stand !== pattern ? Buffer.from(stand, "latin1") : Buffer.alloc(pattern.length, filler),
   );
-  return { matcher, stands, mask };
+  return { matcher, stands, filler };
 }
 
-/** A character that no pattern has, so that masked bytes are part of no match ever. */
-function maskFor(patterns: string): number {
+/** A character that no pattern has, so that redacted bytes are part of no match ever. */
+function fillerFor(patterns: string): number {
   const all = Array.from({ length: 0x7f - 0x21 }, (_, index) => String.fromCharCode(0x21 + index));
   const usable = ["*", "x", ...all].find((letter) => letter !== '"' && letter !== "\\" && !patterns.includes(letter));
   return (usable ?? "*").charCodeAt(0);
@@ -68,10 +68,10 @@ interface SweepOptions {
 
 /**
  * Replaces every match that is complete. Up to `until` nothing can become a match any more. The bytes are copied before the first change: they may be somebody's.
- * A placeholder together with its neighbours can be a value by chance; a match that overlaps what was put in is masked, so at the end there is none at all.
+ * A placeholder together with its neighbours can be a value by chance; a match that overlaps a placeholder is redacted, so at the end there is none at all.
  */
 function sweep(given: Buffer, { replacing, fixed, last }: SweepOptions): { bytes: Buffer; until: number } {
-  const { matcher, stands, mask } = replacing;
+  const { matcher, stands, filler } = replacing;
   let bytes = given;
   let replacedUntil = fixed;
   let from = 0;
@@ -85,7 +85,7 @@ function sweep(given: Buffer, { replacing, fixed, last }: SweepOptions): { bytes
       (stands[match.index] as Buffer).copy(bytes, match.at);
       from = Math.max(0, match.at - matcher.longest + 1);
     } else {
-      bytes.fill(mask, Math.max(match.at, fixed), end);
+      bytes.fill(filler, Math.max(match.at, fixed), end);
       from = match.at + 1;
     }
     replacedUntil = Math.max(replacedUntil, end);

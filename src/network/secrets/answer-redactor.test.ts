@@ -2,23 +2,23 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ResponseHead } from "../http/head.ts";
+import { createAnswerRedactor, type ReturningValue } from "./answer-redactor.ts";
 import { encodedForms } from "./encodings.ts";
 import { makePlaceholder } from "./placeholder.ts";
-import type { TakeOut } from "./secret-book.ts";
-import { createTakeOut, type ReturningValue } from "./take-out.ts";
+import type { AnswerRedactor } from "./secret-book.ts";
 
 const token = "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A";
 const placeholder = makePlaceholder(token, []);
 
-function takeOutOf(values: readonly ReturningValue[]): TakeOut {
-  const takeOut = createTakeOut(values);
-  if (takeOut === null) throw new Error("nothing to take out");
-  return takeOut;
+function redactorOf(values: readonly ReturningValue[]): AnswerRedactor {
+  const redactor = createAnswerRedactor(values);
+  if (redactor === null) throw new Error("nothing to redact");
+  return redactor;
 }
 
-async function throughBody(takeOut: TakeOut, chunks: readonly Buffer[]): Promise<Buffer> {
+async function throughBody(redactor: AnswerRedactor, chunks: readonly Buffer[]): Promise<Buffer> {
   const out: Buffer[] = [];
-  for await (const chunk of Readable.from(chunks, { objectMode: false }).pipe(takeOut.body())) out.push(chunk);
+  for await (const chunk of Readable.from(chunks, { objectMode: false }).pipe(redactor.body())) out.push(chunk);
   return Buffer.concat(out);
 }
 
@@ -40,14 +40,14 @@ test.each([
   ["in HEXADECIMAL", (text: string) => Buffer.from(text).toString("hex").toUpperCase()],
   ["in a query", (text: string) => `/x?token=${encodeURIComponent(text)}&y`],
 ])("a value that comes back %s is the placeholder", async (_how, write) => {
-  const body = await throughBody(takeOutOf([{ value: token, placeholder }]), [Buffer.from(`<p>${write(token)}</p>`)]);
+  const body = await throughBody(redactorOf([{ value: token, placeholder }]), [Buffer.from(`<p>${write(token)}</p>`)]);
   expect(body.toString()).toBe(`<p>${write(placeholder)}</p>`);
 });
 
 test("Basic credentials that come back are not the value's", async () => {
   for (const user of ["x-access-token", "me", "you"]) {
     const credentials = Buffer.from(`${user}:${token}`).toString("base64");
-    const body = (await throughBody(takeOutOf([{ value: token, placeholder }]), [Buffer.from(credentials)])).toString();
+    const body = (await throughBody(redactorOf([{ value: token, placeholder }]), [Buffer.from(credentials)])).toString();
     expect(body).toHaveLength(credentials.length);
     const seen = Buffer.from(body, "base64").toString();
     // Of the first and the last byte up to four bits remain, shared with the neighbours.
@@ -59,7 +59,7 @@ test("base64 of a text that has the value anywhere does not decode to it", async
   // The second has pluses and slashes in base64 wherever it begins.
   const long = ["Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X9", "??>>~~??>>~~??>>~~??>>~~??>>~~??>>~~?"];
   for (const value of long.flatMap((text) => [text, text.slice(1), text.slice(2)])) {
-    const takeOut = takeOutOf([{ value, placeholder: makePlaceholder(value, []) }]);
+    const redactor = redactorOf([{ value, placeholder: makePlaceholder(value, []) }]);
     for (const encoding of ["base64", "base64url"] as const) {
       for (const [before, after] of [
         ["", "~~~"],
@@ -68,7 +68,7 @@ test("base64 of a text that has the value anywhere does not decode to it", async
         ["abc", ""],
       ] as const) {
         const encoded = Buffer.from(before + value + after).toString(encoding);
-        const body = (await throughBody(takeOut, [Buffer.from(encoded)])).toString();
+        const body = (await throughBody(redactor, [Buffer.from(encoded)])).toString();
         expect(Buffer.from(body, encoding).toString("latin1")).not.toContain(value.slice(2, -2));
       }
     }
@@ -80,10 +80,10 @@ test.each([
   ["with what follows in the next chunk", { value: "aaaaaaaa", placeholder: "bcbcbcba" }, ["aaaaaaaa", "aaaaaaa"]],
   ["with what came before", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabcdefgh"]],
   ["with what went out already", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabc", "defgh"]],
-])("a placeholder that %s makes the value is masked", async (_how, returning, chunks) => {
+])("a placeholder that %s makes the value is redacted", async (_how, returning, chunks) => {
   const out = (
     await throughBody(
-      takeOutOf([returning]),
+      redactorOf([returning]),
       chunks.map((chunk) => Buffer.from(chunk)),
     )
   ).toString();
@@ -93,9 +93,9 @@ test.each([
 
 test("values with letters that encodings change are found in each of them", async () => {
   const value = `p"\\/+ &<>'*~()!=?%${"q".repeat(8)}`;
-  const takeOut = takeOutOf([{ value, placeholder: makePlaceholder(value, []) }]);
+  const redactor = redactorOf([{ value, placeholder: makePlaceholder(value, []) }]);
   for (const { pattern } of encodedForms(value, "")) {
-    const body = (await throughBody(takeOut, [Buffer.from(`[${pattern}]`)])).toString();
+    const body = (await throughBody(redactor, [Buffer.from(`[${pattern}]`)])).toString();
     expect(body).not.toContain(pattern);
     expect(body).toHaveLength(pattern.length + 2);
   }
@@ -108,26 +108,26 @@ test("values with letters that encodings change are found in each of them", asyn
   );
 });
 
-test("a value of another length than its placeholder is masked, at its own length", async () => {
-  const takeOut = takeOutOf([{ value: token, placeholder: "caisson_abcdefghijklmnop" }]);
-  expect((await throughBody(takeOut, [Buffer.from(`<${token}>`)])).toString()).toBe(`<${"*".repeat(token.length)}>`);
+test("a value of another length than its placeholder is redacted, at its own length", async () => {
+  const redactor = redactorOf([{ value: token, placeholder: "caisson_abcdefghijklmnop" }]);
+  expect((await throughBody(redactor, [Buffer.from(`<${token}>`)])).toString()).toBe(`<${"*".repeat(token.length)}>`);
 });
 
 test("of two values, one of which begins with the other, neither leaves a rest behind, wherever the chunks end", async () => {
   const short = token.slice(0, 12);
   const stand = makePlaceholder(short, []);
-  const takeOut = takeOutOf([
+  const redactor = redactorOf([
     { value: short, placeholder: stand },
     { value: token, placeholder },
   ]);
   const bytes = Buffer.from(`<${token}><${short}>`);
   for (let at = 0; at <= bytes.length; at++) {
-    expect((await throughBody(takeOut, cut(bytes, [at]))).toString()).toBe(`<${placeholder}><${stand}>`);
+    expect((await throughBody(redactor, cut(bytes, [at]))).toString()).toBe(`<${placeholder}><${stand}>`);
   }
 });
 
 test("only what could be the beginning of a value is held back", () => {
-  const body = takeOutOf([{ value: token, placeholder }]).body();
+  const body = redactorOf([{ value: token, placeholder }]).body();
   body.write("event: message\n\n");
   expect(body.read().toString()).toBe("event: message\n\n");
   body.write(`data: ${token.slice(0, 10)}`);
@@ -147,7 +147,7 @@ test("heads are looked through, too", () => {
       { name: "Server", lower: "server", value: "x" },
     ],
   };
-  const out = takeOutOf([{ value: token, placeholder }]).head(head);
+  const out = redactorOf([{ value: token, placeholder }]).head(head);
   expect(out.reason).toBe(placeholder);
   expect(out.headers.map(({ value }) => value)).toEqual([`https://example.com/?t=${placeholder}`, `\xff${placeholder}\xe9`, "x"]);
   expect(out.headers[2]).toBe(head.headers[2]);
@@ -155,7 +155,7 @@ test("heads are looked through, too", () => {
 
 test("the bytes that came in are not changed: they may be somebody's", async () => {
   const chunk = Buffer.from(token);
-  await throughBody(takeOutOf([{ value: token, placeholder }]), [chunk]);
+  await throughBody(redactorOf([{ value: token, placeholder }]), [chunk]);
   expect(chunk.toString()).toBe(token);
 });
 
@@ -182,7 +182,7 @@ test("whatever the values, the text and the chunks: no value in any form comes o
         pieces.map((piece) => (typeof piece === "number" ? whole(piece).slice(piece % 3 === 0 ? piece % 5 : 0) : piece)).join(""),
       );
       const returning = values.map((each) => ({ value: each, placeholder: sameLength ? makePlaceholder(each, []) : "x".repeat(40) }));
-      const out = await throughBody(takeOutOf(returning), cut(bytes, sizes));
+      const out = await throughBody(redactorOf(returning), cut(bytes, sizes));
       expect(out.length).toBe(bytes.length);
       for (const form of forms) expect(out.includes(form)).toBe(false);
     }),

@@ -2,7 +2,7 @@
 const KEY_LENGTH_MIN = 12;
 const STAR = 0x2a;
 
-export interface KeyScrubber {
+export interface KeyRedactor {
   /** The bytes that can be passed on now; what may be the beginning of a key waits for the next. */
   push(chunk: Buffer): Buffer;
   rest(): Buffer;
@@ -10,7 +10,7 @@ export interface KeyScrubber {
 }
 
 /** Overwrites a key, also in base64, wherever it comes back. The length stays the same, so no framing changes. */
-export function createKeyScrubber(key: string): KeyScrubber {
+export function createKeyRedactor(key: string): KeyRedactor {
   const forms = key.length < KEY_LENGTH_MIN ? [] : [Buffer.from(key), ...base64Forms(key)];
   let held: Buffer = Buffer.alloc(0);
   const push = (chunk: Buffer): Buffer => {

@@ -1,9 +1,9 @@
 import type { Header, RequestHead } from "../http/head.ts";
 import { createPatternMatcher } from "./pattern-matcher.ts";
-import type { PutInResult, SecretDestination } from "./secret-book.ts";
+import type { InjectionResult, SecretDestination } from "./secret-book.ts";
 import type { SecretScope } from "./secret-scope.ts";
 
-interface PutInOptions {
+interface InjectionOptions {
   placeholders: () => Readonly<Record<string, string>>;
   scopes: ReadonlyMap<string, SecretScope>;
   /** Throws when the value cannot be had, or was revoked. */
@@ -16,11 +16,11 @@ const neverIn = new Set(
 );
 const basicCredentials = /^(basic +)([A-Za-z0-9+/_-]+={0,2})$/i;
 
-export function createPutIn({
+export function createInjection({
   placeholders,
   scopes,
   usableValue,
-}: PutInOptions): (head: RequestHead, to: SecretDestination) => Promise<PutInResult> {
+}: InjectionOptions): (head: RequestHead, to: SecretDestination) => Promise<InjectionResult> {
   let finder: Find | null = null;
   return async (head, to) => {
     finder ??= placeholderFinder(placeholders());
