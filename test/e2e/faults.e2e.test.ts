@@ -22,6 +22,8 @@ const CALLS = 6;
 /** How often a run that nobody drives is gone on with before that counts as a failure. */
 const RESUMES_MAX = 6;
 const LEASE_MS = 15_000;
+/** A fault and its recovery take half a minute at most on a busy machine. Whoever takes longer is told of with what it was doing. */
+const STANDSTILL_MS = 120_000;
 
 /** One run with a fault in it. */
 interface Round {
@@ -174,6 +176,7 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
   const home = `${folder}-state`;
   await mkdir(home);
   if (fault.smallDisk) execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", home]);
+  const standstill = setTimeout(() => problems.push("stands still", ...cli.killAll(home)), STANDSTILL_MS);
   try {
     const model = await cli.script(script(fault));
     const going = cli.start(["run", "count", "--model", model, "--json", "--runtime", "oci", "--on-ask", "wait"], { cwd: folder, home });
@@ -192,6 +195,7 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
   } catch (error) {
     problems.push(String(error instanceof Error ? error.stack : error));
   } finally {
+    clearTimeout(standstill);
     await cli.run(["sandbox", "rm", "--all"], { home });
     if (fault.smallDisk) execFileSync("umount", ["-l", home]);
   }

@@ -33,6 +33,8 @@ export interface Going {
   ): Promise<Extract<LoggedEvent, { type: Type }>>;
   /** Resolves once stdout matches. */
   output(pattern: RegExp): Promise<string>;
+  /** The last it wrote to stdout and stderr so far. */
+  said(): string;
 }
 
 export interface StartOptions {
@@ -82,8 +84,13 @@ export function useRunsCli() {
       env: environment(options),
       stdio: ["ignore", "pipe", "pipe"],
     });
-    return watch(child);
+    const going = watch(child);
+    const command = { argv, home: options.home ?? home(), going };
+    commands.add(command);
+    void going.ended.finally(() => commands.delete(command));
+    return going;
   }
+  const commands = new Set<{ argv: readonly string[]; home: string; going: Going }>();
   const run = (argv: readonly string[], options: StartOptions = {}): Promise<Ended> => start(argv, options).ended;
   return {
     start,
@@ -94,6 +101,15 @@ export function useRunsCli() {
     /** What to type into a terminal. */
     commandLine: () => `${node} ${program}`,
     environment,
+    /** Kills the commands on this state folder that are still going, and tells what each had said. */
+    killAll(state: string): string[] {
+      return [...commands]
+        .filter((command) => command.home === state)
+        .map(({ argv, going }) => {
+          going.child.kill("SIGKILL");
+          return `${argv.join(" ")}: ${going.said()}`;
+        });
+    },
     /** A fresh folder with these files. */
     async folder(files: Record<string, string> = {}): Promise<string> {
       const path = await mkdtemp(join(base, "folder-"));
@@ -148,6 +164,7 @@ function watch(child: ChildProcess): Going {
     ended,
     event: (type, matching = () => true) =>
       until(type, () => parseEvents(text).find((event) => event.type === type && matching(event as never)) as never),
+    said: () => `${text.slice(-2000)}\n${stderr.slice(-2000)}`,
     output: (pattern) => until(String(pattern), () => pattern.exec(text)?.[0]),
   };
 }
