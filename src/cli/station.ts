@@ -21,7 +21,7 @@ export function openStation(context: CliContext, options: { record?: string; rep
     git: { path: context.path, home: context.home },
     crashpoint: crashpointFrom(context),
     onProgress: (text) => void context.stderr.print(line`caisson: ${text}`),
-    onLogBusy: () => void context.stderr.print(line`caisson: another process holds the log; waiting for it`),
+    onLogBusy: (text) => void context.stderr.print(line`caisson: ${text}`),
   });
 }
 

@@ -43,7 +43,7 @@ export function createLocalStation(options: {
   /** What fetching a repository says meanwhile. */
   onProgress?: (line: string) => void;
   /** The log is held by another process, and is waited for. */
-  onLogBusy?: () => void;
+  onLogBusy?: (text: string) => void;
 }): LocalStation {
   const { stateDir, agents } = options;
   const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });

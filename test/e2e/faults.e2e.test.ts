@@ -4,7 +4,8 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { lockHolder } from "../../src/log/sqlite/lock-holder.ts";
 import { createSqliteLog } from "../../src/log/sqlite/log.ts";
 import { processOne } from "../support/process-one.ts";
 import { createRandom, type Random } from "../support/random.ts";
@@ -60,7 +61,7 @@ const faults: Record<string, Fault> = {
       database.close();
       return (ended) => {
         demand(ended.code === 0, `a locked log: exit ${ended.code} ${ended.stderr}`);
-        demand(ended.stderr.includes("another process holds the log"), "nobody was told about the locked log");
+        demand(ended.stderr.includes(`process ${process.pid} holds the log`), "nobody was told about the locked log");
       };
     },
   },
@@ -72,7 +73,7 @@ const faults: Record<string, Fault> = {
   },
   "the driver stands still for longer than its lease": {
     async strike({ going, run, home, demand }) {
-      going.child.kill("SIGSTOP");
+      await stopBetweenWrites(going, join(home, "log.db"));
       await delay(LEASE_MS);
       const second = await cli.run(["resume", "--json", run], { home });
       demand(second.code === 0, `taken over: exit ${second.code} ${second.stderr}${second.text.slice(-300)}`);
@@ -200,6 +201,22 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
     if (fault.smallDisk) execFileSync("umount", ["-l", home]);
   }
   return problems;
+}
+
+/** Whoever is stopped in the middle of writing to the log keeps everybody else waiting, and is not taken over from. */
+async function stopBetweenWrites({ child }: Going, log: string): Promise<void> {
+  for (;;) {
+    child.kill("SIGSTOP");
+    const stat = `/proc/${child.pid}/stat`;
+    // It may have come to its end before the signal did.
+    await vi.waitFor(() => expect(existsSync(stat) ? readFileSync(stat, "utf8") : ") Z ").toMatch(/\) [TZ] /), {
+      timeout: 10_000,
+      interval: 1,
+    });
+    if (lockHolder(log) !== child.pid) return;
+    child.kill("SIGCONT");
+    await delay(5);
+  }
 }
 
 function script(fault: Fault) {

@@ -1,9 +1,12 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
 import { describeLog } from "../conformance/describe-log.ts";
+import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
 import { schema, schemaSince2 } from "./schema.ts";
 
@@ -190,18 +193,38 @@ test(
   { timeout: 20_000 },
   () =>
     withFile(async (path) => {
-      let told = 0;
-      await using log = createSqliteLog({ path, onBusy: () => told++ });
+      const told: string[] = [];
+      await using log = createSqliteLog({ path, onBusy: (text) => told.push(text) });
       await using impatient = createSqliteLog({ path, busyWaitMsMax: 100 });
       const holder = new DatabaseSync(path);
       holder.exec("BEGIN IMMEDIATE");
       const waiting = log.append("a", [event(1)]);
       const failure = await impatient.append("a", [event(2)]).catch((error: unknown) => error);
       expect(failure).toMatchObject({ code: "unavailable", details: { log: true } });
-      await vi.waitFor(() => expect(told).toBe(1), { timeout: 10_000 });
+      await vi.waitFor(() => expect(told).toEqual([`process ${process.pid} holds the log; waiting for it`]), { timeout: 10_000 });
       holder.exec("COMMIT");
       holder.close();
       expect(await waiting).toEqual({ lastSeq: 1 });
       expect(await log.read("a")).toHaveLength(1);
     }),
 );
+
+test("who holds the log is known, and told when it is stopped", () =>
+  withFile(async (path) => {
+    await using log = createSqliteLog({ path });
+    expect(await log.lastSeq("a")).toBe(0);
+    expect([lockHolder(path), describeLockHolder(path)]).toEqual([null, "another process"]);
+    const program = `
+      const { DatabaseSync } = require("node:sqlite");
+      new DatabaseSync(process.argv[1]).exec("BEGIN IMMEDIATE");
+      process.kill(process.pid, "SIGSTOP");`;
+    const holder = spawn(process.execPath, ["-e", program, path], { stdio: "ignore" });
+    try {
+      const stopped = `process ${holder.pid}, which is stopped (\`kill -CONT ${holder.pid}\` continues it),`;
+      await vi.waitFor(() => expect(describeLockHolder(path)).toBe(stopped), { timeout: 8_000 });
+      expect(lockHolder(path)).toBe(holder.pid);
+    } finally {
+      holder.kill("SIGKILL");
+      await once(holder, "close");
+    }
+  }));

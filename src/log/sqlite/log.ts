@@ -10,6 +10,7 @@ import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
 import { createFeed } from "./feed.ts";
 import { createHeads } from "./heads.ts";
 import { createLeases } from "./leases.ts";
+import { describeLockHolder } from "./lock-holder.ts";
 import { openDatabase, sqliteFault, translateSqlite } from "./open.ts";
 import { createWakeups } from "./wakeups.ts";
 
@@ -34,7 +35,7 @@ export function createSqliteLog(options: {
   leaseClock?: LeaseClock;
   /** How long to wait for another process that has the log to itself, and who is told that we wait. */
   busyWaitMsMax?: number;
-  onBusy?: () => void;
+  onBusy?: (text: string) => void;
 }): Log {
   const nowMs = options.nowMs ?? Date.now;
   mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
@@ -54,7 +55,7 @@ export function createSqliteLog(options: {
     database,
     nowMs,
     busyWaitMsMax: options.busyWaitMsMax ?? BUSY_WAIT_MS_MAX,
-    onBusy: () => options.onBusy?.(),
+    onBusy: () => options.onBusy?.(`${describeLockHolder(options.path)} holds the log; waiting for it`),
     onAppended: (stream, appended) => heads.advance(stream, appended),
     onCommitted: (streams) => wakeups.wake(streams),
   });
