@@ -3,7 +3,8 @@ import type { Duplex } from "node:stream";
 import { onTestFinished } from "vitest";
 import type { RequestHead } from "../../src/network/http/head.ts";
 import { UpstreamPool } from "../../src/network/http/pool.ts";
-import { type ForwardVerdict, type RelayOptions, type RequestOutcome, relayHttp } from "../../src/network/http/relay.ts";
+import { relayHttp } from "../../src/network/http/relay.ts";
+import type { ForwardVerdict, RelayOptions, RequestOutcome } from "../../src/network/http/relay-options.ts";
 
 /** A relay between real sockets: a port for clients, and an upstream whose every connection is given to `upstream`. */
 export interface RelayRig extends AsyncDisposable {

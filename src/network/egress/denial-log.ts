@@ -1,6 +1,6 @@
 import { pathOf } from "../address/request-path.ts";
 import type { Denial } from "./denial.ts";
-import type { Emit } from "./emit.ts";
+import type { Emit } from "./egress-options.ts";
 
 export interface DenialLog {
   /** The first of its kind becomes an event at once; the same again within the window are counted into one at its end. */

@@ -2,8 +2,8 @@ import type { NetworkPolicy } from "../../contract/network.ts";
 import type { DenialReason, NetworkVia } from "../../contract/network-event.ts";
 import { pathOf } from "../address/request-path.ts";
 import { parseTargetHost } from "../address/target-host.ts";
-import type { AnswerVerdict } from "../http/verdict.ts";
-import { indexOf, rulesFor, ruleText } from "./policy-index.ts";
+import type { AnswerVerdict } from "../http/relay-options.ts";
+import { type Grant, indexOf, rulesFor, ruleText } from "./decide-egress.ts";
 
 /** What somebody inside wanted. `host` is empty when it could not be made out. */
 export interface Asked {
@@ -84,6 +84,14 @@ export function denialAnswer(denial: Denial): AnswerVerdict {
     // After a request that could not be understood, nothing on that connection can be.
     ...(denial.reason === "bad_request" || denial.reason === "too_many" ? { close: true } : {}),
   };
+}
+
+export function isDenial(value: object): value is Denial {
+  return "reason" in value && "asked" in value;
+}
+
+export function askedOf(grant: Grant, via: NetworkVia, request?: { method: string; target: string }): Asked {
+  return { host: grant.host.text, port: grant.port, via, method: request?.method ?? null, path: request?.target ?? null };
 }
 
 /** The policy as a person reads it. */

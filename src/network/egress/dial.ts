@@ -9,10 +9,10 @@ import {
 } from "node:tls";
 import { CaissonError } from "../../contract/error.ts";
 import { canonicalAddress } from "../address/addresses.ts";
-import type { Pinned } from "../address/resolve.ts";
 import type { Grant } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
+import type { Pinned } from "./resolve.ts";
 
 export interface DialOptions {
   pinned: Pinned;

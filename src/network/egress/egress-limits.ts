@@ -1,3 +1,5 @@
+import type { RelayLimits } from "../http/relay-options.ts";
+
 /** Every wait and every table of the egress proxy of one sandbox. */
 export interface EgressLimits {
   /** Connections from inside at once; the next is told `too_many`. */
@@ -47,3 +49,11 @@ export const egressLimits: Readonly<EgressLimits> = {
   redirectsMax: 5,
   fetchMs: 60_000,
 };
+
+/** The same limits, as the relay of one of its connections has them. */
+export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
+  const { firstBytesMs, idleMs, lingerMs } = limits;
+  // The parts of a connection have their own limits, with words of their own; the relay's is only the last resort.
+  const connectMs = limits.resolveMs + limits.connectMs + limits.handshakeMs;
+  return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
+}

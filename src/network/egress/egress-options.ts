@@ -1,11 +1,11 @@
+import type { Transform } from "node:stream";
 import type { SecureContext } from "node:tls";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { DenialReason } from "../../contract/network-event.ts";
+import type { DenialReason, NetworkEvent } from "../../contract/network-event.ts";
 import type { FetchRequest, FetchResult, InboundConnection } from "../../sandbox/sandbox.ts";
+import type { RequestHead, ResponseHead } from "../http/head.ts";
 import type { EgressLimits } from "./egress-limits.ts";
-import type { EgressSecrets } from "./egress-secrets.ts";
-import type { Emit } from "./emit.ts";
 
 export interface EgressOptions {
   sandbox: SandboxId;
@@ -53,3 +53,27 @@ export interface Egress {
   close(): Promise<void>;
   stats(): EgressStats;
 }
+
+/** What egress needs of a sandbox's secrets; the secret book is one. Egress never sees a value but in a head that it is about to send. */
+export interface EgressSecrets {
+  /** Variable → placeholder. With none, heads are not looked at. */
+  readonly placeholders: Readonly<Record<string, string>>;
+  /** Whether TLS to this host and port must be opened because of a secret. */
+  concerns(host: string, port: number): boolean;
+  /** Replaces placeholders where the values may go. Any error means that the request may not be sent: a `CaissonError`'s message is shown to the one who asked. */
+  inject(
+    head: RequestHead,
+    to: { host: string; port: number; tls: boolean },
+  ): Promise<{ head: RequestHead; used: string[]; withheld: { secret: string; why: string }[] }>;
+  /** Turns values that come back into their placeholders, without changing any length. Null when there is nothing to look for. */
+  answerRedactor(used: readonly string[]): { head: (head: ResponseHead) => ResponseHead; body: () => Transform } | null;
+  isRevoked(name: string): boolean;
+}
+
+type WithoutSandbox<E> = E extends { type: infer Type; data: infer Data } ? { type: Type; data: Omit<Data, "sandbox"> } : never;
+
+/** What happened on a sandbox's network; whoever takes it knows which sandbox, and adds the time. */
+export type NetworkEventInput = WithoutSandbox<NetworkEvent>;
+
+/** Never throws and never waits: it is called in the middle of a connection. */
+export type Emit = (event: NetworkEventInput) => void;

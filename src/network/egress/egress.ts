@@ -1,59 +1,133 @@
-import { createResolver } from "../address/resolve.ts";
-import { makeDenial } from "./denial.ts";
-import { createDenialLog } from "./denial-log.ts";
-import { createDialer } from "./dial.ts";
-import type { EgressContext } from "./egress-context.ts";
-import { egressLimits } from "./egress-limits.ts";
+import type { Duplex } from "node:stream";
+import { parseTargetHost } from "../address/target-host.ts";
+import { type RequestHead, type RequestTarget, requestTarget } from "../http/head.ts";
+import { relayHttp } from "../http/relay.ts";
+import type { Verdict } from "../http/relay-options.ts";
+import { resetStream } from "../http/reset-stream.ts";
+import { type Asked, type Denial, denialAnswer, isDenial } from "./denial.ts";
+import { createEgressContext, type EgressContext } from "./egress-context.ts";
+import { relayLimitsOf } from "./egress-limits.ts";
 import type { Egress, EgressOptions } from "./egress-options.ts";
 import { createFakeNames } from "./fake-names.ts";
 import { createFetch } from "./fetch.ts";
-import { createOncePerWindow } from "./once-per-window.ts";
-import { createPassages } from "./passages.ts";
-import { createProxy } from "./proxy.ts";
+import { nextBytes } from "./first-bytes.ts";
+import { createPlainRequests } from "./plain-requests.ts";
+import { serveSocks } from "./socks.ts";
+import { serveTransparent } from "./transparent.ts";
+import { carryTunnel, openTunnel } from "./tunnel.ts";
 
-export type { Egress, EgressOptions } from "./egress-options.ts";
+const SOCKS5_VERSION = 5;
 
 /** The way out of one sandbox: everything that leaves it is decided, resolved, connected and counted here. */
 export function createEgress(options: EgressOptions): Egress {
-  const { policy, emit, howToAsk } = options;
-  const limits = { ...egressLimits, ...options.limits };
-  const denials = createDenialLog({ emit, windowMs: limits.denialWindowMs, differentMax: limits.denialsMax });
-  const context: EgressContext = {
-    policy,
-    secrets: options.secrets,
-    authority: options.authority,
-    mirror: options.mirror,
-    limits,
-    resolver: createResolver({ resolve: options.resolve, ownAddresses: options.ownAddresses, limits }),
-    dialer: createDialer({ upstreamCa: options.upstreamCa, limits }),
-    passages: createPassages({ emit }),
-    emit,
-    deny(asked, refusal) {
-      const denial = makeDenial({ asked, refusal, policy: policy(), howToAsk });
-      denials.add(denial);
-      return denial;
-    },
-    toldInWindow: createOncePerWindow({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
-    sentSecrets: new Set(),
-  };
+  const context = createEgressContext(options);
+  const { limits, passages, denials } = context;
   const names = createFakeNames({ namesMax: limits.namesMax });
-  const proxy = createProxy(context, names);
   const fetching = createFetch(context);
+  const live = new Map<Duplex, Promise<void>>();
+  let closed = false;
   return {
-    handle: proxy.handle,
+    handle({ stream: client, destination }) {
+      client.on("error", () => {});
+      if (closed) return void client.destroy();
+      if (live.size >= limits.connectionsMax) return turnAway(context, client, destination);
+      const served = destination === null ? serveProxy(context, client) : serveTransparent(context, { client, destination, names });
+      const over = served.catch(() => void client.destroy()).then(() => gone(client, limits.lingerMs));
+      live.set(
+        client,
+        over.then(() => void live.delete(client)),
+      );
+    },
     answerName: names.answerName,
     fetch: fetching.fetch,
-    enforce: () => context.passages.enforce(policy(), options.secrets),
+    enforce: () => passages.enforce(options.policy(), options.secrets),
     settle: () => denials.flush(),
     async close() {
       fetching.close();
-      context.passages.destroyAll();
-      await proxy.close();
+      passages.destroyAll();
+      closed = true;
+      for (const client of live.keys()) resetStream(client);
+      await Promise.all(live.values());
       denials.flush();
     },
     stats() {
-      const { sent, received } = context.passages.bytes();
-      return { connections: proxy.connections(), sentBytes: sent, receivedBytes: received };
+      const { sent, received } = passages.bytes();
+      return { connections: live.size, sentBytes: sent, receivedBytes: received };
     },
   };
+}
+
+/** Programs that know of the proxy: SOCKS5 or HTTP, by the first byte. */
+async function serveProxy(context: EgressContext, client: Duplex): Promise<void> {
+  const next = await nextBytes(client, { timeoutMs: context.limits.firstBytesMs });
+  if (next.kind !== "bytes") return void client.destroy();
+  const first = next.bytes;
+  if (first[0] === SOCKS5_VERSION) return await serveSocks(context, { client, first });
+  const plain = createPlainRequests(context, client);
+  let tunnelled: Promise<void> | undefined;
+  const onTunnel = (done: Promise<void>) => {
+    tunnelled = done;
+  };
+  const decide = (head: RequestHead) => {
+    const target = requestTarget(head);
+    return target.form === "authority" ? decideConnect(context, { target, client, onTunnel }) : plain.decide(head, target);
+  };
+  const onBadRequest = (error: Error) => {
+    context.deny({ host: "", port: 0, via: "http", method: null, path: null }, { reason: "bad_request", why: error.message });
+  };
+  await relayHttp(client, { decide, onBadRequest, limits: relayLimitsOf(context.limits) }, first);
+  await tunnelled;
+  plain.close();
+}
+
+/** Answers a CONNECT. What was opened for it ends with the client, whether or not the client is still there to be answered. */
+async function decideConnect(
+  context: EgressContext,
+  options: { target: RequestTarget; client: Duplex; onTunnel: (done: Promise<void>) => void },
+): Promise<Verdict> {
+  const { target, client, onTunnel } = options;
+  const host = parseTargetHost(target.host);
+  const port = target.port ?? 443;
+  if (host === null) {
+    const asked: Asked = { host: "", port, via: "http", method: "CONNECT", path: target.path };
+    return denialAnswer(context.deny(asked, { reason: "bad_request", why: "the target is not a host" }));
+  }
+  const tunnel = await openTunnel(context, { host, port, client, via: "connect" });
+  if (isDenial(tunnel)) return { ...denialAnswer(tunnel), close: true };
+  return {
+    kind: "take",
+    // Called even if the client is gone by now; then the tunnel ends at once.
+    take: (taken, first) => onTunnel(carryTunnel(context, { ...tunnel, client: taken, first, via: "connect" })),
+  };
+}
+
+/** Without reading a request, so that it costs nothing. */
+function turnAway(context: EgressContext, client: Duplex, destination: { address: string; port: number } | null): void {
+  const via = destination === null ? "http" : "transparent";
+  const asked: Asked = { host: destination?.address ?? "", port: destination?.port ?? 0, via, method: null, path: null };
+  const denial: Denial = context.deny(asked, { reason: "too_many" });
+  if (destination !== null) return void client.destroy();
+  const { status, reason, headers = [], body = "" } = denialAnswer(denial);
+  const lines = [
+    `HTTP/1.1 ${status} ${reason}`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  client.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  void gone(client, context.limits.lingerMs);
+}
+
+/** Waits until a client has read what it was told, for a while. */
+function gone(client: Duplex, lingerMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (client.destroyed) return resolve();
+    const timer = setTimeout(() => client.destroy(), lingerMs);
+    client.once("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    client.resume();
+    client.end();
+  });
 }

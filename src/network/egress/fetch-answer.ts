@@ -2,8 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable, type Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { CaissonError } from "../../contract/error.ts";
-import { header, type ResponseHead } from "../http/head.ts";
-import type { EgressSecrets } from "./egress-secrets.ts";
+import type { ResponseHead } from "../http/head.ts";
+import { header } from "../http/headers.ts";
+import type { EgressSecrets } from "./egress-options.ts";
 
 interface Answer {
   status: number;

@@ -3,13 +3,16 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
-import { encodeRequestHead, type Header, header, type RequestHead } from "../http/head.ts";
+import { encodeRequestHead, type RequestHead } from "../http/head.ts";
+import { type Header, header } from "../http/headers.ts";
 import { decideRequest } from "./decide-egress.ts";
 import type { Asked, Denial } from "./denial.ts";
-import { connectPassage, type EgressContext, isDenial, openPassage } from "./egress-context.ts";
+import { isDenial } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
 import { readAnswer } from "./fetch-answer.ts";
 import { hasSecrets, identityEncoding, injectSecrets, redactorFor } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
+import { connectPassage, openPassage } from "./passages.ts";
 
 export interface Fetching {
   fetch(request: FetchRequest): Promise<FetchResult>;

@@ -2,14 +2,15 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import { pathOf } from "../address/request-path.ts";
-import { type Header, header, type RequestHead, type ResponseHead } from "../http/head.ts";
-import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
-import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/verdict.ts";
+import type { RequestHead, ResponseHead } from "../http/head.ts";
+import { type Header, header, methodOverrides, pathOverrides } from "../http/headers.ts";
+import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/relay-options.ts";
 import { mustInspect } from "./decide-egress.ts";
-import { type Asked, denialAnswer } from "./denial.ts";
-import { askedOf, connectPassage, type EgressContext, isDenial } from "./egress-context.ts";
-import type { EgressSecrets } from "./egress-secrets.ts";
+import { type Asked, askedOf, denialAnswer, isDenial } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
+import type { EgressSecrets } from "./egress-options.ts";
 import type { Passage } from "./passages.ts";
+import { connectPassage } from "./passages.ts";
 
 export interface ForwardOptions {
   passage: Passage;
@@ -97,18 +98,18 @@ export async function injectSecrets(
 
 /** The same use again within a few seconds is not told again. */
 function tellUses(
-  { emit, toldInWindow: toldRecently }: EgressContext,
+  { emit, toldInWindow }: EgressContext,
   options: { request: RequestHead; host: string; used: readonly string[]; withheld: readonly { secret: string; why: string }[] },
 ): void {
   const { request, host, used, withheld } = options;
   for (const { secret, why } of withheld) {
-    if (!toldRecently(`withheld ${secret} ${host} ${why}`))
+    if (!toldInWindow(`withheld ${secret} ${host} ${why}`))
       emit({ type: "secret.withheld", data: { secret, host, why: why.slice(0, WHY_MAX) } });
   }
   const { method } = request;
   const path = pathOf(request.target).slice(0, PATH_MAX);
   for (const secret of used) {
-    if (!toldRecently(`used ${secret} ${host} ${method} ${path}`)) emit({ type: "secret.used", data: { secret, host, method, path } });
+    if (!toldInWindow(`used ${secret} ${host} ${method} ${path}`)) emit({ type: "secret.used", data: { secret, host, method, path } });
   }
 }
 

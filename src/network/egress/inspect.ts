@@ -1,16 +1,26 @@
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { type RelayLimits, relayHttp } from "../http/relay.ts";
+import type { NetworkVia } from "../../contract/network-event.ts";
+import { relayHttp } from "../http/relay.ts";
 import { ACCESS_DENIED_ALERT } from "./client-hello.ts";
 import type { EgressContext } from "./egress-context.ts";
-import type { EgressLimits } from "./egress-limits.ts";
-import type { TunnelOptions } from "./tunnel.ts";
+import { relayLimitsOf } from "./egress-limits.ts";
+import type { Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
+
+interface InspectOptions {
+  client: Duplex;
+  /** Bytes of the client that were read already. */
+  first: Buffer;
+  passage: Passage;
+  via: NetworkVia;
+}
 
 /**
  * Stands between: ends the client's TLS with a certificate of the sandbox's own authority, sees each request, and speaks verified TLS to the real host.
  * Only HTTP/1.1 is offered. Resolves when it is over; never rejects.
  */
-export async function inspectTls(context: EgressContext, { client, first, passage, via }: TunnelOptions): Promise<void> {
+export async function inspectTls(context: EgressContext, { client, first, passage, via }: InspectOptions): Promise<void> {
   passage.inspect();
   let secureContext: ReturnType<EgressContext["authority"]["contextFor"]>;
   try {
@@ -30,13 +40,6 @@ export async function inspectTls(context: EgressContext, { client, first, passag
   const { decide } = createTunnelRequests(context, { passage, via, tls: true, upstream: null });
   await relayHttp(tls, { decide, limits: relayLimitsOf(context.limits), onBytes: passage.count });
   client.destroy();
-}
-
-export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
-  const { firstBytesMs, idleMs, lingerMs } = limits;
-  // The parts of a connection have their own limits, with words of their own; the relay's is only the last resort.
-  const connectMs = limits.resolveMs + limits.connectMs + limits.handshakeMs;
-  return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
 }
 
 /** For a client that never finishes the handshake. */

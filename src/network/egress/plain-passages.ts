@@ -1,13 +1,14 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import type { RequestHead } from "../http/head.ts";
+import type { Verdict } from "../http/relay-options.ts";
 import { resetStream } from "../http/reset-stream.ts";
-import type { Verdict } from "../http/verdict.ts";
 import type { Grant } from "./decide-egress.ts";
-import { denialAnswer } from "./denial.ts";
-import { type EgressContext, isDenial, openPassage } from "./egress-context.ts";
+import { denialAnswer, isDenial } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
 import { forwardRequest } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
+import { openPassage } from "./passages.ts";
 
 /** Hosts that one connection of a client has open at once. */
 const PASSAGES_MAX = 32;

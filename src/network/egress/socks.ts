@@ -2,10 +2,10 @@ import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
-import { openTunnel } from "./connect.ts";
-import { type EgressContext, isDenial } from "./egress-context.ts";
+import { isDenial } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
 import { nextBytes } from "./first-bytes.ts";
-import { carryTunnel } from "./tunnel.ts";
+import { carryTunnel, openTunnel } from "./tunnel.ts";
 
 const VERSION = 5;
 const NO_AUTHENTICATION = 0;

@@ -4,9 +4,8 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Server
 import { type ConnectionOptions, TLSSocket, connect as tlsConnect } from "node:tls";
 import { NetworkPolicy } from "../../contract/network.ts";
 import { type Authority, createAuthority } from "../authority/authority.ts";
-import { createEgress, type Egress, type EgressOptions } from "./egress.ts";
-import type { EgressSecrets } from "./egress-secrets.ts";
-import type { NetworkEventInput } from "./emit.ts";
+import { createEgress } from "./egress.ts";
+import type { Egress, EgressOptions, EgressSecrets, NetworkEventInput } from "./egress-options.ts";
 
 /** An egress with a real port to connect to, names of its own, and servers that are closed with it. */
 export interface EgressRig extends AsyncDisposable {

@@ -1,19 +1,18 @@
 import type { Duplex } from "node:stream";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
+import { requestTarget } from "../http/head.ts";
 import { relayHttp } from "../http/relay.ts";
-import { requestTarget } from "../http/target.ts";
-import type { Verdict } from "../http/verdict.ts";
-import { openTunnel } from "./connect.ts";
+import type { Verdict } from "../http/relay-options.ts";
 import { decideRequest } from "./decide-egress.ts";
-import { type Denial, denialAnswer } from "./denial.ts";
-import { type EgressContext, isDenial } from "./egress-context.ts";
+import { type Denial, denialAnswer, isDenial } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
+import { relayLimitsOf } from "./egress-limits.ts";
 import type { FakeNames } from "./fake-names.ts";
 import { nextBytes, readBeginning } from "./first-bytes.ts";
 import { toOrigin } from "./forward-request.ts";
-import { relayLimitsOf } from "./inspect.ts";
 import { createPlainPassages } from "./plain-passages.ts";
-import { carryTunnel, endWithAlert } from "./tunnel.ts";
+import { carryTunnel, endWithAlert, openTunnel } from "./tunnel.ts";
 
 interface TransparentOptions {
   client: Duplex;

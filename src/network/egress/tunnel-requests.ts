@@ -2,11 +2,11 @@ import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
 import { authorityText, parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
-import { requestTarget } from "../http/target.ts";
-import type { Verdict } from "../http/verdict.ts";
+import { requestTarget } from "../http/head.ts";
+import type { Verdict } from "../http/relay-options.ts";
 import { decideRequest, reaching } from "./decide-egress.ts";
-import { denialAnswer, type Refusal } from "./denial.ts";
-import { askedOf, type EgressContext } from "./egress-context.ts";
+import { askedOf, denialAnswer, type Refusal } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
 import { forwardRequest, toOrigin } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
 

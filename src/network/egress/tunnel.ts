@@ -1,17 +1,19 @@
 import type { Duplex } from "node:stream";
 import type { NetworkVia } from "../../contract/network-event.ts";
+import type { TargetHost } from "../address/target-host.ts";
 import { pump } from "../http/pump.ts";
 import { relayHttp } from "../http/relay.ts";
 import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
 import { mustInspect } from "./decide-egress.ts";
-import type { Refusal } from "./denial.ts";
-import { askedOf, type EgressContext } from "./egress-context.ts";
+import { askedOf, type Denial, isDenial, type Refusal } from "./denial.ts";
+import type { EgressContext } from "./egress-context.ts";
+import { relayLimitsOf } from "./egress-limits.ts";
 import { type Beginning, beginningOf, isHttp2Server, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
-import { inspectTls, relayLimitsOf } from "./inspect.ts";
-import type { Passage } from "./passages.ts";
+import { inspectTls } from "./inspect.ts";
+import { connectPassage, openPassage, type Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
 
-export interface TunnelOptions {
+interface TunnelOptions {
   client: Duplex;
   /** Bytes of the client that were read already. */
   first: Buffer;
@@ -21,10 +23,28 @@ export interface TunnelOptions {
   upstream: Duplex | null;
 }
 
-/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be injected. */
-export function needsInspection({ secrets }: EgressContext, passage: Passage): boolean {
-  const { host, port } = passage.grant;
-  return mustInspect(passage.grant) || secrets.concerns(host.text, port);
+/** A tunnel that may be used: decided, resolved, and connected unless it is inspected. */
+export interface ReadyTunnel {
+  passage: Passage;
+  upstream: Duplex | null;
+}
+
+/** Throws `unavailable` or `timeout` when the host cannot be reached; nothing of the passage is left then. */
+export async function openTunnel(
+  context: EgressContext,
+  options: { host: TargetHost; port: number; via: NetworkVia; client: Duplex },
+): Promise<ReadyTunnel | Denial> {
+  const passage = await openPassage(context, options);
+  if (isDenial(passage)) return passage;
+  if (needsInspection(context, passage)) return { passage, upstream: null };
+  try {
+    const asked = askedOf(passage.grant, options.via);
+    const upstream = await connectPassage(context, { passage, asked, tls: false, measured: false });
+    return isDenial(upstream) ? upstream : { passage, upstream };
+  } catch (error) {
+    passage.end();
+    throw error;
+  }
 }
 
 /**
@@ -60,6 +80,12 @@ export async function carryTunnel(context: EgressContext, options: TunnelOptions
   } finally {
     passage.end();
   }
+}
+
+/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be injected. */
+function needsInspection({ secrets }: EgressContext, passage: Passage): boolean {
+  const { host, port } = passage.grant;
+  return mustInspect(passage.grant) || secrets.concerns(host.text, port);
 }
 
 /** A client that may stay silent may do so for as long as any connection; one whose requests must be seen, or that is in the middle of a ClientHello, may not. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { GatewaySpec, GatewayWire } from "../../contract/network.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
-import type { Emit } from "../egress/emit.ts";
+import type { Emit } from "../egress/egress-options.ts";
 import { createGateway } from "../gateway/gateway.ts";
 import type { Gateway, GatewayOptions, GatewayUpstream } from "../gateway/gateway-options.ts";
 import type { NetworkHost } from "../network-host.ts";

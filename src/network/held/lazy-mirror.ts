@@ -4,7 +4,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { RegistryName } from "../../contract/network.ts";
 import { insideFolderOf, insideTarget } from "../../sandbox/inside-folder.ts";
 import type { InboundConnection, OwnedSandbox } from "../../sandbox/sandbox.ts";
-import type { Emit } from "../egress/emit.ts";
+import type { Emit } from "../egress/egress-options.ts";
 import { createMirror } from "../mirror/mirror.ts";
 import type { InsideFile, Mirror } from "../mirror/mirror-options.ts";
 import type { NetworkHost } from "../network-host.ts";

@@ -1,7 +1,7 @@
 import type { LookupFunction } from "node:net";
 import { join } from "node:path";
 import { classifyAddress, reachOf } from "../address/addresses.ts";
-import { resolveByHost } from "../address/resolve.ts";
+import { resolveByHost } from "../egress/resolve.ts";
 import { openPackages, type Packages } from "../mirror/packages.ts";
 import type { NetworkHost } from "../network-host.ts";
 

@@ -3,11 +3,11 @@ import { type BodyFraming, BodyScanner, chunkedBody, noBody, responseFraming, un
 import type { ClientStream } from "./client-stream.ts";
 import { parseResponseHead, type ResponseHead, responseHeadText } from "./head.ts";
 import { HeadReader } from "./head-reader.ts";
+import { HttpSyntaxError } from "./headers.ts";
+import type { IncomingRequest } from "./hop-by-hop.ts";
 import { type ConnectionWishes, connectionWishes, headersDownstream, isPersistent } from "./hop-by-hop.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
-import type { IncomingRequest } from "./incoming-request.ts";
+import type { BodyTransform, ForwardVerdict } from "./relay-options.ts";
 import { type TransformedBody, transformBody } from "./transformed-body.ts";
-import type { BodyTransform, ForwardVerdict } from "./verdict.ts";
 import { NOTHING } from "./write-message.ts";
 
 /** What an answer needs of the exchange it belongs to. */

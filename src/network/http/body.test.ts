@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BodyScanner, requestFraming, responseFraming } from "./body.ts";
 import { ChunkedScanner, encodeChunk, LAST_CHUNK } from "./chunked.ts";
-import { HEAD_BYTES_MAX, parseRequestHead, parseResponseHead } from "./head.ts";
+import { parseRequestHead, parseResponseHead } from "./head.ts";
 import { HeadReader } from "./head-reader.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
+import { HEAD_BYTES_MAX, HttpSyntaxError } from "./headers.ts";
 
 const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 100 });
 

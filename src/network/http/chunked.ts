@@ -1,5 +1,4 @@
-import { type Header, parseHeaderLines } from "./head.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
+import { type Header, HttpSyntaxError, parseHeaderLines } from "./headers.ts";
 
 /** 2^48 bytes: what a number holds exactly, and more than anybody sends in one chunk. */
 const SIZE_DIGITS_MAX = 12;

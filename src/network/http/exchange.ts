@@ -4,13 +4,12 @@ import { Answer, type AnswerHost } from "./answer.ts";
 import type { BodyScanner } from "./body.ts";
 import type { ClientStream } from "./client-stream.ts";
 import { requestHeadText } from "./head.ts";
+import { HttpSyntaxError } from "./headers.ts";
+import type { IncomingRequest } from "./hop-by-hop.ts";
 import { headersUpstream } from "./hop-by-hop.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
-import type { IncomingRequest } from "./incoming-request.ts";
 import type { UpstreamPool } from "./pool.ts";
-import type { RelayLimits } from "./relay-limits.ts";
+import type { BodyTransform, ForwardVerdict, RelayLimits } from "./relay-options.ts";
 import { Upstream, type UpstreamUser } from "./upstream.ts";
-import type { BodyTransform, ForwardVerdict } from "./verdict.ts";
 import { NOTHING, writeMessage } from "./write-message.ts";
 
 /** A connection that speaks another protocol from here on. */

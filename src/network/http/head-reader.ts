@@ -1,5 +1,4 @@
-import { HEAD_BYTES_MAX } from "./head.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
+import { HEAD_BYTES_MAX, HttpSyntaxError } from "./headers.ts";
 
 const EMPTY_LINE = Buffer.from("\r\n\r\n");
 const NOTHING = Buffer.alloc(0);

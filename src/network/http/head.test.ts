@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { encodeRequestHead, encodeResponseHead, HEAD_BYTES_MAX, HEADERS_MAX, header, parseRequestHead, parseResponseHead } from "./head.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
-import { requestTarget } from "./target.ts";
+import { encodeRequestHead, encodeResponseHead, parseRequestHead, parseResponseHead, requestTarget } from "./head.ts";
+import { HEAD_BYTES_MAX, HEADERS_MAX, HttpSyntaxError, header } from "./headers.ts";
 
 const request = (text: string) => parseRequestHead(Buffer.from(text, "latin1"));
 const response = (text: string) => parseResponseHead(Buffer.from(text, "latin1"));

@@ -1,13 +1,5 @@
-import { HttpSyntaxError } from "./http-syntax-error.ts";
-import { requestTarget } from "./target.ts";
+import { cleanText, type Header, HttpSyntaxError, type HttpVersion, headersIn, TOKEN, UNCLEAN_VALUE, withHeaders } from "./headers.ts";
 
-/** Values are text of single bytes (latin1), so that what came in goes out byte for byte; `lower` is the name in lower case. */
-export interface Header {
-  name: string;
-  lower: string;
-  value: string;
-}
-export type HttpVersion = "1.0" | "1.1";
 export interface RequestHead {
   method: string;
   /** As sent: origin, absolute, authority or `*` form; see `requestTarget`. */
@@ -22,37 +14,29 @@ export interface ResponseHead {
   headers: Header[];
 }
 
-export const HEAD_BYTES_MAX = 65_536;
-export const HEADERS_MAX = 200;
+/** Where a request wants to go, from its target and its Host, which never disagree. */
+export interface RequestTarget {
+  form: "origin" | "absolute" | "authority" | "asterisk";
+  /** Only the absolute form says it. */
+  scheme: "http" | "https" | null;
+  /** In lower case, without brackets; a final dot stays. Empty only for HTTP/1.0 without a Host. */
+  host: string;
+  /** Null where none was written. */
+  port: number | null;
+  /** What is sent to the origin: begins with `/`, or is `*`; empty for the authority form. As sent: nothing is decoded or normalised. */
+  path: string;
+}
+
 const METHOD_CHARS_MAX = 32;
 const CONTENT_LENGTH_DIGITS_MAX = 15;
 
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const TARGET = /^[\x21\x22\x24-\x7e\x80-\xff]+$/;
-/** A control character, a CR without LF or an LF without CR. */
-const UNCLEAN = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
-const UNCLEAN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const DIGITS = /^[0-9]+$/;
-const COLON = 0x3a;
+const AUTHORITY = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?$/;
+const ABSOLUTE = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?]*)(.*)$/s;
 const SPACE = 0x20;
-const TAB = 0x09;
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "PATCH"]);
-/** Names that nearly every head has, as they are usually written: they need no look at each character. */
-const usualNames = new Map<string, string>(
-  [
-    ..."Accept Accept-Encoding Accept-Language Accept-Ranges Access-Control-Allow-Origin Age Authorization Cache-Control Connection".split(
-      " ",
-    ),
-    ..."Content-Disposition Content-Encoding Content-Length Content-Type Cookie Date ETag Expect Expires Host If-Modified-Since".split(" "),
-    ..."If-None-Match Keep-Alive Last-Modified Location Origin Pragma Proxy-Authorization Proxy-Connection Range Referer Server".split(" "),
-    ..."Set-Cookie TE Trailer Transfer-Encoding Upgrade User-Agent Vary Via X-Forwarded-For X-Requested-With".split(" "),
-  ].flatMap((name) => [
-    [name, name.toLowerCase()],
-    [name.toLowerCase(), name.toLowerCase()],
-  ]),
-);
-
 /**
  * The head of a request, from its first byte to the empty line that ends it. Throws `HttpSyntaxError` for whatever two readers could take in two ways:
  * lines that do not end in CRLF, folded or spaced names, two lengths, a length with an encoding, a Host that is missing, double or not the target's.
@@ -121,71 +105,39 @@ export function responseHeadText(head: ResponseHead): string {
   return withHeaders(`HTTP/${head.version} ${head.status} ${head.reason}\r\n`, head.headers);
 }
 
-/** A header to be sent. What is wrong with it is found when it is encoded. */
-export function header(name: string, value: string): Header {
-  return { name, lower: usualNames.get(name) ?? name.toLowerCase(), value };
-}
-
-/** The value of the first header of this name (in lower case). */
-export function headerValue(head: { headers: readonly Header[] }, lower: string): string | undefined {
-  for (const header of head.headers) if (header.lower === lower) return header.value;
-  return undefined;
-}
-
-/** Lines of headers up to and with the empty one; for heads and trailers. Throws `HttpSyntaxError`. */
-export function parseHeaderLines(bytes: Buffer): Header[] {
-  return headersIn(cleanText(bytes), 0);
-}
-
-function cleanText(bytes: Buffer): string {
-  if (bytes.length > HEAD_BYTES_MAX) throw new HttpSyntaxError(`the head is longer than ${HEAD_BYTES_MAX} bytes`, 431);
-  const text = bytes.toString("latin1");
-  if (!text.endsWith("\r\n")) throw new HttpSyntaxError("the head does not end in an empty line");
-  if (UNCLEAN.test(text)) throw new HttpSyntaxError("the head holds a control character, or a line that does not end in CR LF");
-  return text;
+/** Throws `HttpSyntaxError` for a form that does not fit the method, for credentials in the target, and for a Host that is not the target's. */
+export function requestTarget(head: RequestHead): RequestTarget {
+  const { method, target } = head;
+  const host = hostOf(head);
+  if (method === "CONNECT") {
+    const { name, port } = authority(target, "the target of CONNECT");
+    if (port === null) throw new HttpSyntaxError("the target of CONNECT has no port");
+    return { form: "authority", scheme: null, host: name, port, path: "" };
+  }
+  if (target.charCodeAt(0) === 0x2f) return { form: "origin", scheme: null, host: host.name, port: host.port, path: target };
+  if (target === "*") {
+    if (method !== "OPTIONS") throw new HttpSyntaxError("the target * is for OPTIONS only");
+    return { form: "asterisk", scheme: null, host: host.name, port: host.port, path: "*" };
+  }
+  const match = ABSOLUTE.exec(target);
+  if (match === null) throw new HttpSyntaxError("the target is neither a path nor a URL");
+  const scheme = (match[1] as string).toLowerCase();
+  if (scheme !== "http" && scheme !== "https") throw new HttpSyntaxError("the target's scheme is neither http nor https");
+  const { name, port } = authority(match[2] as string, "the target's host");
+  const usual = scheme === "http" ? 80 : 443;
+  // Two names in one request are how a denied host is reached through an allowed one.
+  if (head.version === "1.1" || host.name !== "") {
+    if (host.name !== name || (host.port ?? usual) !== (port ?? usual)) throw new HttpSyntaxError("the Host is not the target's");
+  }
+  const rest = match[3] as string;
+  const path = rest === "" && method === "OPTIONS" ? "*" : rest.startsWith("/") ? rest : `/${rest}`;
+  return { form: "absolute", scheme, host: name, port, path };
 }
 
 function versionIn(text: string, at: number): HttpVersion {
   if (text.startsWith("1.1", at)) return "1.1";
   if (text.startsWith("1.0", at)) return "1.0";
   throw new HttpSyntaxError("the version is neither HTTP/1.1 nor HTTP/1.0");
-}
-
-function headersIn(text: string, start: number): Header[] {
-  const headers: Header[] = [];
-  for (let at = start; ; ) {
-    const lineEnd = text.indexOf("\r\n", at);
-    if (lineEnd === -1) throw new HttpSyntaxError("the head does not end in an empty line");
-    if (lineEnd === at) {
-      if (at + 2 !== text.length) throw new HttpSyntaxError("something follows the empty line");
-      return headers;
-    }
-    if (headers.length === HEADERS_MAX) throw new HttpSyntaxError(`there are more than ${HEADERS_MAX} headers`, 431);
-    headers.push(headerIn(text, at, lineEnd));
-    at = lineEnd + 2;
-  }
-}
-
-function headerIn(text: string, at: number, lineEnd: number): Header {
-  let colon = at;
-  while (colon < lineEnd && text.charCodeAt(colon) !== COLON) colon += 1;
-  if (colon === lineEnd) throw new HttpSyntaxError("a header line has no colon");
-  const name = text.slice(at, colon);
-  let lower = usualNames.get(name);
-  if (lower === undefined) {
-    if (!TOKEN.test(name))
-      throw new HttpSyntaxError("a header's name is empty, folded, or holds a space or another character that may not be there");
-    lower = name.toLowerCase();
-  }
-  let from = colon + 1;
-  let to = lineEnd;
-  while (from < to && isBlank(text.charCodeAt(from))) from += 1;
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1;
-  return { name, lower, value: text.slice(from, to) };
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB;
 }
 
 function checkRequestLine(head: RequestHead): void {
@@ -225,12 +177,19 @@ function checkHost(head: RequestHead): void {
   requestTarget(head);
 }
 
-function withHeaders(line: string, headers: readonly Header[]): string {
-  let text = line;
-  for (const { name, value } of headers) {
-    if (!usualNames.has(name) && !TOKEN.test(name)) throw new HttpSyntaxError("a header's name is not a token");
-    if (UNCLEAN_VALUE.test(value)) throw new HttpSyntaxError(`the value of ${name} holds a character that may not be there`);
-    text += `${name}: ${value}\r\n`;
-  }
-  return `${text}\r\n`;
+const none = { name: "", port: null };
+
+function hostOf(head: RequestHead): { name: string; port: number | null } {
+  for (const { lower, value } of head.headers) if (lower === "host") return authority(value, "the Host");
+  return none;
+}
+
+function authority(text: string, what: string): { name: string; port: number | null } {
+  const match = AUTHORITY.exec(text);
+  if (match === null) throw new HttpSyntaxError(`${what} is not a host with an optional port`);
+  const name = (match[1] ?? match[2] ?? "").toLowerCase();
+  if (match[3] === undefined) return { name, port: null };
+  const port = Number(match[3]);
+  if (port < 1 || port > 65_535) throw new HttpSyntaxError(`${what} has a port that does not exist`);
+  return { name, port };
 }

@@ -1,5 +1,6 @@
 import type { BodyFraming } from "./body.ts";
-import { type Header, header, type RequestHead, type ResponseHead } from "./head.ts";
+import type { RequestHead, ResponseHead } from "./head.ts";
+import { type Header, header } from "./headers.ts";
 
 /** What a head says about its connection. */
 export interface ConnectionWishes {
@@ -13,6 +14,14 @@ export interface ConnectionWishes {
   keepMs: number | null;
   /** Other headers that Connection names: they are for this hop. */
   named: readonly string[];
+}
+
+/** A request as it came in. */
+export interface IncomingRequest {
+  head: RequestHead;
+  framing: BodyFraming;
+  wishes: ConnectionWishes;
+  startedMs: number;
 }
 
 const none: readonly string[] = [];

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
-import { encodeResponseHead, type Header, header, type RequestHead } from "./head.ts";
-import { HttpSyntaxError } from "./http-syntax-error.ts";
-import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./verdict.ts";
+import { encodeResponseHead, type RequestHead } from "./head.ts";
+import { type Header, HttpSyntaxError, header } from "./headers.ts";
+import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./relay-options.ts";
 
 /** The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a header. */
 export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead | null; close: boolean }): Buffer {
@@ -39,6 +39,11 @@ export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   }
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return { kind: "answer", status, body: `The upstream could not be reached${typeof code === "string" ? ` (${code})` : ""}.\n` };
+}
+
+/** What was thrown, as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 export function requestTimeout(): HttpSyntaxError {

@@ -1,5 +1,6 @@
-import type { Duplex, Transform } from "node:stream";
+import { type Duplex, Transform } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
+import type { BodyTransform } from "./relay-options.ts";
 import { resetStream, sendPromptly } from "./reset-stream.ts";
 
 export interface PumpOptions {
@@ -13,7 +14,7 @@ export interface PumpOptions {
   /** Bytes already read from `b`; they go to `a` first. */
   firstBack?: Buffer;
   /** What comes from `b` passes it on the way to `a`. */
-  transformBack?: Transform;
+  transformBack?: BodyTransform;
 }
 
 export interface Pumped {
@@ -32,7 +33,8 @@ const IDLE_LOOKS = 4;
  * Never rejects. Half-closes need streams made with `allowHalfOpen: true`.
  */
 export function pump(a: Duplex, b: Duplex, options: PumpOptions = {}): Promise<Pumped> {
-  const { onBytes, idleMs, signal, transformBack } = options;
+  const { onBytes, idleMs, signal } = options;
+  const transformBack = asTransform(options.transformBack);
   return new Promise((resolve) => {
     const totals: Pumped = { sent: 0, received: 0, error: null };
     const countSent = (bytes: number) => {
@@ -88,6 +90,11 @@ function carry(from: Duplex, to: Duplex, options: { count?: (bytes: number) => v
   from.resume();
   if (first !== undefined && first.length > 0) onData(first);
   if (from.readableEnded) to.end();
+}
+
+function asTransform(transform: BodyTransform | undefined): Transform | undefined {
+  if (typeof transform !== "function") return transform;
+  return new Transform({ transform: (chunk, _encoding, done) => done(null, transform(chunk)) });
 }
 
 function watchIdle(totals: Pumped, idleMs: number, breakOff: (error: Error) => void): NodeJS.Timeout {

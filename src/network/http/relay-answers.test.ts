@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { ok, rigWith, scripted } from "../../../test/support/http-relay-rig.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { ChunkedScanner } from "./chunked.ts";
-import { header } from "./head.ts";
-import { RelayRefusal } from "./relay.ts";
+import { header } from "./headers.ts";
+import { RelayRefusal } from "./relay-options.ts";
 
 function payloadOf(chunked: string): string {
   let payload = "";

@@ -3,7 +3,8 @@ import type { Socket } from "node:net";
 import { type Duplex, duplexPair, PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ResponseHead } from "./head.ts";
-import { type BodyTransform, relayHttp } from "./relay.ts";
+import { relayHttp } from "./relay.ts";
+import type { BodyTransform } from "./relay-options.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const _closed = (socket: Socket | undefined) => (socket === undefined || socket.closed ? Promise.resolve() : once(socket, "close"));

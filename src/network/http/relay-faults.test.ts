@@ -4,7 +4,8 @@ import { type Duplex, duplexPair, PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ok, rigWith } from "../../../test/support/http-relay-rig.ts";
 import { UpstreamPool } from "./pool.ts";
-import { type BodyTransform, relayHttp } from "./relay.ts";
+import { relayHttp } from "./relay.ts";
+import type { BodyTransform } from "./relay-options.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const closed = (socket: Socket | undefined) => (socket === undefined || socket.closed ? Promise.resolve() : once(socket, "close"));

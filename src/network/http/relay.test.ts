@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { ok, rigWith, scripted } from "../../../test/support/http-relay-rig.ts";
 import { ChunkedScanner } from "./chunked.ts";
-import { header } from "./head.ts";
+import { header } from "./headers.ts";
 
 function _payloadOf(chunked: string): string {
   let payload = "";

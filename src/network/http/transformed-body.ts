@@ -2,7 +2,7 @@ import type { Transform } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { BodyFraming } from "./body.ts";
 import { encodeChunk, LAST_CHUNK } from "./chunked.ts";
-import type { BodyTransform } from "./verdict.ts";
+import type { BodyTransform } from "./relay-options.ts";
 
 export interface TransformedBodyOptions {
   transform: BodyTransform;

@@ -1,6 +1,6 @@
 import type { RegistryName } from "../../contract/network.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
-import type { Emit } from "../egress/emit.ts";
+import type { Emit } from "../egress/egress-options.ts";
 
 /** What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends, and its denials. */
 export interface ConnectionAccount {

@@ -1,7 +1,7 @@
 import type { LookupFunction } from "node:net";
 import type { RegistryName } from "../../contract/network.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
-import type { Emit } from "../egress/emit.ts";
+import type { Emit } from "../egress/egress-options.ts";
 import type { Get } from "./package-upstream.ts";
 import type { Packages } from "./packages.ts";
 

@@ -4,7 +4,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { expect, test } from "vitest";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import { NetworkClosed, NetworkDenied } from "../../contract/network-event.ts";
-import type { NetworkEventInput } from "../egress/emit.ts";
+import type { NetworkEventInput } from "../egress/egress-options.ts";
 import { debianHosts } from "./registries/debian.ts";
 
 const tarball = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";

@@ -1,5 +1,5 @@
-import { headerValue, type RequestHead } from "../http/head.ts";
-import { requestTarget } from "../http/target.ts";
+import { type RequestHead, requestTarget } from "../http/head.ts";
+import { headerValue } from "../http/headers.ts";
 import { tokenMatcher } from "./preview-token.ts";
 
 /** Cookies of all previews begin like this: browsers send them to every port of a host, so none of them is passed inside. */

@@ -1,6 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
-import { headerValue, type RequestHead } from "../http/head.ts";
-import type { AnswerVerdict } from "../http/relay.ts";
+import type { RequestHead } from "../http/head.ts";
+import { headerValue } from "../http/headers.ts";
+import type { AnswerVerdict } from "../http/relay-options.ts";
 import { type ListeningPort, onePerPort } from "./watch-ports.ts";
 
 const PORTS_SHOWN_MAX = 50;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { header, type RequestHead, type ResponseHead } from "../http/head.ts";
+import type { RequestHead, ResponseHead } from "../http/head.ts";
+import { header } from "../http/headers.ts";
 import { createPreviewRewrite } from "./preview-rewrite.ts";
 
 const token = "abcdefghijklmnopqrstuvwxyz234567";

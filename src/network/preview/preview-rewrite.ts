@@ -1,4 +1,5 @@
-import { type Header, header, headerValue, type RequestHead, type ResponseHead } from "../http/head.ts";
+import type { RequestHead, ResponseHead } from "../http/head.ts";
+import { type Header, header, headerValue } from "../http/headers.ts";
 import { COOKIE_PREFIX } from "./preview-access.ts";
 
 /** What changes between the browser's view of a preview and the program's: names only. */

@@ -1,9 +1,11 @@
 import { createServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
-import { headerValue, type RequestHead } from "../http/head.ts";
+import type { RequestHead } from "../http/head.ts";
+import { headerValue } from "../http/headers.ts";
 import { UpstreamPool } from "../http/pool.ts";
-import { type RelayLimits, RelayRefusal, relayHttp, type Verdict } from "../http/relay.ts";
+import { relayHttp } from "../http/relay.ts";
+import { type RelayLimits, RelayRefusal, type Verdict } from "../http/relay-options.ts";
 import { listenOn } from "./listen.ts";
 import { createPreviewAccess } from "./preview-access.ts";
 import { enterPage, refusedPage, unreachablePage } from "./preview-pages.ts";

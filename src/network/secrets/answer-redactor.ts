@@ -1,5 +1,6 @@
 import { Transform } from "node:stream";
-import type { Header, ResponseHead } from "../http/head.ts";
+import type { ResponseHead } from "../http/head.ts";
+import type { Header } from "../http/headers.ts";
 import { encodedForms } from "./encodings.ts";
 import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
 import type { AnswerRedactor } from "./secret-book.ts";

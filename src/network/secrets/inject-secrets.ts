@@ -1,4 +1,5 @@
-import type { Header, RequestHead } from "../http/head.ts";
+import type { RequestHead } from "../http/head.ts";
+import type { Header } from "../http/headers.ts";
 import { createPatternMatcher } from "./pattern-matcher.ts";
 import type { InjectionResult, SecretDestination } from "./secret-book.ts";
 import type { SecretScope } from "./secret-scope.ts";

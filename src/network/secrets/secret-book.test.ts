@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { SecretSpec } from "../../contract/network.ts";
-import type { EgressSecrets } from "../egress/egress-secrets.ts";
+import type { EgressSecrets } from "../egress/egress-options.ts";
 import type { RequestHead } from "../http/head.ts";
 import { createSecretBook, type RunSecretCommand, type SecretBook, type SecretDestination } from "./secret-book.ts";
 

@@ -2,7 +2,7 @@ import type { SecretSpec } from "../../contract/network.ts";
 import { hasPathPrefix, unambiguousPath } from "../address/request-path.ts";
 import { parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
-import { methodOverrides, pathOverrides } from "../http/override-headers.ts";
+import { methodOverrides, pathOverrides } from "../http/headers.ts";
 import type { SecretDestination } from "./secret-book.ts";
 
 /** Where the value of one secret may go. */

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { duplexPair, pipeline } from "node:stream";
-import type { NetworkEventInput } from "../../../../src/network/egress/emit.ts";
+import type { NetworkEventInput } from "../../../../src/network/egress/egress-options.ts";
 import { createMirror } from "../../../../src/network/mirror/mirror.ts";
 import type { Mirror, MirrorOptions, PackagesOptions } from "../../../../src/network/mirror/mirror-options.ts";
 

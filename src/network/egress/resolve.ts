@@ -1,9 +1,9 @@
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
-import { type Grant, reaching } from "../egress/decide-egress.ts";
-import type { Refusal } from "../egress/denial.ts";
-import type { EgressLimits } from "../egress/egress-limits.ts";
-import { type AddressReach, canonicalAddress, classifyAddress, reachOf } from "./addresses.ts";
+import { type AddressReach, canonicalAddress, classifyAddress, reachOf } from "../address/addresses.ts";
+import { type Grant, reaching } from "./decide-egress.ts";
+import type { Refusal } from "./denial.ts";
+import type { EgressLimits } from "./egress-limits.ts";
 
 /** Where a connection goes, decided once: it is made to one of these addresses and never to a name, so a second answer of the resolver changes nothing. */
 export interface Pinned {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { NetworkPolicy } from "../../contract/network.ts";
-import { decideHost, type Grant } from "../egress/decide-egress.ts";
-import { egressLimits } from "../egress/egress-limits.ts";
+import { decideHost, type Grant } from "./decide-egress.ts";
+import { egressLimits } from "./egress-limits.ts";
 import { createResolver } from "./resolve.ts";
 
 function grantFor(host: string, rule: object = {}, mode = "allow"): Grant {

@@ -1,38 +1,31 @@
 import { type Duplex, duplexPair } from "node:stream";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
-import type { RequestHead } from "../http/head.ts";
-import { type RequestTarget, requestTarget } from "../http/target.ts";
-import type { AnswerVerdict, Verdict } from "../http/verdict.ts";
-import { decideConnect, type Taken } from "./connect.ts";
+import type { RequestHead, RequestTarget } from "../http/head.ts";
+import type { AnswerVerdict, Verdict } from "../http/relay-options.ts";
 import { decideRequest } from "./decide-egress.ts";
 import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { toOrigin } from "./forward-request.ts";
 import { createPlainPassages } from "./plain-passages.ts";
 
-/** What one client asks of the proxy, request by request. */
-export interface ProxyRequests {
-  decide(head: RequestHead): Verdict | Promise<Verdict>;
+/** What one client asks of the proxy in plain HTTP, request by request. */
+export interface PlainRequests {
+  decide(head: RequestHead, target: RequestTarget): Verdict | Promise<Verdict>;
   /** Ends what was opened for it. */
   close(): void;
 }
 
-export function createProxyRequests(
-  context: EgressContext,
-  { client, onTaken }: { client: Duplex; onTaken: (taken: Taken) => void },
-): ProxyRequests {
+export function createPlainRequests(context: EgressContext, client: Duplex): PlainRequests {
   const passages = createPlainPassages(context, { client, via: "http" });
   const parse = rememberLast(parseTargetHost);
   return {
-    decide(head) {
-      const target = requestTarget(head);
+    decide(head, target) {
       if (target.form === "origin" || target.form === "asterisk") return ownPage(context, head, target);
       const host = parse(target.host);
       const port = target.port ?? 80;
       const asked: Asked = { host: host?.text ?? "", port, via: "http", method: head.method, path: target.path };
       const refuse = (refusal: Refusal) => denialAnswer(context.deny(asked, refusal));
       if (host === null) return refuse({ reason: "bad_request", why: "the target is not a host" });
-      if (target.form === "authority") return decideConnect(context, { host, port, client, onTaken });
       if (target.scheme === "https") {
         return refuse({
           reason: "bad_request",
