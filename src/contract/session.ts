@@ -54,3 +54,12 @@ export const LockOwner = z.object({
   since: z.iso.datetime().optional(),
 });
 export type LockOwner = z.infer<typeof LockOwner>;
+
+export const SessionLock = z.object({
+  owner: LockOwner,
+  epoch: z.int(),
+  expiresAtMs: z.number(),
+  /** Whether its holder can no longer be working: its process is gone, or the time is up. */
+  stale: z.boolean(),
+});
+export type SessionLock = z.infer<typeof SessionLock>;

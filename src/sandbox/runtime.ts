@@ -72,6 +72,11 @@ export interface Runtime extends AsyncDisposable {
    * is the store's to remove. Throws `unavailable` when the engine is dead.
    */
   discard(id: SandboxId): Promise<void>;
+  /**
+   * The folder of the host with the files that sandboxes changed in a workspace, given the workspace's layer; it need not exist. Its names and times tell where to look for
+   * changes, nothing else is believed of it. Absent: the runtime keeps no layers.
+   */
+  layerFolder?(layer: string): string;
   /** Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary removal does. */
   removeLayer?(layer: string): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;

@@ -67,8 +67,8 @@ export function createLocalStation(options: {
     model: options.model,
     agent: (name) => agents.load(name),
     ...(options.hooks ? { hooks: options.hooks } : {}),
-    prepare: (session, sandbox) =>
-      prepareWorkspace(session, sandbox, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
+    prepare: (session, place) =>
+      prepareWorkspace(session, place, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
   });
   return {
     log,

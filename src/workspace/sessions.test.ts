@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createMemoryLog } from "../log/memory/log.ts";
-import { createSessionStore, LOCK_TTL_MS, type SessionStore } from "./sessions.ts";
+import { LOCK_TTL_MS } from "./session-locks.ts";
+import { createSessionStore, type SessionStore } from "./sessions.ts";
 
 let dir = "";
 let log = createMemoryLog({ nowMs: () => Date.now() });

@@ -1,28 +1,20 @@
+import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
 import { SessionId } from "../contract/run.ts";
-import { LockOwner, Session, type WorkspaceSource } from "../contract/session.ts";
+import { Session, type WorkspaceSource } from "../contract/session.ts";
 import { type NewSessionEvent, SessionEvent } from "../contract/session-event.ts";
-import { type HeldLease, holdLease } from "../log/hold-lease.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
 import type { Log } from "../log/log.ts";
 import { withoutSecret } from "./git/address.ts";
+import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
-/** A lock lives this long without being renewed; its holder renews it while it works. */
-export const LOCK_TTL_MS = 60 * 60_000;
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
 
-export interface SessionLock {
-  readonly owner: LockOwner;
-  readonly epoch: number;
-  readonly expiresAtMs: number;
-  /** Whether its holder can no longer be working: its process is gone, or the time is up. */
-  readonly stale: boolean;
-}
-
-export interface SessionStore {
+export interface SessionStore extends SessionLocks {
   /** Throws `exists`. */
   create(options: { id: string; source: WorkspaceSource; scope: Session["scope"]; cleanup: Session["cleanup"] }): Promise<Session>;
   /** Throws `not_found`. */
@@ -32,16 +24,6 @@ export interface SessionStore {
   repair(id: string): Promise<void>;
   /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
   update(id: string, facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot">>): Promise<Session>;
-  /**
-   * Exclusive, and renewed until it is disposed of; `lost` says that somebody took it away. The same run gets it again, after its process died. Throws `conflict` saying
-   * who holds it, since when and how to unlock.
-   */
-  lock(id: string, run: string): Promise<HeldLease>;
-  lockOf(id: string): Promise<SessionLock | null>;
-  /** Throws what `lock` would throw now. */
-  checkFree(id: string): Promise<void>;
-  /** Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`, `not_found`. */
-  breakLock(id: string, options: { force: boolean }): Promise<void>;
   /** Adds to the session's history, which outlives it. `once`: unless the same is there already. */
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
   history(id: string): Promise<SessionEvent[]>;
@@ -62,7 +44,7 @@ export function createSessionStore(options: {
   alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
   now?: () => Date;
 }): SessionStore {
-  const { log, identity } = options;
+  const { log } = options;
   const now = options.now ?? (() => new Date());
   const root = join(options.stateDir, "sessions");
   const dirOf = (id: string) => join(root, checkId(id));
@@ -75,7 +57,7 @@ export function createSessionStore(options: {
   };
   const replace = async (id: string, name: string, content: unknown) => {
     const path = join(dirOf(id), name);
-    const part = `${path}.part-${identity.pid}`;
+    const part = `${path}.part-${randomUUID()}`;
     await writeFile(part, JSON.stringify(content, null, 1), { mode: 0o600, flush: true });
     await rename(part, path);
   };
@@ -95,23 +77,16 @@ export function createSessionStore(options: {
   };
   const readRecord = async <Value>(id: string, name: string): Promise<Record<string, Value>> => {
     const text = await readFile(join(dirOf(id), name), "utf8").catch(() => "{}");
-    return (safeJson(text) ?? {}) as Record<string, Value>;
+    return (jsonOrNull(text) ?? {}) as Record<string, Value>;
   };
   const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
-  const lockOf = async (id: string): Promise<SessionLock | null> => {
-    const held = await log.holder(stream(id));
-    if (!held) return null;
-    const owner = parseOwner(held.owner);
-    return { owner, epoch: held.epoch, expiresAtMs: held.expiresAtMs, stale: owner.host === identity.host && !options.alive(owner) };
-  };
-
   return {
     get,
     update,
-    lockOf,
     record,
     history,
     applied,
+    ...createSessionLocks({ ...options, now, stream, get, update, record }),
     folders: (id) => readRecord<number>(id, "folders.json"),
     noteFolders: (id, folders) => replace(id, "folders.json", folders),
     async noteApplied(id, files) {
@@ -153,32 +128,6 @@ export function createSessionStore(options: {
       const sessions = await Promise.all(names.slice(0, SESSIONS_MAX).map((id) => get(id).catch(() => null)));
       return sessions.filter((session) => session !== null).sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt));
     },
-    async lock(id, run) {
-      await get(id);
-      const owner = JSON.stringify({ run, ...identity, since: now().toISOString() } satisfies LockOwner);
-      const gone = (other: string) => {
-        const parsed = parseOwner(other);
-        return parsed.run === run || (parsed.host === identity.host && !options.alive(parsed));
-      };
-      const held = await holdLease(log, stream(id), { owner, ttlMs: LOCK_TTL_MS, ownerGone: gone });
-      if (!held) throw await lockedBy(id, await lockOf(id));
-      await update(id, { lastUsedAt: now().toISOString() });
-      return held;
-    },
-    async checkFree(id) {
-      const held = await lockOf(id);
-      if (held && !held.stale) throw await lockedBy(id, held);
-    },
-    async breakLock(id, { force }) {
-      await get(id);
-      const held = await lockOf(id);
-      if (!held) return;
-      if (!held.stale && !force) throw await lockedBy(id, held);
-      const lease = await log.acquire(stream(id), { owner: "nobody", ttlMs: 1, ownerGone: () => true });
-      if (!lease) return;
-      await log.release(lease);
-      await record(id, { type: "session.unlocked", data: { run: held.owner.run, forced: !held.stale } });
-    },
     paths(session) {
       const dir = dirOf(session.id);
       return { dir, layer: join(dir, "layer"), lower: session.source.kind === "folder" ? session.source.path : join(dir, "empty") };
@@ -186,39 +135,12 @@ export function createSessionStore(options: {
   };
 }
 
-async function lockedBy(id: string, lock: SessionLock | null): Promise<CaissonError> {
-  if (!lock) return new CaissonError("conflict", `The session ${id} was locked just now.`, { hint: "Try again." });
-  const { owner } = lock;
-  const where = `process ${owner.pid} on ${owner.host}`;
-  return new CaissonError(
-    "conflict",
-    `The session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}.`,
-    {
-      hint: `Wait for it, stop it with \`caisson stop ${owner.run}\`, or, if it is dead, \`caisson session unlock --force ${id}\`.`,
-      details: { owner },
-    },
-  );
-}
-
 function parseSession(id: string, text: string): Session {
-  const parsed = Session.safeParse(safeJson(text));
+  const parsed = Session.safeParse(jsonOrNull(text));
   if (parsed.success) return parsed.data;
   throw new CaissonError("internal", `The record of the session ${id} is damaged.`, {
     hint: `\`caisson session rm --force ${id}\` removes it.`,
   });
-}
-
-function parseOwner(text: string): LockOwner {
-  const parsed = LockOwner.safeParse(safeJson(text));
-  return parsed.success ? parsed.data : { run: text, pid: 0, host: "", startTicks: 0, bootId: "" };
-}
-
-function safeJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function checkId(id: string): string {

@@ -18,7 +18,7 @@ import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
 import { removeFiles } from "./launch/remove-files.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
-import { workspaceFolders } from "./layers/layers.ts";
+import { lastingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
@@ -92,8 +92,9 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     },
     sweep: () => sweepSandboxes(oci),
     discard: (id) => endUnrecorded(oci, id),
+    layerFolder: (layer) => lastingFolders(layer).upper,
     async removeLayer(layer) {
-      const { upper, work } = workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
+      const { upper, work } = lastingFolders(layer);
       await removeFiles(
         oci,
         [upper, work].filter((path) => existsSync(path)),

@@ -38,7 +38,7 @@ export interface RunsOptions {
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   removeRemains: RemoveRemains;
   /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
-  prepare?: (session: Session, sandbox: OwnedSandbox) => Promise<void>;
+  prepare?: (session: Session, place: { sandbox: OwnedSandbox; runtime: Runtime }) => Promise<void>;
 }
 
 /** Where a run works. */
@@ -161,7 +161,7 @@ function sandboxFor(
         await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...told]);
       }
       if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
-      await options.prepare?.(session, sandbox);
+      await options.prepare?.(session, { sandbox, runtime });
     },
   });
 }

@@ -105,7 +105,7 @@ describe("a git workspace", () => {
     const sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
     const { lines, prepare } = options(more);
     try {
-      await prepareWorkspace(session, sandbox, prepare);
+      await prepareWorkspace(session, { sandbox, runtime }, prepare);
     } catch (error) {
       await sandbox.destroy();
       throw error;

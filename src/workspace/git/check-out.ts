@@ -6,6 +6,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Session } from "../../contract/session.ts";
 import { copyIn } from "../../sandbox/copy.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../sessions.ts";
 import { foldersOf } from "../walk-layer.ts";
@@ -24,11 +25,16 @@ const CHECK_OUT_MS_MAX = 10 * 60_000;
  * Puts a git session's repository into its workspace, the first time; the host only moves packed objects, the check-out happens inside. Begun again from nothing when it was
  * interrupted. Throws what `fetchMirror` and `resolveCommit` throw, `unavailable` when the check-out fails inside.
  */
-export async function prepareWorkspace(session: Session, sandbox: Sandbox, options: PrepareOptions): Promise<void> {
+export async function prepareWorkspace(
+  session: Session,
+  { sandbox, runtime }: { sandbox: Sandbox; runtime: Pick<Runtime, "layerFolder"> },
+  options: PrepareOptions,
+): Promise<void> {
   if (session.source.kind !== "git" || session.commit !== null) return;
   for (const { name } of (await sandbox.list("/workspace")).entries) await sandbox.remove(`/workspace/${name}`, { recursive: true });
   const commit = await cloneInto(session.source, { sandbox, folder: "/workspace", gitFolder: "/workspace/.git", depth: 0 }, options);
-  await options.sessions.noteFolders(session.id, await foldersOf(`${options.sessions.paths(session).layer}/upper`));
+  const folder = runtime.layerFolder?.(options.sessions.paths(session).layer);
+  if (folder !== undefined) await options.sessions.noteFolders(session.id, await foldersOf(folder));
   const { preparedAt } = await options.sessions.update(session.id, { commit, preparedAt: new Date().toISOString() });
   await options.sessions.record(session.id, { type: "session.prepared", data: { commit } });
   Object.assign(session, { commit, preparedAt });

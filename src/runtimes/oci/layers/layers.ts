@@ -177,6 +177,9 @@ export function workspaceFolders(
   return { upper: at("workspace-upper"), work: at("workspace-work") };
 }
 
+/** Of a layer that outlives its sandboxes. */
+export const lastingFolders = (layer: string) => workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
+
 const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
 /** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */
