@@ -201,7 +201,7 @@ function insideOf(sandbox: OwnedSandbox): Run {
       input: Buffer.from(request),
     });
     if (ended.kind !== "exited" || ended.exitCode !== 0) throw new Error(`the load inside ended: ${JSON.stringify(ended)} ${stderr}`);
-    return stdout.toString();
+    return stdout;
   };
 }
 

@@ -55,7 +55,7 @@ async function firstOutput(runtime: Runtime, n: number, before: () => Promise<un
     const sandbox = await runtime.create(spec());
     const { stdout } = await runCommand(sandbox, { argv: ["echo", "hi"] });
     if (index >= 0) times.push(performance.now() - start);
-    if (stdout.toString() !== "hi\n") throw new Error(`${runtime.name} said ${stdout}`);
+    if (stdout !== "hi\n") throw new Error(`${runtime.name} said ${stdout}`);
     await sandbox.destroy();
   }
   const { summarise } = await import("./measure.ts");

@@ -3,7 +3,7 @@ import { createSandbox, readText, restricted, runCommand, type Sandbox, writeTex
 /** What a tool of an agent may hold: it can run programs and work on files inside, and cannot end or escape the sandbox. */
 async function wordCount(sandbox: Sandbox, path: string): Promise<number> {
   const { stdout } = await runCommand(sandbox, { argv: ["wc", "-w", path], timeoutMs: 10_000 });
-  return Number.parseInt(stdout.toString(), 10);
+  return Number.parseInt(stdout, 10);
 }
 
 // The current folder is visible at /workspace and is never changed; the sandbox is gone at the end of the block.
@@ -13,5 +13,5 @@ await writeText(sandbox, "/workspace/poem.txt", "under the water\na room full of
 console.log("words:", await wordCount(restricted(sandbox), "/workspace/poem.txt"));
 
 const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", "tr a-z A-Z < poem.txt > loud.txt; cat /etc/shadow"] });
-console.log("outcome:", ended.kind === "exited" ? `exit code ${ended.exitCode}` : ended.kind, stdout.toString(), stderr.toString().trim());
+console.log("outcome:", ended.kind === "exited" ? `exit code ${ended.exitCode}` : ended.kind, stdout, stderr.trim());
 console.log(await readText(sandbox, "/workspace/loud.txt"));

@@ -14,7 +14,7 @@ const { port } = server.address() as AddressInfo;
   });
   const get = async (path: string) => {
     const { stdout } = await runCommand(sandbox, { argv: ["curl", "-sS", `http://host.caisson:${port}${path}`] });
-    return stdout.toString().split("\n")[0];
+    return stdout.split("\n")[0];
   };
   console.log(await get("/public/readme"));
   console.log(await get("/private/keys"));

@@ -66,7 +66,7 @@ async function runHook(
     outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
   });
   if (ended.kind === "lost") throw new CaissonError("lost", "The sandbox died while a hook ran.");
-  const said = (stderr.length > 0 ? stderr : stdout).toString("utf8").trim();
+  const said = (stderr.length > 0 ? stderr : stdout).trim();
   if (ended.kind === "exited" && ended.exitCode === EXIT_CONTINUE) return { kind: "continue" };
   if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: said || hook.command };
   const how = ended.kind === "exited" ? `exit ${ended.exitCode}` : ended.kind;

@@ -85,8 +85,8 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home:
 export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
   const { ended, stdout, stderr } = await runCommand(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
   return {
-    stdout: stdout.toString("utf8"),
-    stderr: stderr.toString("utf8"),
+    stdout,
+    stderr,
     exitCode: ended.kind === "exited" ? ended.exitCode : null,
     ended: describeEnd(ended),
   };

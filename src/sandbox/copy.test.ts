@@ -25,11 +25,14 @@ afterEach(async () => {
 test("run collects both streams, feeds the input, and says what was dropped", async () => {
   const echoed = await runCommand(sandbox, { argv: ["cat"], input: Buffer.from("in and out") });
   expect(echoed).toMatchObject({ ended: { kind: "exited", exitCode: 0 }, truncated: false });
-  expect(echoed.stdout.toString()).toBe("in and out");
+  expect(echoed.stdout).toBe("in and out");
   const failed = await runCommand(sandbox, { argv: ["sh", "-c", "echo no >&2; exit 3"] });
-  expect([failed.stderr.toString(), failed.ended]).toEqual(["no\n", expect.objectContaining({ exitCode: 3 })]);
+  expect([failed.stderr, failed.ended]).toEqual(["no\n", expect.objectContaining({ exitCode: 3 })]);
   const cut = await runCommand(sandbox, { argv: ["echo", "123456789"], collectBytesMax: 4 });
-  expect([cut.stdout.toString(), cut.truncated, cut.ended.stdoutBytes]).toEqual(["1234", true, 10]);
+  expect([cut.stdout, cut.truncated, cut.ended.stdoutBytes]).toEqual(["1234", true, 10]);
+  const bytes = Buffer.from([0x68, 0xff, 0x69]);
+  const binary = await runCommand(sandbox, { argv: ["cat"], input: bytes });
+  expect([binary.stdout, binary.stdoutBytes, binary.stderrBytes]).toEqual(["h\ufffdi", bytes, Buffer.alloc(0)]);
 });
 
 test("text goes in and out, and too much of it is refused", async () => {

@@ -113,7 +113,7 @@ test("an observer that throws breaks nothing", async () => {
 
 test("the environment: defaults, the spec's, the command's own; a terminal has TERM", async () => {
   const { sandbox } = await make({ env: { FROM: "spec", BOTH: "spec" } });
-  const env = async (options: object) => (await runCommand(sandbox, { argv: ["env"], ...options })).stdout.toString().trim().split(/\r?\n/);
+  const env = async (options: object) => (await runCommand(sandbox, { argv: ["env"], ...options })).stdout.trim().split(/\r?\n/);
   expect(await env({ env: { BOTH: "command" } })).toEqual([
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/home/user",
@@ -130,7 +130,7 @@ test("root is denied unless the spec allows it, and has root's home", async () =
   await expect(strict.spawn({ argv: ["true"], user: "root" })).rejects.toMatchObject({ code: "denied" });
   await expect(strict.stat("/", { user: "0" })).rejects.toMatchObject({ code: "denied" });
   const { sandbox } = await make({ allowRoot: true });
-  expect((await runCommand(sandbox, { argv: ["env"], user: "root" })).stdout.toString()).toContain("HOME=/root\nUSER=root");
+  expect((await runCommand(sandbox, { argv: ["env"], user: "root" })).stdout).toContain("HOME=/root\nUSER=root");
 });
 
 test("limits of the sandbox hold for every command, whatever it asks for", async () => {
@@ -221,7 +221,7 @@ test("paths of the contract that lie elsewhere are translated in both directions
   await sandbox.writeFile("note", Buffer.from("x"));
   expect(machine.files.exists("/elsewhere/note")).toBe(true);
   expect((await sandbox.stat("/workspace/note")).name).toBe("/workspace/note");
-  expect((await runCommand(sandbox, { argv: ["pwd"] })).stdout.toString()).toBe("/elsewhere\n");
+  expect((await runCommand(sandbox, { argv: ["pwd"] })).stdout).toBe("/elsewhere\n");
   expect((await watch[Symbol.asyncIterator]().next()).value).toMatchObject({ kind: "created", path: "/workspace/note" });
   watch.close();
 });
@@ -229,7 +229,7 @@ test("paths of the contract that lie elsewhere are translated in both directions
 test("what a tool holds has no lifecycle, at run time either", async () => {
   const { sandbox } = await make();
   const tool = restricted(sandbox);
-  expect((await runCommand(tool, { argv: ["echo", "x"] })).stdout.toString()).toBe("x\n");
+  expect((await runCommand(tool, { argv: ["echo", "x"] })).stdout).toBe("x\n");
   for (const name of ["destroy", "pause", "snapshot", "fork", "connect", "release", "closed", "info"]) expect(name in tool).toBe(false);
 });
 

@@ -10,8 +10,11 @@ export interface RunOptions extends SpawnOptions {
 
 export interface RunResult {
   ended: Ended;
-  stdout: Buffer;
-  stderr: Buffer;
+  /** What it wrote, as UTF-8; what is not UTF-8 becomes the replacement character. */
+  stdout: string;
+  stderr: string;
+  stdoutBytes: Buffer;
+  stderrBytes: Buffer;
   /** Whether output was dropped. */
   truncated: boolean;
 }
@@ -34,7 +37,16 @@ export async function runCommand(sandbox: Sandbox, options: RunOptions): Promise
     left -= kept.length;
     if (kept.length > 0) (stream === "stdout" ? stdout : stderr).push(kept);
   }
-  return { ended: await process.ended, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), truncated };
+  const stdoutBytes = Buffer.concat(stdout);
+  const stderrBytes = Buffer.concat(stderr);
+  return {
+    ended: await process.ended,
+    stdout: stdoutBytes.toString(),
+    stderr: stderrBytes.toString(),
+    stdoutBytes,
+    stderrBytes,
+    truncated,
+  };
 }
 
 async function feed(process: Process, input: Bytes): Promise<void> {

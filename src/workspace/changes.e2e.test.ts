@@ -41,7 +41,7 @@ describe("changes of a workspace", () => {
   const sandbox = () => runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
   const sh = async (where: OwnedSandbox, script: string) => {
     const { ended, stderr } = await runCommand(where, { argv: ["sh", "-ec", script] });
-    expect(ended, stderr.toString()).toMatchObject({ kind: "exited", exitCode: 0 });
+    expect(ended, stderr).toMatchObject({ kind: "exited", exitCode: 0 });
   };
   const put = (path: string, content: string | Buffer) => {
     mkdirSync(join(lower, path, ".."), { recursive: true });

@@ -24,7 +24,7 @@ test("a program keeps sandboxes ready, takes them, and leaves none behind", asyn
       expect(ready).toContain(sandbox.id);
       expect(sandbox.info.limits.pids).toBe(77);
       const { stdout } = await runCommand(sandbox, { argv: ["ls", "/workspace"] });
-      expect(stdout.toString()).toBe("theirs\n");
+      expect(stdout).toBe("theirs\n");
     }
     expect(await ids()).toEqual([]);
   } finally {

@@ -63,8 +63,8 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
     });
     if (ended.kind === "timedOut")
       return { outcome: "error", text: `grep took longer than ${GREP_TIMEOUT_MS} ms; narrow it with path or include.` };
-    const lines = matchingLines(stdout.toString("utf8"), { path, include: args.include });
-    const complaint = stderr.toString("utf8").trim();
+    const lines = matchingLines(stdout, { path, include: args.include });
+    const complaint = stderr.trim();
     if (lines.length === 0) {
       return complaint === ""
         ? { outcome: "ok", text: "No line matches." }

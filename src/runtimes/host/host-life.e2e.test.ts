@@ -119,7 +119,7 @@ test("a workspace given rw is worked on in place and survives the sandbox; other
   await writeFile(join(folder, "a"), "before");
   {
     await using sandbox = await runtime.create(parseSpec({ workspace: { kind: "folder", path: folder, access: "rw" } }));
-    expect((await runCommand(sandbox, { argv: ["cat", "a"] })).stdout.toString()).toBe("before");
+    expect((await runCommand(sandbox, { argv: ["cat", "a"] })).stdout).toBe("before");
     await sandbox.writeFile("/workspace/a", Buffer.from("after"));
   }
   expect(await readFile(join(folder, "a"), "utf8")).toBe("after");
@@ -134,7 +134,7 @@ test("a state folder with a path longer than a socket's address works", async ()
   const deep = join(stateDir, "x".repeat(100), "y".repeat(100));
   await mkdir(deep, { recursive: true });
   await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
-  expect((await runCommand(sandbox, { argv: ["echo", "deep"] })).stdout.toString()).toBe("deep\n");
+  expect((await runCommand(sandbox, { argv: ["echo", "deep"] })).stdout).toBe("deep\n");
 });
 
 test("its guest asks for the token in the sandbox's folder; one started without a token is still opened", async () => {
@@ -148,7 +148,7 @@ test("its guest asks for the token in the sandbox's folder; one started without 
   const guest = spawn(guestPath, argv, { cwd: folder, stdio: "ignore" });
   await until(async () => (await readdir(folder)).includes("guest.sock"));
   const again = await runtime.open(sandbox.id);
-  expect((await runCommand(again, { argv: ["echo", "there"] })).stdout.toString()).toBe("there\n");
+  expect((await runCommand(again, { argv: ["echo", "there"] })).stdout).toBe("there\n");
   await again.destroy();
   expect(guest.exitCode ?? guest.signalCode).not.toBeNull();
 });
@@ -170,6 +170,6 @@ test("ten thousand commands in a row are remembered and forgotten without end", 
   await using sandbox = await runtime.create(parseSpec({}));
   for (let round = 0; round < 100; round += 1) {
     const results = await Promise.all(Array.from({ length: 100 }, (_, i) => runCommand(sandbox, { argv: ["echo", `${round}.${i}`] })));
-    expect(results.map(({ stdout }) => stdout.toString())).toEqual(Array.from({ length: 100 }, (_, i) => `${round}.${i}\n`));
+    expect(results.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 100 }, (_, i) => `${round}.${i}\n`));
   }
 });

@@ -22,7 +22,7 @@ const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.pars
 
 const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
   const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
-  return { ended, text: stdout.toString().trim(), complaint: stderr.toString() };
+  return { ended, text: stdout.trim(), complaint: stderr };
 };
 
 /** What one sandbox could reach or use up of another's. */

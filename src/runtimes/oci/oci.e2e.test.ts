@@ -23,7 +23,7 @@ const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
 const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
 const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
   const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
-  return { ended, text: stdout.toString().trim(), complaint: stderr.toString() };
+  return { ended, text: stdout.trim(), complaint: stderr };
 };
 const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
 const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;

@@ -19,7 +19,7 @@ let runtime: OciRuntime;
 const create = (input: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(SandboxSpec.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
   const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
-  return { text: stdout.toString().trim() };
+  return { text: stdout.trim() };
 };
 const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
 const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;

@@ -114,8 +114,8 @@ describe("a git workspace", () => {
   }
   const sh = async (sandbox: OwnedSandbox, script: string) => {
     const { stdout, stderr, ended } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
-    expect(ended, stderr.toString()).toMatchObject({ exitCode: 0 });
-    return stdout.toString().trim();
+    expect(ended, stderr).toMatchObject({ exitCode: 0 });
+    return stdout.trim();
   };
   const changesIn = async (session: Session, sandbox: OwnedSandbox, layer: string | null = `${sessions.paths(session).layer}/upper`) => {
     const { source, commit: at, preparedAt } = session;

@@ -7,7 +7,7 @@ await using caisson = createCaisson({ stateDir, onEvent: (event) => events.push(
 
 async function fetched(sandbox: OwnedSandbox, url: string): Promise<string> {
   const argv = ["sh", "-c", `curl -sS -o /dev/null -w '%{http_code}' -H "X-Key: $KEY" ${url}`];
-  return (await runCommand(sandbox, { argv })).stdout.toString();
+  return (await runCommand(sandbox, { argv })).stdout;
 }
 
 const results: Record<string, unknown> = {};

@@ -106,5 +106,5 @@ it("no program inside may have a port that only the guest may, nor change the ro
     argv: ["sh", "-c", "ip route flush table local; ip link set lo down; ip route add blackhole default"],
     user: "root",
   });
-  expect(routes.stderr.toString()).toMatch(/not permitted|not found/);
+  expect(routes.stderr).toMatch(/not permitted|not found/);
 });

@@ -23,7 +23,7 @@ let layer: string;
 const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
   const { stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
-  return stdout.toString() + stderr.toString();
+  return stdout + stderr;
 };
 const onLayer = (limits: SandboxSpecInput["limits"] = {}): SandboxSpecInput => ({
   workspace: { kind: "folder", path: folder, layer },
@@ -61,7 +61,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     await expect(sandbox.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "no_space" });
     for (const name of ["big", "more", "f1", "f2", "f3", "f4", "f5", "f6"])
       await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
-    expect((await fill("echo again > file; cat file")).stdout.toString()).toBe("again\n");
+    expect((await fill("echo again > file; cat file")).stdout).toBe("again\n");
   }, 60_000);
 
   it("a sandbox can be ended when there is not a byte left", async () => {
