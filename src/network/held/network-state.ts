@@ -5,6 +5,7 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { watchFolder } from "./watch-folder.ts";
 
 /** What holds for a sandbox's network now. It lies in the sandbox's folder, so that every process sees the same. */
@@ -21,6 +22,12 @@ export const NetworkState = z.object({
   authority: z.object({ keyPem: z.string(), certificatePem: z.string() }).nullable(),
 });
 export type NetworkState = z.infer<typeof NetworkState>;
+
+/** Whether a sandbox was made so that programs that know nothing of proxies can be carried; that cannot be changed later. */
+export function isMadeTransparent({ info }: Pick<OwnedSandbox, "info">): boolean {
+  const { network } = info;
+  return network.mode !== "none" && network.transparent;
+}
 
 export interface NetworkStateFile {
   /** Null when there is none: a sandbox that never had a network. */

@@ -5,8 +5,9 @@ import type { OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { redactedProcess } from "../redacted-process.ts";
+import { firstState } from "./network-record.ts";
 import { networkStateFile } from "./network-state.ts";
-import { firstState, type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
+import { type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
 
 /**
  * The same runtime, whose sandboxes have a network: what their spec allows is served by this process as long as it holds them, and by a keeper once they are

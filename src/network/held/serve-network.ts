@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { CaissonError } from "../../contract/error.ts";
+import type { NetworkPolicy } from "../../contract/network.ts";
 import type { DenialReason, NetworkEvent } from "../../contract/network-event.ts";
 import type { FetchRequest, FetchResult, OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { createAuthority } from "../authority/authority.ts";
@@ -12,8 +13,7 @@ import type { NetworkHost } from "../network-host.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
 import { createLazyGateway } from "./lazy-gateway.ts";
 import { createLazyMirror } from "./lazy-mirror.ts";
-import type { NetworkState } from "./network-state.ts";
-import { createTransparentPorts } from "./transparent-ports.ts";
+import { isMadeTransparent, type NetworkState } from "./network-state.ts";
 
 /** The host's side of one sandbox's network, as long as this process serves it. */
 export interface ServedNetwork {
@@ -37,6 +37,9 @@ export interface ServeOptions {
 
 /** The machine itself, as programs inside call it. */
 const HOST_NAME = "host.caisson";
+/** What programs use without being told a port: ssh, the web. Others are those that rules name. */
+const USUAL_PORTS = [22, 80, 443];
+const PORTS_MAX = 256;
 
 /** Throws `invalid` for certificates that cannot be read, and what `sandbox.serve` throws. */
 export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork> {
@@ -102,6 +105,25 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     throw error;
   }
   return { apply, close, settle: () => egress.settle(), fetch: (request) => egress.fetch(request) };
+}
+
+/** Carries what such programs send to the ports that the current policy names, under the same rules as everything else. */
+function createTransparentPorts(sandbox: OwnedSandbox, egress: Egress): { use(policy: NetworkPolicy): Promise<void>; close(): void } {
+  let claim: { ports: string; close(): void } | null = null;
+  return {
+    async use(policy) {
+      if (!isMadeTransparent(sandbox)) return;
+      const named = policy.mode === "none" ? [] : policy.rules.flatMap((rule) => rule.ports);
+      const ports = [...new Set([...USUAL_PORTS, ...named])].slice(0, PORTS_MAX).toSorted((a, b) => a - b);
+      if (claim?.ports === ports.join()) return;
+      const before = claim;
+      const { close } = await sandbox.serveTransparent({ ports, onConnection: egress.handle, onDatagram: egress.answerName });
+      claim = { ports: ports.join(), close };
+      // Only now, so that there is no moment in which nobody answers.
+      before?.close();
+    },
+    close: () => claim?.close(),
+  };
 }
 
 function readCertificates(file: string): string {

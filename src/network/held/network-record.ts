@@ -1,0 +1,113 @@
+import type { NetworkPolicy } from "../../contract/network.ts";
+import type { NetworkEvent } from "../../contract/network-event.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { NetworkHost } from "../network-host.ts";
+import { openNetworkLog } from "./network-log.ts";
+import { type NetworkState, networkStateFile } from "./network-state.ts";
+
+/** What holds for a sandbox's network as this process knows it, what happened there, and who is told of either. */
+export interface NetworkRecord {
+  readonly state: NetworkState;
+  subscribe(listener: (event: NetworkEvent) => void): () => void;
+  /** Keeps an event and tells of it. */
+  emit(event: NetworkEvent): void;
+  /** Writes another policy for everybody; here it holds once it is taken over. Throws what `make` throws. */
+  setPolicy(make: (before: NetworkPolicy) => NetworkPolicy, options: { by: string }): Promise<NetworkPolicy>;
+  /** Writes that a secret is revoked, likewise. */
+  revoke(secret: string, options: { by: string }): Promise<void>;
+  /** As it is written. */
+  newest(): Promise<NetworkState>;
+  /** From now on this state holds here; what it changed is told. */
+  takeOver(next: NetworkState): void;
+  /** Calls with each state that somebody wrote, until closed. */
+  watch(onState: (state: NetworkState) => void): { close(): void };
+}
+
+const noNetwork: NetworkState = {
+  policy: { mode: "none" },
+  secrets: {},
+  gateway: null,
+  revoked: [],
+  changedBy: "",
+  placeholders: {},
+  authority: null,
+};
+
+/** Null for a spec that asks for nothing of a network. */
+export function firstState(spec: Pick<SandboxSpec, "network" | "secrets" | "gateway">): NetworkState | null {
+  const { network, secrets, gateway } = spec;
+  if (network.mode === "none" && Object.keys(secrets).length === 0 && gateway === undefined) return null;
+  return { ...noNetwork, policy: network, secrets, gateway: gateway ?? null };
+}
+
+interface RecordOptions {
+  sandbox: OwnedSandbox;
+  folder: string;
+  host: NetworkHost;
+  /** What a new sandbox begins with; absent for one that is found again. */
+  first?: NetworkState | null | undefined;
+}
+
+/** Throws `invalid` for a secret that cannot be had. */
+export async function openNetworkRecord({ sandbox, folder, host, first }: RecordOptions): Promise<NetworkRecord> {
+  const file = networkStateFile(folder);
+  const log = openNetworkLog(folder);
+  const listeners = new Set<(event: NetworkEvent) => void>();
+  const begin = async (wanted: NetworkState) => {
+    const { completeState, writeInside } = await import("./complete-state.ts");
+    const complete = await completeState(wanted, host);
+    await writeInside(folder, complete);
+    return file.update(() => complete);
+  };
+  let state = first ? await begin(first) : ((await file.read()) ?? noNetwork);
+  const tell = (event: NetworkEvent) => {
+    for (const listener of listeners) listener(event);
+    host.onEvent?.(event);
+  };
+  const event = (type: "network.changed" | "secret.revoked", data: object) =>
+    ({ type, version: 1, at: new Date().toISOString(), data: { sandbox: sandbox.id, ...data } }) as NetworkEvent;
+  return {
+    get state() {
+      return state;
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    emit(each) {
+      log.append(each);
+      tell(each);
+    },
+    async setPolicy(make, { by }) {
+      const { withAuthority, writeInside } = await import("./complete-state.ts");
+      const next = await file.update((before) => {
+        const base = before ?? noNetwork;
+        return withAuthority({ ...base, policy: make(base.policy), changedBy: by });
+      });
+      await writeInside(folder, next);
+      log.append(event("network.changed", { policy: next.policy, by }));
+      return next.policy;
+    },
+    async revoke(secret, { by }) {
+      await file.update((before) => {
+        const base = before ?? noNetwork;
+        return { ...base, revoked: [...new Set([...base.revoked, secret])], changedBy: by };
+      });
+      log.append(event("secret.revoked", { secret, by }));
+    },
+    newest: async () => (await file.read()) ?? state,
+    takeOver(next) {
+      const before = state;
+      state = next;
+      const by = next.changedBy;
+      if (!sameJson(before.policy, next.policy)) tell(event("network.changed", { policy: next.policy, by }));
+      for (const secret of next.revoked.filter((name) => !before.revoked.includes(name))) tell(event("secret.revoked", { secret, by }));
+    },
+    watch: (onState) => file.watch(onState),
+  };
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}
