@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
 import {
   childProcessOnlyInRuntimes,
   deadLinks,
@@ -84,6 +85,18 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
       { path: "docs/adr/0001.md", text: "zod" },
     ],
   },
+  "messages of errors begin in lower case": {
+    rule: errorMessages,
+    bad: [{ path: "src/cli/bad.ts", text: 'throw new CaissonError("not_found", "There is no run r_1");' }],
+  },
+  "messages of errors have no full stop": {
+    rule: errorMessages,
+    bad: [{ path: "src/cli/bad.ts", text: 'throw new CaissonError(\n  code,\n  "there is no run.",\n);' }],
+  },
+  "messages of errors are one fragment": {
+    rule: errorMessages,
+    bad: [{ path: "src/cli/bad.ts", text: 'new CaissonError("busy", `the run $' + '{f("}.")} waits. It has no sandbox`)' }],
+  },
   "no path of somebody's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
 };
 
@@ -100,6 +113,7 @@ describe("the repository is tidy", () => {
     const sources = files.filter((file) => file.path.startsWith("src/"));
     expect(sources.length).toBeGreaterThan(40);
     expect(sources.flatMap(importsOf).length).toBeGreaterThan(100);
+    expect(sources.flatMap(({ text }) => messagesIn(text)).length).toBeGreaterThan(300);
     expect(files.filter((file) => file.path.endsWith(".md")).length).toBeGreaterThan(5);
     expect(files.filter((file) => /^guest\/src\/.*\.c$/.test(file.path)).length).toBeGreaterThan(5);
   });

@@ -106,7 +106,7 @@ async function attemptCall(
       collector.add(chunk);
       if (chunk.kind === "text" || chunk.kind === "thought") await streamer.add(chunk.kind, chunk.text);
     }
-    throw new CaissonError("protocol", `${model.name} ended its answer without saying so.`);
+    throw new CaissonError("protocol", `${model.name} ended its answer without saying so`);
   } catch (error) {
     await streamer.flush();
     if (options.signal.aborted) return { kind: "ended", event: interrupted(call, collector.parts, performance.now() - startMs) };

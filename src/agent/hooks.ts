@@ -65,7 +65,7 @@ async function runHook(
     timeoutMs: hook.timeoutMs,
     outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
   });
-  if (ended.kind === "lost") throw new CaissonError("lost", "The sandbox died while a hook ran.");
+  if (ended.kind === "lost") throw new CaissonError("lost", "the sandbox died while a hook ran");
   const said = (stderr.length > 0 ? stderr : stdout).trim();
   if (ended.kind === "exited" && ended.exitCode === EXIT_CONTINUE) return { kind: "continue" };
   if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: said || hook.command };

@@ -45,7 +45,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
       // Somebody said something before it was over: that is part of the state, and may lead to another decision.
       if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
       if (!(error instanceof CaissonError) || isLogFailure(error) || options.signal.aborted) throw error;
-      await endRun(options, { reason: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message });
+      await endRun(options, { reason: "error", text: error.sentences });
     }
   }
 }

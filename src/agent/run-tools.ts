@@ -202,7 +202,7 @@ async function tryTool(
     if (isLogFailure(error)) throw error;
     if (error.code === "lost" || error.code === "protocol" || isUnresponsive(error)) return lostWithSandbox(await options.onLost(error));
     if (error.code === "cancelled" || options.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
-    return { outcome: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message };
+    return { outcome: "error", text: error.sentences };
   }
 }
 

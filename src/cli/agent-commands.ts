@@ -48,7 +48,7 @@ export async function validate(context: CliContext, given: ParsedArguments): Pro
     const path = resolve(context.cwd, word);
     try {
       const source = await readFile(path, "utf8").catch((error: unknown) => {
-        throw new CaissonError("not_found", `${word} cannot be read.`, { cause: error });
+        throw new CaissonError("not_found", `${word} cannot be read`, { cause: error });
       });
       await defineAgent(parseAgentFile(word, source), { checkInput: false });
       results.push({ path: word, error: null });

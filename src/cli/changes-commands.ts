@@ -80,7 +80,7 @@ export async function apply(context: CliContext, given: ParsedArguments): Promis
   const own = session.source.kind === "folder" ? session.source.path : null;
   const folder = to === undefined ? own : resolve(context.cwd, to);
   if (folder === null) {
-    throw new CaissonError("invalid", `The session ${session.id} has no folder of yours.`, {
+    throw new CaissonError("invalid", `the session ${session.id} has no folder of yours`, {
       hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN --to REPOSITORY.",
     });
   }
@@ -146,7 +146,7 @@ function repositoryFor(context: CliContext, given: ParsedArguments, session: Ses
   const to = given.option("to");
   if (to !== undefined) return resolve(context.cwd, to);
   if (session.source.kind === "folder") return session.source.path;
-  throw new CaissonError("invalid", `The session ${session.id} has no repository of yours to make a branch in.`, {
+  throw new CaissonError("invalid", `the session ${session.id} has no repository of yours to make a branch in`, {
     hint: "Name a clone of it: caisson branch RUN --to REPOSITORY.",
   });
 }

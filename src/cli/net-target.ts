@@ -12,7 +12,7 @@ export async function sandboxNamed(context: CliContext, name: string): Promise<S
   const facts = await station.runs.facts(name);
   if (facts.status === "ended" || facts.sandbox === null) {
     const what = facts.status === "ended" ? "has ended, and its sandbox with it" : "has no sandbox yet";
-    throw new CaissonError("conflict", `The run ${name} ${what}.`, { hint: `\`caisson logs ${name}\` shows what it did.` });
+    throw new CaissonError("conflict", `the run ${name} ${what}`, { hint: `\`caisson logs ${name}\` shows what it did.` });
   }
   return facts.sandbox.id;
 }

@@ -53,13 +53,13 @@ async function createRun(context: CliContext, station: LocalStation, given: Pars
   const agentName = second === undefined ? "coder" : first;
   const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
   if (task === "")
-    throw new CaissonError("invalid", "There is no task.", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
+    throw new CaissonError("invalid", "there is no task", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
   const asked = networkFrom(given, { folder: context.cwd, secrets: context.config.secrets });
   const file = await station.agents.load(agentName, { input: inputsFrom(given), given: settingsGiven(context, given, asked) });
   const definition = withFlags(file, { context, given, asked });
   const model = given.option("model") ?? context.config.models.default ?? definition.model;
   if (model === undefined) {
-    throw new CaissonError("invalid", "No model was chosen.", {
+    throw new CaissonError("invalid", "no model was chosen", {
       hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
     });
   }
@@ -82,7 +82,7 @@ function sessionNameFrom(given: ParsedArguments): Pick<Session, "id" | "scope"> 
   const session = given.option("session");
   const workflow = given.option("workflow");
   if (session !== undefined && workflow !== undefined)
-    throw new CaissonError("invalid", "A run works in a session or in a workflow, not in both.");
+    throw new CaissonError("invalid", "a run works in a session or in a workflow, not in both");
   if (session !== undefined) return { id: session, scope: "session" };
   return workflow === undefined ? null : { id: `workflow-${workflow}`, scope: "workflow" };
 }
@@ -156,7 +156,7 @@ async function knownSession(station: LocalStation, name: string | undefined, giv
   const known = (await station.sessions.list()).find((session) => session.id === name);
   if (!known) return null;
   if (given.option("repo") !== undefined) {
-    throw new CaissonError("invalid", `The session ${name} has its workspace already; --repo cannot change it.`, {
+    throw new CaissonError("invalid", `the session ${name} has its workspace already; --repo cannot change it`, {
       hint: "Leave --repo out, or choose another session.",
     });
   }

@@ -130,9 +130,9 @@ export async function send(context: CliContext, given: ParsedArguments): Promise
   await using station = openStation(context);
   const [run = "", ...words] = given.positionals;
   const text = words.join(" ").trim();
-  if (text === "") throw new CaissonError("invalid", "There is no message.", { hint: 'caisson send RUN "use the other parser"' });
+  if (text === "") throw new CaissonError("invalid", "there is no message", { hint: 'caisson send RUN "use the other parser"' });
   const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
-  if (modes.length > 1) throw new CaissonError("invalid", `A message is sent in one way, not with --${modes.join(" and --")}.`);
+  if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
   const mode: MessageMode = modes[0] ?? "steer";
   const message = await station.runs.send(run, { text, mode, source: "user" });
   const receipt = given.flag("wait") ? await waitForReceipt(context, station, run, message) : null;
@@ -156,7 +156,7 @@ export async function answer(context: CliContext, given: ParsedArguments): Promi
   const [run = "", word = "", ...text] = given.positionals;
   const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
   const chosen = answers[word.toLowerCase()];
-  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer.`, { hint: "Answer allow, always or deny." });
+  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Answer allow, always or deny." });
   const { asked } = await station.runs.facts(run);
   const question = given.option("question") ?? asked[0]?.question;
   const budget = asked.find((each) => each.question === question)?.kind === "budget" && chosen !== "deny";
@@ -247,6 +247,6 @@ async function checkThere(station: LocalStation, run: string): Promise<void> {
 async function runNamed(station: LocalStation, name: string | undefined): Promise<string> {
   if (name !== undefined) return name;
   const [newest] = await station.log.streams({ prefix: "run/", limit: 1 });
-  if (!newest) throw new CaissonError("not_found", "There is no run yet.", { hint: 'Start one: caisson run "…"' });
+  if (!newest) throw new CaissonError("not_found", "there is no run yet", { hint: 'Start one: caisson run "…"' });
   return newest.stream.slice("run/".length);
 }

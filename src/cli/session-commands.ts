@@ -146,6 +146,6 @@ function parseDays(text: string): number {
   try {
     return parseDuration("older-than", text);
   } catch (error) {
-    throw new CaissonError("invalid", `--older-than ${JSON.stringify(text)} is not a time such as 7d or 12h.`, { cause: error });
+    throw new CaissonError("invalid", `--older-than ${JSON.stringify(text)} is not a time such as 7d or 12h`, { cause: error });
   }
 }

@@ -34,7 +34,7 @@ export async function sourceFrom(context: CliContext, given: ParsedArguments): P
   }
   const misplaced = ["branch", "ref", "depth", "ssh-key", "submodules-from"].filter((name) => given.option(name) !== undefined);
   if (misplaced.length > 0)
-    throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder.`, {
+    throw new CaissonError("invalid", `--${misplaced.join(" and --")} goes with a git address, not with a folder`, {
       hint: "Give the address with --repo; a folder is taken as it is.",
     });
   const path = resolve(context.cwd, repo ?? ".");

@@ -32,7 +32,7 @@ export async function findSession(station: LocalStation, name: string): Promise<
 export async function sessionNamed(station: LocalStation, name: string | undefined): Promise<Session> {
   if (name !== undefined) return await findSession(station, name);
   const [newest] = await station.log.streams({ prefix: "run/", limit: 1 });
-  if (!newest) throw new CaissonError("not_found", "There is no run yet.", { hint: 'Start one: caisson run "…"' });
+  if (!newest) throw new CaissonError("not_found", "there is no run yet", { hint: 'Start one: caisson run "…"' });
   return await findSession(station, newest.stream.slice("run/".length));
 }
 

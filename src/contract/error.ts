@@ -1,3 +1,5 @@
+import { sentence } from "./sentence.ts";
+
 /**
  * The closed table of error codes. `exitCode` is the CLI's, `httpStatus` the API's; `retryable` says whether the same
  * call may succeed later without anybody changing anything.
@@ -35,7 +37,10 @@ interface CaissonErrorOptions {
   cause?: unknown;
 }
 
-/** The only error class. The message says what failed and on what; the hint says what to do next. */
+/**
+ * The only error class. The message says what failed and on what, as a fragment: it begins in lower case and has no full stop, since it is printed after
+ * `caisson: ` and joined with others by colons. The hint says what to do next.
+ */
 export class CaissonError extends Error {
   override readonly name = "CaissonError";
   readonly code: ErrorCode;
@@ -51,6 +56,11 @@ export class CaissonError extends Error {
 
   get retryable(): boolean {
     return errorCodes[this.code].retryable;
+  }
+
+  /** Message and hint as running text, for a model or a program that reads both at once. */
+  get sentences(): string {
+    return this.hint === undefined ? sentence(this.message) : `${sentence(this.message)} ${this.hint}`;
   }
 
   toJSON(): { code: ErrorCode; message: string; hint?: string; details?: Record<string, unknown>; retryable: boolean } {

@@ -13,19 +13,19 @@ export function encodeEvents(stream: string, events: readonly NewEvent[]): strin
   if (stream.length === 0 || Buffer.byteLength(stream) > STREAM_NAME_BYTES_MAX || /[\0\n]/.test(stream)) {
     throw new CaissonError(
       "invalid",
-      `A stream's name is 1 to ${STREAM_NAME_BYTES_MAX} bytes on one line; got ${JSON.stringify(stream.slice(0, 80))}.`,
+      `a stream's name is 1 to ${STREAM_NAME_BYTES_MAX} bytes on one line; got ${JSON.stringify(stream.slice(0, 80))}`,
     );
   }
   if (events.length > EVENTS_PER_APPEND_MAX) {
-    throw new CaissonError("too_large", `${events.length} events in one append to ${stream}; at most ${EVENTS_PER_APPEND_MAX} are taken.`);
+    throw new CaissonError("too_large", `${events.length} events in one append to ${stream}; at most ${EVENTS_PER_APPEND_MAX} are taken`);
   }
   return events.map((event) => {
     const text = JSON.stringify(event.data);
-    if (text === undefined) throw new CaissonError("invalid", `The data of ${event.type} for ${stream} is not JSON.`);
+    if (text === undefined) throw new CaissonError("invalid", `the data of ${event.type} for ${stream} is not JSON`);
     if (Buffer.byteLength(text) > EVENT_BYTES_MAX) {
       throw new CaissonError(
         "too_large",
-        `${event.type} for ${stream} has ${Buffer.byteLength(text)} bytes of data; at most ${EVENT_BYTES_MAX} are taken.`,
+        `${event.type} for ${stream} has ${Buffer.byteLength(text)} bytes of data; at most ${EVENT_BYTES_MAX} are taken`,
       );
     }
     return text;
@@ -33,7 +33,7 @@ export function encodeEvents(stream: string, events: readonly NewEvent[]): strin
 }
 
 export function wrongSequence(stream: string, options: { expectedSeq: number; lastSeq: number }): CaissonError {
-  return new CaissonError("conflict", `${stream} is at ${options.lastSeq}, not at ${options.expectedSeq}: somebody else appended.`, {
+  return new CaissonError("conflict", `${stream} is at ${options.lastSeq}, not at ${options.expectedSeq}: somebody else appended`, {
     details: { lastSeq: options.lastSeq },
   });
 }

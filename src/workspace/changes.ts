@@ -97,7 +97,7 @@ async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: st
 export async function readChanges(sandbox: Sandbox, comparison: Comparison): Promise<Changes> {
   const { candidates, leftOut } = comparison;
   if (candidates.length > CHANGED_FILES_MAX) {
-    throw new CaissonError("too_large", `${candidates.length} files changed; a diff shows at most ${CHANGED_FILES_MAX}.`, {
+    throw new CaissonError("too_large", `${candidates.length} files changed; a diff shows at most ${CHANGED_FILES_MAX}`, {
       hint: "Did the agent leave a dependency folder behind? Let a run in the same session remove it.",
     });
   }
@@ -122,7 +122,7 @@ async function readBoth(sandbox: Sandbox, path: string, comparison: Comparison, 
       return null;
     }
     budget.left -= (before?.content.length ?? 0) + (after?.content.length ?? 0);
-    if (budget.left < 0) throw new CaissonError("too_large", `The changed files are larger than ${TOTAL_BYTES_MAX} bytes together.`);
+    if (budget.left < 0) throw new CaissonError("too_large", `the changed files are larger than ${TOTAL_BYTES_MAX} bytes together`);
     const changedOutside = before !== null && (await comparison.changedOutside?.(path, before)) === true;
     return { path, from: null, before, after, changedOutside };
   } catch (error) {

@@ -67,7 +67,7 @@ export async function walkLower(lower: FolderTree, start: string): Promise<strin
       if (entry.isDirectory()) folders.push(path);
       else files.push(path);
     }
-    if (files.length > ENTRIES_MAX) throw new CaissonError("too_large", `${lower.path} has more than ${ENTRIES_MAX} files.`);
+    if (files.length > ENTRIES_MAX) throw new CaissonError("too_large", `${lower.path} has more than ${ENTRIES_MAX} files`);
   }
   return files;
 }

@@ -59,7 +59,7 @@ interface Level {
 }
 
 async function visit(folder: string, layer: FileHandle, looking: Looking, depth: number): Promise<void> {
-  if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders.`);
+  if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders`);
   const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
   for (const name of touched) {
     const found = lookAt(within(layer, name));

@@ -24,7 +24,7 @@ export async function listInside(sandbox: Sandbox, folder: string, options: { de
       options.leftOut.push({ path: folder, reason: CLOSED });
       return { entries: [], truncated: false };
     });
-  if (listed.entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
+  if (listed.entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `the folder ${path} has more than ${ENTRIES_MAX} files`);
   if (listed.truncated) {
     const closed = listed.entries.filter((entry) => entry.kind === "directory" && (entry.mode & 0o500) !== 0o500);
     for (const { name } of closed) options.leftOut.push({ path: folder === "" ? name : `${folder}/${name}`, reason: CLOSED });
@@ -36,7 +36,7 @@ export async function listInside(sandbox: Sandbox, folder: string, options: { de
   for (const { name } of deeper) {
     const below = await listInside(sandbox, folder === "" ? name : `${folder}/${name}`, { ...options, depth: options.depth - LIST_DEPTH });
     for (const entry of below) entries.push({ ...entry, name: `${name}/${entry.name}` });
-    if (entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `The folder ${path} has more than ${ENTRIES_MAX} files.`);
+    if (entries.length >= ENTRIES_MAX) throw new CaissonError("too_large", `the folder ${path} has more than ${ENTRIES_MAX} files`);
   }
   return entries;
 }

@@ -71,12 +71,12 @@ export function createSessionLocks(options: {
 }
 
 async function lockedBy(id: string, lock: SessionLock | null): Promise<CaissonError> {
-  if (!lock) return new CaissonError("conflict", `The session ${id} was locked just now.`, { hint: "Try again." });
+  if (!lock) return new CaissonError("conflict", `the session ${id} was locked just now`, { hint: "Try again." });
   const { owner } = lock;
   const where = `process ${owner.pid} on ${owner.host}`;
   return new CaissonError(
     "conflict",
-    `The session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}.`,
+    `the session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}`,
     {
       hint: `Wait for it, stop it with \`caisson stop ${owner.run}\`, or, if it is dead, \`caisson session unlock --force ${id}\`.`,
       details: { owner },

@@ -52,7 +52,7 @@ export function createSessionStore(options: {
 
   const get = async (id: string): Promise<Session> => {
     const text = await readFile(join(dirOf(id), "session.json"), "utf8").catch(() => null);
-    if (text === null) throw new CaissonError("not_found", `There is no session ${id}.`, { hint: "`caisson session ls` lists them." });
+    if (text === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
     return parseSession(id, text);
   };
   const replace = async (id: string, name: string, content: unknown) => {
@@ -96,7 +96,7 @@ export function createSessionStore(options: {
       const dir = dirOf(request.id);
       await mkdir(root, { recursive: true, mode: 0o700 });
       await mkdir(dir, { mode: 0o700 }).catch((error: unknown) => {
-        throw new CaissonError("exists", `There is a session ${request.id} already.`, {
+        throw new CaissonError("exists", `there is a session ${request.id} already`, {
           hint: `Use it with --session ${request.id}, or choose another name.`,
           cause: error,
         });
@@ -138,7 +138,7 @@ export function createSessionStore(options: {
 function parseSession(id: string, text: string): Session {
   const parsed = Session.safeParse(jsonOrNull(text));
   if (parsed.success) return parsed.data;
-  throw new CaissonError("internal", `The record of the session ${id} is damaged.`, {
+  throw new CaissonError("internal", `the record of the session ${id} is damaged`, {
     hint: `\`caisson session rm --force ${id}\` removes it.`,
   });
 }
@@ -146,15 +146,15 @@ function parseSession(id: string, text: string): Session {
 function checkId(id: string): string {
   const parsed = SessionId.safeParse(id);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a session's name: ${parsed.error.issues[0]?.message}.`);
+  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a session's name: ${parsed.error.issues[0]?.message}`);
 }
 
 /** Whether a folder that should be a workspace is one. Throws `not_found`, `invalid`. */
 export async function checkFolder(path: string): Promise<void> {
   const found = await stat(path).catch((error: unknown) => {
-    throw new CaissonError("not_found", `The folder ${path} is not there.`, { cause: error });
+    throw new CaissonError("not_found", `the folder ${path} is not there`, { cause: error });
   });
-  if (!found.isDirectory()) throw new CaissonError("invalid", `${path} is not a folder.`);
+  if (!found.isDirectory()) throw new CaissonError("invalid", `${path} is not a folder`);
 }
 
 /** Removes a folder nobody uses; for layers, which hold files of other owners, the runtime's own removal must have come before. */

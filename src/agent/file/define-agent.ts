@@ -84,7 +84,7 @@ function checkInput(file: AgentFile, schema: unknown, input: Record<string, unkn
     if (issue.code === "unrecognized_keys") return `there is no input ${issue.keys.join(", ")}`;
     return issue.path.length === 1 && !(name in typed) ? `${name} is missing` : `${name}: ${issue.message}`;
   });
-  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${problems.join("; ")}.`, {
+  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${problems.join("; ")}`, {
     hint: `It takes ${properties.map(([name]) => name).join(", ")}; give each with --input NAME=VALUE.`,
   });
 }

@@ -81,7 +81,7 @@ export async function findAgent(nameOrPath: string, places: AgentPlaces): Promis
     );
   const names = new Set(all.map((each) => each.name));
   const looked = [places.ownFolder, ...places.namedFolders, ...places.folders].filter((folder) => folder !== null);
-  throw new CaissonError("not_found", `There is no agent ${JSON.stringify(nameOrPath)}.`, {
+  throw new CaissonError("not_found", `there is no agent ${JSON.stringify(nameOrPath)}`, {
     hint: `There are: ${[...names].join(", ")}. Agents are .prompt files in ${looked.join(", ")}.`,
   });
 }
@@ -108,14 +108,14 @@ async function loadAgent(path: string, origin: AgentOrigin): Promise<FoundAgent>
     return { name: file.frontmatter.name ?? fromPath, path, origin, file };
   } catch (error) {
     const failure =
-      error instanceof CaissonError ? error : new CaissonError("not_found", `The agent's file ${path} cannot be read.`, { cause: error });
+      error instanceof CaissonError ? error : new CaissonError("not_found", `the agent's file ${path} cannot be read`, { cause: error });
     return { name: fromPath, path, origin, file: failure };
   }
 }
 
 async function readText(path: string): Promise<string> {
   const found = await readRegularFile(path, { bytesMax: FILE_BYTES_MAX });
-  if (found === "not a regular file") throw new CaissonError("invalid", `${path} is not a regular file.`);
-  if (found === "too large") throw new CaissonError("too_large", `${path} is longer than an agent's file may be.`);
+  if (found === "not a regular file") throw new CaissonError("invalid", `${path} is not a regular file`);
+  if (found === "too large") throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
   return found.bytes.toString("utf8");
 }

@@ -23,7 +23,7 @@ const FILE_CHARACTERS_MAX = 1_000_000;
 
 /** Reads a `.prompt` file. Throws `invalid` with every complaint and its line. */
 export function parseAgentFile(path: string, source: string): AgentFile {
-  if (source.length > FILE_CHARACTERS_MAX) throw new CaissonError("too_large", `${path} is longer than an agent's file may be.`);
+  if (source.length > FILE_CHARACTERS_MAX) throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
   const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(\r?\n|$)/.exec(source);
   if (!match) {
     throw complaints(path, [{ line: 1, text: "the file does not begin with a frontmatter between two lines of ---" }]);
@@ -118,7 +118,7 @@ interface SchemaDefinition {
 function complaints(path: string, unsorted: readonly Complaint[]): CaissonError {
   const list = [...unsorted].sort((a, b) => a.line - b.line);
   const text = list.map((each) => `${path}:${each.line}: ${each.text}`).join("\n");
-  return new CaissonError("invalid", `The agent's file cannot be used:\n${text}`, {
+  return new CaissonError("invalid", `the agent's file cannot be used:\n${text}`, {
     hint: "docs/guides/agents.md lists what may stand there.",
     details: { complaints: list },
   });

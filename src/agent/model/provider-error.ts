@@ -11,7 +11,7 @@ export function translateProviderError(
   const { model } = options;
   if (error instanceof CaissonError) return error;
   if (LoadAPIKeyError.isInstance(error)) {
-    return new CaissonError("unauthenticated", `${model}: no API key.`, { cause: error });
+    return new CaissonError("unauthenticated", `${model}: no API key`, { cause: error });
   }
   if (APICallError.isInstance(error)) {
     const status = error.statusCode;

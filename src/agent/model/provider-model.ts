@@ -47,9 +47,9 @@ export function createProviderModel(options: {
         const { stream } = await options.language.doStream(callOptions(request, both));
         yield* chunks(stream, { signal: both, touch, name: options.name });
       } catch (error) {
-        if (signal.aborted) throw new CaissonError("cancelled", `The call of ${options.name} was cancelled.`, { cause: error });
+        if (signal.aborted) throw new CaissonError("cancelled", `the call of ${options.name} was cancelled`, { cause: error });
         if (stall.signal.aborted) {
-          throw new CaissonError("timeout", `${options.name} sent nothing for ${stallMs} ms.`, { cause: error });
+          throw new CaissonError("timeout", `${options.name} sent nothing for ${stallMs} ms`, { cause: error });
         }
         const { estimatedTokens } = request.from;
         const nearlyFull = estimatedTokens > NEARLY_FULL * contextTokens;
@@ -132,7 +132,7 @@ async function* chunks(
   try {
     for (;;) {
       const { done, value: part } = await Promise.race([reader.read(), aborted]);
-      if (done) throw new CaissonError("protocol", `${options.name} broke off its answer.`);
+      if (done) throw new CaissonError("protocol", `${options.name} broke off its answer`);
       options.touch();
       switch (part.type) {
         case "text-delta":

@@ -47,7 +47,7 @@ export function replayingModel(options: { dir: string; name: string; contextToke
     async *stream(request, { signal }) {
       const recording = await findRecording(options.dir, request);
       for (const chunk of recording.chunks) {
-        if (signal.aborted) throw new CaissonError("cancelled", "The replayed call was cancelled.");
+        if (signal.aborted) throw new CaissonError("cancelled", "the replayed call was cancelled");
         yield chunk as unknown as ModelChunk;
       }
     },
@@ -60,7 +60,7 @@ async function findRecording(dir: string, request: ModelRequest): Promise<z.infe
   const text = await readFile(path, "utf8").catch(() => null);
   if (text === null) throw await missing(dir, request);
   const parsed = Recording.safeParse(safeJson(text));
-  if (!parsed.success || parsed.data.digest !== digest) throw new CaissonError("invalid", `The recording ${path} is damaged.`);
+  if (!parsed.success || parsed.data.digest !== digest) throw new CaissonError("invalid", `the recording ${path} is damaged`);
   return parsed.data;
 }
 
@@ -70,11 +70,11 @@ async function missing(dir: string, request: ModelRequest): Promise<CaissonError
   const other = names.find((name) => name.startsWith(prefix) && name.endsWith(".json"));
   const call = `call ${request.from.position} of ${request.from.agent}`;
   if (!other) {
-    return new CaissonError("not_found", `There is no recording of ${call} in ${dir}.`, { hint: "Record the run again with --record." });
+    return new CaissonError("not_found", `there is no recording of ${call} in ${dir}`, { hint: "Record the run again with --record." });
   }
   const recorded = Recording.safeParse(safeJson(await readFile(join(dir, other), "utf8")));
   const where = recorded.success ? firstDifference(recorded.data.request, request) : "the recording cannot be read";
-  return new CaissonError("conflict", `${call} is not the one that was recorded: ${where}.`, {
+  return new CaissonError("conflict", `${call} is not the one that was recorded: ${where}`, {
     hint: "Record the run again with --record.",
   });
 }

@@ -64,7 +64,7 @@ export const providerVariables: readonly string[] = Object.values(providers).fla
  */
 export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
   if (options.record !== undefined && options.replay !== undefined) {
-    throw new CaissonError("invalid", "A run is either recorded or replayed, not both.");
+    throw new CaissonError("invalid", "a run is either recorded or replayed, not both");
   }
   if (options.replay !== undefined) {
     const price = findPrice(name, options.prices);
@@ -88,7 +88,7 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
   if (provider === "compatible" && id !== "") {
     const baseUrl = options.env.OPENAI_BASE_URL ?? options.baseUrl;
     if (!baseUrl) {
-      throw new CaissonError("invalid", `${name} needs the address of its server.`, {
+      throw new CaissonError("invalid", `${name} needs the address of its server`, {
         hint: "Set OPENAI_BASE_URL or models.baseUrl in the config file, for example http://localhost:11434/v1.",
       });
     }
@@ -101,13 +101,13 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
   }
   const found = providers[provider];
   if (!found || id === "") {
-    throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model.`, {
+    throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model`, {
       hint: `Write PROVIDER/MODEL with one of ${[...Object.keys(providers), "compatible"].join(", ")}, or scripted:FILE.`,
     });
   }
   const key = found.keys.map((variable) => options.env[variable]).find((value) => value);
   if (!key) {
-    throw new CaissonError("unauthenticated", `${name} needs a key.`, {
+    throw new CaissonError("unauthenticated", `${name} needs a key`, {
       hint: `Set ${found.keys.join(" or ")}, or choose another model with --model.`,
     });
   }

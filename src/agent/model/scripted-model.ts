@@ -48,7 +48,7 @@ export type Script = z.input<typeof Script>;
 /** A model that says what a file says it says: for tests, for the demo, and for rehearsing an agent. It never goes anywhere. */
 export function createScriptedModel(input: Script, options: { name?: string } = {}): Model {
   const parsed = Script.safeParse(input);
-  if (!parsed.success) throw new CaissonError("invalid", `The script is not one: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) throw new CaissonError("invalid", `the script is not one: ${z.prettifyError(parsed.error)}`);
   const script = parsed.data;
   const failures = new Map<string, number>();
   return {
@@ -65,7 +65,7 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
       if (!turn) {
         throw new CaissonError(
           "invalid",
-          `The script has ${turns.length} turns for ${request.from.agent}; call ${request.from.position} has none.`,
+          `the script has ${turns.length} turns for ${request.from.agent}; call ${request.from.position} has none`,
           {
             hint: "Add a turn that says something and calls no tool: that ends the run.",
           },
@@ -76,7 +76,7 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
         const failed = failures.get(key) ?? 0;
         if (failed < turn.fail.times) {
           failures.set(key, failed + 1);
-          throw new CaissonError(turn.fail.code, `Scripted failure ${failed + 1} of ${turn.fail.times} at call ${request.from.position}.`);
+          throw new CaissonError(turn.fail.code, `scripted failure ${failed + 1} of ${turn.fail.times} at call ${request.from.position}`);
         }
       }
       checkExpectations(turn, request);
@@ -88,23 +88,23 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
 /** Reads a script, YAML or JSON. Throws `not_found`, `invalid` with the line. */
 export async function loadScriptedModel(path: string): Promise<Model> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
-    throw new CaissonError("not_found", `The script ${path} cannot be read.`, { cause: error });
+    throw new CaissonError("not_found", `the script ${path} cannot be read`, { cause: error });
   });
   let value: unknown;
   try {
     value = parse(text);
   } catch (error) {
-    throw new CaissonError("invalid", `The script ${path} is not YAML: ${error instanceof Error ? error.message : error}`);
+    throw new CaissonError("invalid", `the script ${path} is not YAML: ${error instanceof Error ? error.message : error}`);
   }
   return createScriptedModel(value as Script, { name: `scripted:${path}` });
 }
 
 async function* speak(turn: z.infer<typeof Turn>, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelChunk> {
   const wait = async () => {
-    if (signal.aborted) throw new CaissonError("cancelled", "The scripted call was cancelled.");
+    if (signal.aborted) throw new CaissonError("cancelled", "the scripted call was cancelled");
     if (turn.pauseMs > 0) {
       await delay(turn.pauseMs, undefined, { signal }).catch(() => {
-        throw new CaissonError("cancelled", "The scripted call was cancelled.");
+        throw new CaissonError("cancelled", "the scripted call was cancelled");
       });
     }
   };
@@ -144,7 +144,7 @@ function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): v
   if (missing.length > 0) {
     throw new CaissonError(
       "invalid",
-      `The script expected otherwise at call ${request.from.position}: ${missing.join("; ")}. What came last: ${news.slice(0, 2000)}`,
+      `the script expected otherwise at call ${request.from.position}: ${missing.join("; ")}; what came last: ${news.slice(0, 2000)}`,
     );
   }
 }

@@ -92,7 +92,7 @@ function choose(places: readonly number[], where: { hint: number | null; atEnd: 
 
 function doesNotFit(path: string, index: number, missing: readonly string[]): CaissonError {
   const shown = JSON.stringify(missing.slice(0, 5).join("\n"));
-  return new CaissonError("conflict", `Hunk ${index + 1} does not fit ${path}: these lines are not there: ${shown}`, {
+  return new CaissonError("conflict", `hunk ${index + 1} does not fit ${path}: these lines are not there: ${shown}`, {
     hint: "Read the file and make the patch from what it says now.",
   });
 }

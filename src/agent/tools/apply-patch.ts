@@ -41,12 +41,12 @@ async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<Pl
     const known = planned.get(path);
     if (!known) return await readTextFile(sandbox, path, { bytesMax: EDIT_BYTES_MAX });
     if (known.after !== null) return known.after;
-    throw new CaissonError("not_found", `${shownPath(path)} is removed earlier in the same patch.`);
+    throw new CaissonError("not_found", `${shownPath(path)} is removed earlier in the same patch`);
   };
   const mustBeFree = async (path: string) => {
     const known = planned.get(path);
     if (known ? known.after !== null : await exists(sandbox, path))
-      throw new CaissonError("exists", `${shownPath(path)} exists already.`, { hint: "Update it, or delete it first." });
+      throw new CaissonError("exists", `${shownPath(path)} exists already`, { hint: "Update it, or delete it first." });
   };
   for (const patch of patches) {
     const path = absolutePath(patch.path);

@@ -75,7 +75,7 @@ export async function runCommand(command: Command, context: ToolContext): Promis
   watching.abort();
   await watcher;
   context.signal.removeEventListener("abort", kill);
-  if (ended.kind === "lost") throw new CaissonError("lost", "The sandbox died while the command ran.");
+  if (ended.kind === "lost") throw new CaissonError("lost", "the sandbox died while the command ran");
   return await result(context, file, ended);
 }
 

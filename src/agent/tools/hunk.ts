@@ -36,5 +36,5 @@ export function dropTrailingBlanks(hunk: Hunk): void {
 }
 
 export function unreadable(what: string, line: number): CaissonError {
-  return new CaissonError("invalid", `The patch cannot be read at line ${line}: ${what}.`);
+  return new CaissonError("invalid", `the patch cannot be read at line ${line}: ${what}`);
 }

@@ -217,7 +217,7 @@ async function pump(process: Process, transport: Transport, stderr: StderrTail):
     pieces.push(rest);
     bytes += rest.length;
     if (bytes > LINE_BYTES_MAX) {
-      transport.onerror?.(new CaissonError("protocol", "The MCP server sent a line without end."));
+      transport.onerror?.(new CaissonError("protocol", "the MCP server sent a line without end"));
       await process.kill().catch(() => undefined);
       break;
     }
@@ -230,7 +230,7 @@ function deliver(line: string, transport: Transport): void {
   try {
     transport.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(line)));
   } catch {
-    transport.onerror?.(new CaissonError("protocol", `The MCP server sent what is no message: ${line.slice(0, 200)}`));
+    transport.onerror?.(new CaissonError("protocol", `the MCP server sent what is no message: ${line.slice(0, 200)}`));
   }
 }
 

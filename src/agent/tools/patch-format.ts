@@ -10,7 +10,7 @@ export function parsePatch(text: string): FilePatch[] {
   const patches = lines.some((line) => line.startsWith("*** Begin Patch")) ? parseEnvelope(lines) : parseUnified(lines);
   if (patches.length === 0) throw unreadable("it changes no file", 1);
   if (patches.length > FILES_MAX)
-    throw new CaissonError("too_large", `The patch changes ${patches.length} files; at most ${FILES_MAX} at once.`);
+    throw new CaissonError("too_large", `the patch changes ${patches.length} files; at most ${FILES_MAX} at once`);
   return patches;
 }
 

@@ -91,7 +91,7 @@ async function collect(
 
 function refuseBinary(chunk: Uint8Array, path: string): void {
   if (!chunk.includes(0)) return;
-  throw new CaissonError("invalid", `${path} is not a text file: it has a NUL byte.`, {
+  throw new CaissonError("invalid", `${path} is not a text file: it has a NUL byte`, {
     hint: "Look at it with bash, for example with file or xxd.",
   });
 }

@@ -8,13 +8,13 @@ export async function readTextFile(sandbox: Sandbox, path: string, options: { by
   let bytes = 0;
   for await (const piece of await sandbox.readFile(path)) {
     bytes += piece.length;
-    if (bytes > options.bytesMax) throw new CaissonError("too_large", `${path} is longer than ${options.bytesMax} bytes.`);
+    if (bytes > options.bytesMax) throw new CaissonError("too_large", `${path} is longer than ${options.bytesMax} bytes`);
     pieces.push(piece);
   }
   const whole = Buffer.concat(pieces);
   // Written back, what was not UTF-8 would be something else.
   if (whole.includes(0) || !isUtf8(whole)) {
-    throw new CaissonError("invalid", `${path} is not a text file in UTF-8.`, { hint: "Change it with bash." });
+    throw new CaissonError("invalid", `${path} is not a text file in UTF-8`, { hint: "Change it with bash." });
   }
   return whole.toString("utf8");
 }

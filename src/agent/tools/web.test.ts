@@ -83,6 +83,6 @@ describe("request_network", () => {
   });
   test("everything at once cannot be asked for, and what cannot be is told", async () => {
     await expect(ask({ host: "*" })).rejects.toThrow();
-    expect(await ask({ host: "bad.org" })).toEqual({ outcome: "error", text: "not here Elsewhere." });
+    expect(await ask({ host: "bad.org" })).toEqual({ outcome: "error", text: "Not here. Elsewhere." });
   });
 });

@@ -80,7 +80,7 @@ export const requestNetworkTool: Tool<z.infer<typeof AskArguments>> = {
       return { outcome: "ok", text: `It is allowed. The sandbox may reach: ${now}` };
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code === "lost") throw error;
-      return { outcome: "error", text: error.hint === undefined ? error.message : `${error.message} ${error.hint}` };
+      return { outcome: "error", text: error.sentences };
     }
   },
 };

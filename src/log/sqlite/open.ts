@@ -76,7 +76,7 @@ export function openDatabase(path: string): DatabaseSync {
     const readable = isNew || fault === "busy" || fault === "damaged" ? null : openForReading(path);
     if (readable !== null) return readable;
     if (fault !== "busy" && fault !== "damaged" && isFull(path)) throw noSpace(path, error);
-    throw translateSqlite(error, `Opening ${path}`);
+    throw translateSqlite(error, `opening ${path}`);
   }
 }
 
@@ -127,7 +127,7 @@ function versionOf(database: DatabaseSync): number {
 }
 
 function tooNew(path: string, version: number): CaissonError {
-  return new CaissonError("unsupported", `The log ${path} was written by a newer Caisson (schema ${version}, ours is ${SCHEMA_VERSION}).`, {
+  return new CaissonError("unsupported", `the log ${path} was written by a newer Caisson (schema ${version}, ours is ${SCHEMA_VERSION})`, {
     hint: "Update Caisson, or point CAISSON_HOME to another folder.",
   });
 }
@@ -143,7 +143,7 @@ function isFull(path: string): boolean {
 }
 
 function noSpace(path: string, cause: unknown): CaissonError {
-  return new CaissonError("no_space", `Opening ${path}: the disk is full.`, {
+  return new CaissonError("no_space", `opening ${path}: the disk is full`, {
     hint: "Free some space; nothing that was acknowledged is lost.",
     cause,
   });

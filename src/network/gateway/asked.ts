@@ -16,7 +16,7 @@ const ATTACHMENT_TOKENS = 1600;
 export function askedModel(route: Route, body: JsonObject, patterns: readonly string[] | undefined): string {
   const model = body.model;
   if (typeof model !== "string" || model === "" || model.length > MODEL_LENGTH_MAX) {
-    throw new CaissonError("invalid", "The body names no model.", { hint: 'Say which in "model".' });
+    throw new CaissonError("invalid", "the body names no model", { hint: 'Say which in "model".' });
   }
   const others = [body.models, body.fallbacks].flatMap((list) => (Array.isArray(list) ? list : [])) as unknown[];
   const names = [model, ...others.map((other) => (typeof other === "string" ? other : textIn((other as JsonObject | null)?.model)))];
@@ -33,7 +33,7 @@ export function allowsModel(wire: GatewayWire, model: string, patterns: readonly
 
 export function checkModel(wire: GatewayWire, model: string, patterns: readonly string[] | undefined): void {
   if (allowsModel(wire, model, patterns)) return;
-  throw new CaissonError("denied", `The model ${JSON.stringify(model)} is not allowed here; these are: ${patterns?.join(", ")}.`, {
+  throw new CaissonError("denied", `the model ${JSON.stringify(model)} is not allowed here; these are: ${patterns?.join(", ")}`, {
     details: { openaiCode: "model_not_found" },
   });
 }

@@ -16,7 +16,7 @@ export function createCallDeadline(options: { inAllMs: number }): CallDeadline {
   const controller = new AbortController();
   const abort = (reason: CaissonError) => controller.abort(reason);
   const inAll = setTimeout(
-    () => abort(new CaissonError("timeout", `The call took longer than ${options.inAllMs / 1000} s.`)),
+    () => abort(new CaissonError("timeout", `the call took longer than ${options.inAllMs / 1000} s`)),
     options.inAllMs,
   );
   let timer: NodeJS.Timeout | undefined;

@@ -48,7 +48,7 @@ export async function readCall(options: {
     askedModel(route, body, gateway.spec.models);
     if (!gateway.hostedTools?.()) refuseReach(route, body);
     if (body.background === true) {
-      throw new CaissonError("invalid", "Answers that are fetched later cannot be metered.", { hint: 'Leave "background" out.' });
+      throw new CaissonError("invalid", "answers that are fetched later cannot be metered", { hint: 'Leave "background" out.' });
     }
     const withoutUsageChunk = route.kind === "chat" && askForUsage(body);
     const kept = held.move();
@@ -77,7 +77,7 @@ function refuseReach(route: Route, body: JsonObject): void {
   if (reach === null) return;
   throw new CaissonError(
     "denied",
-    `${reach.path} is ${reach.what}: the provider may not reach out, run or look up things for this sandbox.`,
+    `${reach.path} is ${reach.what}: the provider may not reach out, run or look up things for this sandbox`,
     {
       hint: 'The network policy of the sandbox would not hold there. Leave it out; give content itself instead of a URL, a file or an earlier answer ("store": false).',
       details: { param: reach.path },

@@ -26,7 +26,7 @@ export function createCallSlots(limits: { callsMax: number; waitingMax: number; 
     async take(signal) {
       if (running < limits.callsMax && waiting.size === 0) return slot();
       if (waiting.size >= limits.waitingMax) {
-        throw new CaissonError("busy", `${limits.callsMax} calls are under way and ${limits.waitingMax} wait.`, {
+        throw new CaissonError("busy", `${limits.callsMax} calls are under way and ${limits.waitingMax} wait`, {
           hint: "Try again later.",
         });
       }
@@ -60,11 +60,11 @@ export function waitTurn<T>(options: {
         settle(() => reject(error));
       }
     };
-    const cancel = () => settle(() => reject(new CaissonError("cancelled", "The call was given up while it waited.")));
+    const cancel = () => settle(() => reject(new CaissonError("cancelled", "the call was given up while it waited")));
     const timer = setTimeout(
       () =>
         settle(() =>
-          reject(new CaissonError("busy", `The call waited ${timeoutMs / 1000} s for others to end.`, { hint: "Try again later." })),
+          reject(new CaissonError("busy", `the call waited ${timeoutMs / 1000} s for others to end`, { hint: "Try again later." })),
         ),
       timeoutMs,
     );

@@ -59,8 +59,8 @@ export async function carryOut(options: {
 }): Promise<void> {
   const { closing, ...given } = options;
   using deadline = createCallDeadline({ inAllMs: given.setting.limits.callMs });
-  const gone = () => deadline.abort(new CaissonError("cancelled", "The program inside hung up before the answer's end."));
-  const stop = () => deadline.abort(new CaissonError("cancelled", "The gateway was closed."));
+  const gone = () => deadline.abort(new CaissonError("cancelled", "the program inside hung up before the answer's end"));
+  const stop = () => deadline.abort(new CaissonError("cancelled", "the gateway was closed"));
   // Words to one who is gone already.
   given.response.on("error", () => undefined);
   given.response.once("close", () => {
@@ -89,7 +89,7 @@ async function perform(call: Call): Promise<void> {
   setting.recorder.check();
   if (route.kind !== "free") setting.ledger.check();
   using _slot = await setting.slots.take(deadline.signal);
-  deadline.start(limits.requestMs, "The request took too long to come.");
+  deadline.start(limits.requestMs, "the request took too long to come");
   const heard = (words: { model: string; asked: string }) => void Object.assign(call, words);
   const { bodies } = setting;
   using asked =
@@ -98,10 +98,10 @@ async function perform(call: Call): Promise<void> {
       : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard });
   deadline.suspend();
   if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, asked), deadline.signal);
-  deadline.start(limits.answerMs, `The model's server did not begin to answer within ${limits.answerMs / 1000} s.`);
+  deadline.start(limits.answerMs, `the model's server did not begin to answer within ${limits.answerMs / 1000} s`);
   const answer = await ask(call, asked, upstream);
   asked[Symbol.dispose]();
-  deadline.start(limits.stallMs, `Nothing moved for ${limits.stallMs / 1000} s.`);
+  deadline.start(limits.stallMs, `nothing moved for ${limits.stallMs / 1000} s`);
   await pass(call, asked, answer);
 }
 
@@ -109,11 +109,11 @@ async function perform(call: Call): Promise<void> {
 function upstreamFor({ setting, route }: Call): GatewayUpstream {
   const { spec, upstreams } = setting.options;
   if (!spec.wires.includes(route.wire)) {
-    throw new CaissonError("not_found", `This sandbox's gateway does not speak ${route.wire}; it speaks ${spec.wires.join(", ")}.`);
+    throw new CaissonError("not_found", `this sandbox's gateway does not speak ${route.wire}; it speaks ${spec.wires.join(", ")}`);
   }
   const upstream = upstreams[route.wire];
   if (upstream) return upstream;
-  throw new CaissonError("denied", `The host has no key for ${route.wire}, so there is nothing behind this address.`, {
+  throw new CaissonError("denied", `the host has no key for ${route.wire}, so there is nothing behind this address`, {
     hint: "A person sets one outside the sandbox.",
   });
 }
@@ -124,7 +124,7 @@ function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
   const usage = { inputTokens: asked.inputEstimate, outputTokens, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
   const costUsd = setting.options.prices(route.wire, asked.model, usage);
   if (costUsd === null && setting.ledger.costIsBounded()) {
-    throw new CaissonError("denied", `The price of ${asked.model} is not known, so the bound on its cost cannot be kept.`, {
+    throw new CaissonError("denied", `the price of ${asked.model} is not known, so the bound on its cost cannot be kept`, {
       hint: "A person adds the price to the host's configuration, or bounds the tokens instead.",
       details: { openaiCode: "insufficient_quota" },
     });
@@ -135,7 +135,7 @@ function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
 async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
   const { route, deadline, setting } = call;
   const key = await orAborted(upstream.key(), deadline.signal).catch((error: unknown) => {
-    throw new CaissonError("unavailable", `The host could not get its key for ${route.wire}.`, { cause: error });
+    throw new CaissonError("unavailable", `the host could not get its key for ${route.wire}`, { cause: error });
   });
   call.redactor = createKeyRedactor(key.trim());
   const bodyBytes = asked.body?.length ?? null;
@@ -166,10 +166,7 @@ async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Pr
   const coding = answer.headers["content-encoding"] ?? "identity";
   if (status < 200 || status >= 300 || coding !== "identity") {
     answer.destroy();
-    throw new CaissonError(
-      "protocol",
-      `The model's server answered in a way that cannot be passed on: status ${status}, coding ${coding}.`,
-    );
+    throw new CaissonError("protocol", `the model's server answered in a way that cannot be passed on: status ${status}, coding ${coding}`);
   }
   if (route.path === "/models" && options.spec.models) {
     return await passModels({ ...passing, patterns: options.spec.models, bytesMax: limits.answerBytesMax });

@@ -67,7 +67,7 @@ describe("the key", () => {
     await using rig = await openGatewayRig({}, { upstreams: { anthropic: { key } } });
     const answer = await rig.post(MESSAGES, claude());
     expect([answer.status, await answer.text()]).toEqual([502, expect.not.stringContaining("vault")]);
-    expect(rig.events[0]?.data.error).toBe("The host could not get its key for anthropic.: the vault says [secret PASSWORD]");
+    expect(rig.events[0]?.data.error).toBe("the host could not get its key for anthropic: the vault says [secret PASSWORD]");
   });
 });
 
@@ -165,7 +165,7 @@ describe("the upstream", () => {
     await using rig = await openGatewayRig({ "/v1/chat/completions": sendEvents(events) });
     expect(await (await rig.post(CHAT, gpt({ stream: true }))).text()).toBe(events.map(sse).join(""));
     await rig.eventsAre(1);
-    expect(rig.events[0]?.data.error).toBe("server had [secret PASSWORD] Its tokens are estimated.");
+    expect(rig.events[0]?.data.error).toBe("server had [secret PASSWORD]; its tokens are estimated");
   });
 
   test("closed a kept connection when the next call comes on it: that one does not notice", async () => {
@@ -302,7 +302,7 @@ describe("the program inside", () => {
     // Nobody reads; the gateway gives the call up when nothing moves any more.
     await rig.eventsAre(1);
     socket.destroy();
-    expect(rig.events[0]?.data.error).toContain("Nothing moved");
+    expect(rig.events[0]?.data.error).toContain("nothing moved");
     expect(written).toBeLessThan(64 * 2 ** 20);
   });
 
@@ -321,7 +321,7 @@ test("when the gateway closes, calls end and are recorded", async () => {
   const asked = rig.post(MESSAGES, claude());
   while (rig.upstream.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await rig[Symbol.asyncDispose]();
-  expect(rig.events[0]?.data.error).toContain("The gateway was closed.");
+  expect(rig.events[0]?.data.error).toContain("the gateway was closed");
   await asked.then(
     (answer) => expect(answer.status).toBe(499),
     () => undefined,

@@ -76,10 +76,10 @@ async function answer({ setting, request, response, closing }: Request): Promise
   if (match.found === "route") return await carryOut({ setting, request, response, closing, ...match });
   const error =
     match.found === "otherMethod"
-      ? new CaissonError("invalid", `${method} is not for this path.`, {
+      ? new CaissonError("invalid", `${method} is not for this path`, {
           details: { allow: match.allow, upgrade: headers.upgrade !== undefined },
         })
-      : new CaissonError("not_found", `The gateway has no ${method} ${url.slice(0, 200)}.`, { hint: "GET / tells what it has." });
+      : new CaissonError("not_found", `the gateway has no ${method} ${url.slice(0, 200)}`, { hint: "GET / tells what it has." });
   const refusal = wireError(match.wire, error);
   response.writeHead(refusal.status, refusal.headers).end(refusal.body);
 }

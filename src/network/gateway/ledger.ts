@@ -53,13 +53,13 @@ export function createLedger(
     const cost = (value: number, why: string) => list.push({ left: value, reserved: reserved.costUsd, why });
     const tokens = (value: number, why: string) => list.push({ left: value, reserved: reserved.tokens, why });
     if (costUsdMax !== undefined) {
-      cost(costUsdMax - now.costUsd, `This sandbox's calls cost $${now.costUsd.toFixed(4)}; the gateway's bound is $${costUsdMax}.`);
+      cost(costUsdMax - now.costUsd, `this sandbox's calls cost $${now.costUsd.toFixed(4)}; the gateway's bound is $${costUsdMax}`);
     }
     if (tokensMax !== undefined)
-      tokens(tokensMax - now.tokens, `This sandbox used ${now.tokens} tokens; the gateway's bound is ${tokensMax}.`);
-    const ran = `It spent $${now.costUsd.toFixed(4)} and ${now.tokens} tokens through the gateway.`;
-    if (left.costUsdLeft !== null) cost(left.costUsdLeft, `The run's budget of cost is used up. ${ran}`);
-    if (left.tokensLeft !== null) tokens(left.tokensLeft, `The run's budget of tokens is used up. ${ran}`);
+      tokens(tokensMax - now.tokens, `this sandbox used ${now.tokens} tokens; the gateway's bound is ${tokensMax}`);
+    const ran = `it spent $${now.costUsd.toFixed(4)} and ${now.tokens} tokens through the gateway`;
+    if (left.costUsdLeft !== null) cost(left.costUsdLeft, `the run's cost budget is used up; ${ran}`);
+    if (left.tokensLeft !== null) tokens(left.tokensLeft, `the run's token budget is used up; ${ran}`);
     return list;
   };
   const check = () => {

@@ -82,5 +82,5 @@ function sendOnce(request: UpstreamRequest, agents: { plain: http.Agent; secure:
 function unreachable(error: unknown, request: UpstreamRequest): unknown {
   if (request.signal.aborted) return request.signal.reason;
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "it hung up";
-  return new CaissonError("unavailable", `The model's server could not be reached from the host (${code}).`, { cause: error });
+  return new CaissonError("unavailable", `the model's server could not be reached from the host (${code})`, { cause: error });
 }

@@ -44,7 +44,7 @@ export async function passAnswer(options: Passing & { meter: AnswerMeter; withou
   } catch (error) {
     const broken = signal.aborted
       ? signal.reason
-      : new CaissonError("protocol", "The model's server broke off its answer.", { cause: error });
+      : new CaissonError("protocol", "the model's server broke off its answer", { cause: error });
     breakOff(response, [rest(), isStreamed(answer) ? wireErrorEvent(options.wire, broken) : ""]);
     throw broken;
   }
@@ -73,7 +73,7 @@ export async function passRefusal(options: Passing & { redact: (text: string) =>
 export async function passModels(options: Passing & { patterns: readonly string[]; bytesMax: number }): Promise<void> {
   const { answer, response, redactor, wire, patterns } = options;
   const list = parseObject(redactor.text(await readText(answer, options)));
-  if (list === null) throw new CaissonError("protocol", "The model's server sent no list of models.");
+  if (list === null) throw new CaissonError("protocol", "the model's server sent no list of models");
   const data = objectsIn(list.data).filter((model) => allowsModel(wire, textIn(model.id), patterns));
   const { "content-length": _, ...headers } = answerHeaders(answer.headers, redactor.text);
   response.writeHead(200, headers).end(JSON.stringify({ ...list, data }));
@@ -91,7 +91,7 @@ async function readText(answer: IncomingMessage, options: { bytesMax: number; si
     }
   } catch (error) {
     if (options.signal.aborted) throw options.signal.reason;
-    throw new CaissonError("protocol", "The model's server broke off its answer.", { cause: error });
+    throw new CaissonError("protocol", "the model's server broke off its answer", { cause: error });
   }
   return Buffer.concat(pieces).toString("utf8");
 }

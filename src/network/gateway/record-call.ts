@@ -50,5 +50,5 @@ function usageOf(call: Call): { usage: GatewayUsage; estimated: boolean } {
 function errorOf(call: Call, estimated: boolean): string | null {
   const said = call.error ?? call.meter?.reading.error ?? null;
   if (!estimated) return said;
-  return `${said ?? "The answer did not say what it used."} Its tokens are estimated.`;
+  return `${said ?? "the answer did not say what it used"}; its tokens are estimated`;
 }

@@ -59,7 +59,7 @@ export function createRecorder(options: {
       try {
         flush();
       } catch (error) {
-        throw new CaissonError("unavailable", "Calls cannot be recorded at the moment, so none is made.", { cause: error });
+        throw new CaissonError("unavailable", "calls cannot be recorded at the moment, so none is made", { cause: error });
       }
     },
   };

@@ -14,7 +14,7 @@ export function createBodyReader(limits: { bodyBytesMax: number; bodiesBytesMax:
     async read(request) {
       const coding = request.headers["content-encoding"];
       if (coding !== undefined && coding !== "identity") {
-        throw new CaissonError("unsupported", `The gateway reads no body in the coding ${JSON.stringify(coding)}.`, {
+        throw new CaissonError("unsupported", `the gateway reads no body in the coding ${JSON.stringify(coding)}`, {
           hint: "Send it plain.",
         });
       }
@@ -29,16 +29,16 @@ export function createBodyReader(limits: { bodyBytesMax: number; bodiesBytesMax:
         for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
           bytes += piece.length;
           heldBytes += piece.length;
-          if (bytes > limits.bodyBytesMax) throw new CaissonError("too_large", `The body is longer than ${limits.bodyBytesMax} bytes.`);
+          if (bytes > limits.bodyBytesMax) throw new CaissonError("too_large", `the body is longer than ${limits.bodyBytesMax} bytes`);
           if (heldBytes > limits.bodiesBytesMax) {
-            throw new CaissonError("busy", `The requests under way are longer than ${limits.bodiesBytesMax} bytes together.`);
+            throw new CaissonError("busy", `the requests under way are longer than ${limits.bodiesBytesMax} bytes together`);
           }
           pieces.push(piece);
         }
         return { body: parseBody(Buffer.concat(pieces)), bytes, [Symbol.dispose]: release };
       } catch (error) {
         release();
-        throw error instanceof CaissonError ? error : new CaissonError("cancelled", "The request broke off.", { cause: error });
+        throw error instanceof CaissonError ? error : new CaissonError("cancelled", "the request broke off", { cause: error });
       }
     },
   };
@@ -54,9 +54,9 @@ export function parseBody(bytes: Buffer): JsonObject {
     // Numbers of more digits than a double has are kept as they were written.
     value = /[\d.]{16}/.test(text) ? JSON.parse(text, asWritten) : JSON.parse(text);
   } catch (error) {
-    throw new CaissonError("invalid", "The body is not JSON.", { cause: error });
+    throw new CaissonError("invalid", "the body is not JSON", { cause: error });
   }
-  if (!isObject(value)) throw new CaissonError("invalid", "The body is not a JSON object.");
+  if (!isObject(value)) throw new CaissonError("invalid", "the body is not a JSON object");
   return value;
 }
 
@@ -65,7 +65,7 @@ export function writeBody(body: JsonObject): Buffer {
   try {
     return Buffer.from(JSON.stringify(body));
   } catch (error) {
-    throw new CaissonError("invalid", "The body is nested too deeply.", { cause: error });
+    throw new CaissonError("invalid", "the body is nested too deeply", { cause: error });
   }
 }
 

@@ -34,7 +34,7 @@ const shapes: Partial<Record<ErrorCode, Shape>> = {
 export function wireError(wire: GatewayWire, error: unknown): WireError {
   const known = error instanceof CaissonError;
   const shape = (known && shapes[error.code]) || ours;
-  const message = known ? [error.message, error.hint].filter(Boolean).join(" ") : "The gateway failed.";
+  const message = known ? error.sentences : "The gateway failed.";
   const headers: Record<string, string> = { "content-type": "application/json" };
   // The SDKs of both wires heed it.
   if (shape.status < 429) headers["x-should-retry"] = "false";

@@ -34,8 +34,7 @@ export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buff
 export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   if (error instanceof RelayRefusal) return error.verdict;
   if (error instanceof CaissonError) {
-    const hint = error.hint === undefined ? "" : ` ${error.hint}`;
-    return { kind: "answer", status: error.code === "timeout" ? 504 : status, body: `${sentence(error.message)}${hint}\n` };
+    return { kind: "answer", status: error.code === "timeout" ? 504 : status, body: `${error.sentences}\n` };
   }
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return { kind: "answer", status, body: `The upstream could not be reached${typeof code === "string" ? ` (${code})` : ""}.\n` };
@@ -48,11 +47,6 @@ export function asError(thrown: unknown): Error {
 
 export function requestTimeout(): HttpSyntaxError {
   return new HttpSyntaxError("the head did not come in time", 408);
-}
-
-function sentence(text: string): string {
-  const capital = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 }
 
 function reasonOf(answer: { status: number; reason?: string }): string {

@@ -2,6 +2,7 @@ import { readFile, readlink } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
+import { sentence } from "../../contract/sentence.ts";
 import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { guestInside } from "./container-config.ts";
@@ -110,9 +111,4 @@ async function importGuestImage(docker: DockerContext, engine: Engine): Promise<
     for await (const _ of progress);
   });
   return reference;
-}
-
-function sentence(text: string): string {
-  const capital = text.charAt(0).toUpperCase() + text.slice(1);
-  return capital.endsWith(".") ? capital : `${capital}.`;
 }

@@ -48,7 +48,7 @@ export interface FilterOptions {
 export function seccompProfile(options: FilterOptions & { arch: string }): OciSeccomp {
   const { arch } = options;
   if (!isArch(arch)) {
-    throw new CaissonError("unsupported", `No system-call filter is known for the processor ${arch}.`, {
+    throw new CaissonError("unsupported", `no system-call filter is known for the processor ${arch}`, {
       hint: `Sandboxes run on ${Object.keys(architectures).join(" and ")}.`,
     });
   }

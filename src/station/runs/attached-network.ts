@@ -58,7 +58,7 @@ export function createRunNetwork(options: {
     append([{ type: event.type, data: event.data } as NewRunEvent]);
   };
   const networkNow = () => {
-    if (current === null) throw new CaissonError("unsupported", "This run's sandbox has no network.");
+    if (current === null) throw new CaissonError("unsupported", "this run's sandbox has no network");
     return current.network;
   };
   return {

@@ -33,10 +33,7 @@ export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, opt
     return await inLiveSandbox(place, () => toolsFor(journal, place, options));
   } catch (error) {
     if (!(error instanceof CaissonError) || state.step > 0 || !hopeless.has(error.code)) throw error;
-    await endRun(
-      { journal, network: place.network },
-      { reason: "error", text: error.hint ? `${error.message} ${error.hint}` : error.message },
-    );
+    await endRun({ journal, network: place.network }, { reason: "error", text: error.sentences });
     return null;
   }
 }

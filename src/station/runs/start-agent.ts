@@ -60,7 +60,7 @@ export async function startAgent(options: StartAgentOptions) {
   try {
     const state = await station.runs.drive(run, { signal: options.signal ?? telling.signal });
     await told;
-    if (!state.ended) throw new CaissonError("internal", `The run ${run} is over and has not ended.`);
+    if (!state.ended) throw new CaissonError("internal", `the run ${run} is over and has not ended`);
     const { reason, text } = state.ended satisfies { reason: FinishReason; text: string };
     return { run, session, reason, text, steps: state.step, usage: state.usage satisfies Usage, costUsd: state.costUsd };
   } finally {

@@ -7,7 +7,7 @@ const ALLOWED = /^(https?|ssh|git|file):\/\/|^[\w.-]+@[\w.-]+:/i;
 /** Throws `invalid` for what is no address of a repository. */
 export function checkAddress(url: string): void {
   if (ALLOWED.test(url) && !/[\0\n\r]/.test(url) && !url.startsWith("-")) return;
-  throw new CaissonError("invalid", `${JSON.stringify(cleanAddress(url).slice(0, 200))} is not the address of a repository.`, {
+  throw new CaissonError("invalid", `${JSON.stringify(cleanAddress(url).slice(0, 200))} is not the address of a repository`, {
     hint: "Use https://, ssh://, git://, file:// or user@host:path.",
   });
 }
@@ -47,7 +47,7 @@ function relativeTo(base: string, url: string): string {
   for (const part of url.split("/")) {
     if (part === "..") {
       if (parts.length <= (hasScheme ? 3 : 1))
-        throw new CaissonError("unsafe", `The submodule address ${JSON.stringify(url)} leaves its server.`);
+        throw new CaissonError("unsafe", `the submodule address ${JSON.stringify(url)} leaves its server`);
       parts.pop();
     } else if (part !== "." && part !== "") parts.push(part);
   }

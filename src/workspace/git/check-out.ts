@@ -155,7 +155,7 @@ async function checkOutSubmodules(
 async function inside(sandbox: Sandbox, argv: readonly string[]): Promise<void> {
   const { ended, stderr } = await runCommand(sandbox, { argv, cwd: "/", timeoutMs: CHECK_OUT_MS_MAX, env: { GIT_TERMINAL_PROMPT: "0" } });
   if (ended.kind === "exited" && ended.exitCode === 0) return;
-  throw new CaissonError("unavailable", `The check-out failed inside the sandbox: ${stderr.trim().slice(-500) || ended.kind}`, {
+  throw new CaissonError("unavailable", `the check-out failed inside the sandbox: ${stderr.trim().slice(-500) || ended.kind}`, {
     hint: "The template must have git.",
   });
 }

@@ -62,7 +62,7 @@ export async function findCommitChanges(
 function sideOf(entry: TreeEntry | undefined, contents: ReadonlyMap<string, Buffer>): FileSide | null {
   if (entry === undefined) return null;
   const content = contents.get(entry.blob);
-  if (!content) throw new CaissonError("internal", `The mirror lacks ${entry.blob}.`);
+  if (!content) throw new CaissonError("internal", `the mirror lacks ${entry.blob}`);
   if (entry.mode === "120000") return { kind: "link", mode: 0o777, content };
   return { kind: "file", mode: entry.mode === "100755" ? 0o755 : 0o644, content };
 }
@@ -72,7 +72,7 @@ async function readTree(options: CommitOptions, at: { prefix: string; depth: num
   const { source, commit, git } = options;
   const mirror = mirrorFolder(options.stateDir, source.url);
   const text = await hostGit(["ls-tree", "-r", "-l", "-z", "--full-tree", commit], { ...git, gitDir: mirror }).catch((error: unknown) => {
-    throw new CaissonError("not_found", `The commit ${commit} is not in the mirror any more.`, {
+    throw new CaissonError("not_found", `the commit ${commit} is not in the mirror any more`, {
       hint: "It is fetched again by the next run on the same address.",
       cause: error,
     });
@@ -94,7 +94,7 @@ async function readTree(options: CommitOptions, at: { prefix: string; depth: num
 async function readBlobs(entries: readonly TreeEntry[], git: CommitOptions["git"]): Promise<Map<string, Buffer>> {
   const contents = new Map<string, Buffer>();
   if (entries.reduce((sum, entry) => sum + entry.sizeBytes, 0) > CONTENT_BYTES_MAX)
-    throw new CaissonError("too_large", `The changed files are larger than ${CONTENT_BYTES_MAX} bytes together.`);
+    throw new CaissonError("too_large", `the changed files are larger than ${CONTENT_BYTES_MAX} bytes together`);
   for (const [mirror, some] of Map.groupBy(entries, (entry) => entry.mirror)) {
     const names = [...new Set(some.map((entry) => entry.blob))];
     const input = `${names.join("\n")}\n`;
@@ -104,7 +104,7 @@ async function readBlobs(entries: readonly TreeEntry[], git: CommitOptions["git"
       const end = output.indexOf("\n", at);
       const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(output.toString("latin1", at, end))?.[1]);
       if (!Number.isInteger(size))
-        throw new CaissonError("internal", `The mirror lacks ${name}.`, {
+        throw new CaissonError("internal", `the mirror lacks ${name}`, {
           hint: "It is damaged; the next run on the same address makes it again.",
         });
       contents.set(name, output.subarray(end + 1, end + 1 + size));

@@ -115,7 +115,7 @@ async function lockMirror(dir: string, url: string, options: MirrorOptions): Pro
     if (waitedMs === 0) options.onProgress?.(`waiting for another process that fetches ${cleanAddress(url)}`);
     await delay(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
   }
-  throw new CaissonError("busy", `Another process has been fetching ${cleanAddress(url)} for too long.`);
+  throw new CaissonError("busy", `another process has been fetching ${cleanAddress(url)} for too long`);
 }
 
 function transport(source: GitSource): Record<string, string> {
@@ -166,6 +166,6 @@ export async function resolveCommit(mirror: string, source: GitSource, options: 
     throw new CaissonError("not_found", `${url} has no default branch; is it empty?`, { hint: "Name a branch with --branch." });
   throw new CaissonError(
     "not_found",
-    `${url} has no ${source.ref === undefined ? "branch" : "tag, branch or commit"} ${JSON.stringify(wanted)}.`,
+    `${url} has no ${source.ref === undefined ? "branch" : "tag, branch or commit"} ${JSON.stringify(wanted)}`,
   );
 }

@@ -104,7 +104,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
     });
     child.once("close", resolve);
   });
-  if (bytes > outputBytesMax) throw new CaissonError("too_large", `git ${args[0]} wrote more than ${outputBytesMax} bytes.`);
+  if (bytes > outputBytesMax) throw new CaissonError("too_large", `git ${args[0]} wrote more than ${outputBytesMax} bytes`);
   if (code !== 0)
     throw new CaissonError("internal", `git ${args[0]} failed${code === null ? " (timed out)" : ""}: ${lastLines(stderr)}`, {
       details: { exitCode: code },

@@ -26,13 +26,13 @@ export async function submodulesOf(
   if (!text) return [];
   const modules = parse(text.toString("utf8"));
   if (modules.size > 0 && what.depth >= SUBMODULE_DEPTH_MAX)
-    throw new CaissonError("unsafe", `Submodules of ${url} lie deeper than ${SUBMODULE_DEPTH_MAX}.`);
+    throw new CaissonError("unsafe", `submodules of ${url} lie deeper than ${SUBMODULE_DEPTH_MAX}`);
   if (modules.size > SUBMODULES_MAX)
-    throw new CaissonError("too_large", `${url} has ${modules.size} submodules; at most ${SUBMODULES_MAX} are checked out.`);
+    throw new CaissonError("too_large", `${url} has ${modules.size} submodules; at most ${SUBMODULES_MAX} are checked out`);
   const found: Submodule[] = [];
   for (const [name, module] of modules) {
     if (!module.path || !module.url || !isSafe(name) || !isSafe(module.path))
-      throw new CaissonError("unsafe", `The submodule ${JSON.stringify(name)} of ${url} has a path or name that is not safe.`);
+      throw new CaissonError("unsafe", `the submodule ${JSON.stringify(name)} of ${url} has a path or name that is not safe`);
     const ref = await gitlink(what, module.path, git);
     // Named in the file, but not part of this commit.
     if (ref === null) continue;

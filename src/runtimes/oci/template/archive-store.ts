@@ -23,12 +23,12 @@ export async function archiveStore(options: { archive: string; folder: string; b
     const source = file.createReadStream({ highWaterMark: 256 * 1024, autoClose: false });
     for await (const entry of readTar(limited(decompressed(chunks(source)), bytesMax))) {
       const name = normal(entry.name);
-      if (parts.size + aliases.size >= PARTS_MAX) throw new CaissonError("too_large", `${archive} has more than ${PARTS_MAX} parts.`);
+      if (parts.size + aliases.size >= PARTS_MAX) throw new CaissonError("too_large", `${archive} has more than ${PARTS_MAX} parts`);
       if (entry.kind === "link") aliases.set(name, normal(join("/", name, "..", entry.linkName)));
       if (entry.kind === "hardLink") aliases.set(name, normal(entry.linkName));
       if (entry.kind !== "file") continue;
       bytes += entry.size;
-      if (bytes > bytesMax) throw new CaissonError("too_large", `${archive} holds more than ${bytesMax} bytes.`);
+      if (bytes > bytesMax) throw new CaissonError("too_large", `${archive} holds more than ${bytesMax} bytes`);
       const path = join(folder, String(parts.size));
       await save(path, entry.content);
       parts.set(name, path);
@@ -37,7 +37,7 @@ export async function archiveStore(options: { archive: string; folder: string; b
     if (cause instanceof CaissonError && cause.code !== "invalid") throw cause;
     const code = (cause as NodeJS.ErrnoException).code;
     if (code === "ENOSPC" || code === "EDQUOT")
-      throw new CaissonError("no_space", `The disk is full: ${archive} could not be read.`, { cause });
+      throw new CaissonError("no_space", `the disk is full: ${archive} could not be read`, { cause });
     const refused = notAnImage(archive);
     throw new CaissonError("invalid", refused.message, { ...(refused.hint === undefined ? {} : { hint: refused.hint }), cause });
   } finally {
@@ -75,7 +75,7 @@ async function* limited(source: AsyncIterable<Uint8Array>, bytesMax: number): As
   let bytes = 0;
   for await (const chunk of source) {
     bytes += chunk.length;
-    if (bytes > bytesMax * 2) throw new CaissonError("too_large", `The archive holds more than ${bytesMax} bytes.`);
+    if (bytes > bytesMax * 2) throw new CaissonError("too_large", `the archive holds more than ${bytesMax} bytes`);
     yield chunk;
   }
 }

@@ -31,7 +31,7 @@ export function imageSource(reference: string): ImageSource {
   const first = text.indexOf(":");
   const named = first > 0 && first !== colon ? sourceOnDisk(text.slice(0, first), text.slice(first + 1)) : null;
   if (named !== null) return named;
-  throw new CaissonError("not_found", `There is no image at ${text}.`, { hint: notAnImage(text).hint ?? "" });
+  throw new CaissonError("not_found", `there is no image at ${text}`, { hint: notAnImage(text).hint ?? "" });
 }
 
 function registry(name: string, reference: string): ImageSource {
@@ -58,7 +58,7 @@ function statOf(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
-    if (code === "EACCES") throw new CaissonError("denied", `The image ${path} may not be read.`, { cause });
+    if (code === "EACCES") throw new CaissonError("denied", `the image ${path} may not be read`, { cause });
     return undefined;
   }
 }
@@ -78,7 +78,7 @@ export function checkRootProcessor(root: string, arch: string): void {
     if (machine === null) continue;
     if (machine === wanted.number) return;
     const other = Object.values(machines).find(({ number }) => number === machine)?.name ?? `machine ${machine}`;
-    throw new CaissonError("unsupported", `${root} is for ${other}; this machine runs ${wanted.name}.`, {
+    throw new CaissonError("unsupported", `${root} is for ${other}; this machine runs ${wanted.name}`, {
       hint: "Get the image for this processor.",
     });
   }

@@ -101,7 +101,7 @@ async function choosePlatform(
   if (first !== undefined && second === undefined && !isList(first)) return first;
   if (first !== undefined && second !== undefined) {
     const tags = candidates.flatMap(({ annotations }) => annotations?.["org.opencontainers.image.ref.name"] ?? []);
-    throw new CaissonError("invalid", `${store.name} holds several images.`, {
+    throw new CaissonError("invalid", `${store.name} holds several images`, {
       hint: `Name one of its tags: ${tags.join(", ") || "it has none"}.`,
     });
   }
@@ -112,7 +112,7 @@ async function choosePlatform(
       wanted,
     );
   if (options.tag === null) throw invalid(store, "its index names no image");
-  throw new CaissonError("not_found", `${store.name} has no image with the tag ${options.tag}.`);
+  throw new CaissonError("not_found", `${store.name} has no image with the tag ${options.tag}`);
 }
 
 async function dockerImage(store: ImageStore, options: { tag: string | null }): Promise<FoundImage> {
@@ -122,10 +122,10 @@ async function dockerImage(store: ImageStore, options: { tag: string | null }): 
   const { tag } = options;
   const fitting = manifests.filter(({ RepoTags }) => tag === null || (RepoTags ?? []).some((name) => isNamed(name, tag)));
   const [first, second] = fitting;
-  if (first === undefined) throw new CaissonError("not_found", `${store.name} has no image with the tag ${tag}.`);
+  if (first === undefined) throw new CaissonError("not_found", `${store.name} has no image with the tag ${tag}`);
   if (second !== undefined) {
     const names = manifests.flatMap(({ RepoTags }) => RepoTags ?? []);
-    throw new CaissonError("invalid", `${store.name} holds several images.`, {
+    throw new CaissonError("invalid", `${store.name} holds several images`, {
       hint: `Name one of them after a colon: ${names.join(", ")}.`,
     });
   }
@@ -160,7 +160,7 @@ export async function openPlainFile(path: string, bytesMax: number): Promise<Fil
   const stat = await file.stat();
   if (stat.isFile() && stat.size <= bytesMax) return file;
   await file.close();
-  throw new CaissonError("invalid", `${path} is not a plain file of at most ${bytesMax} bytes.`);
+  throw new CaissonError("invalid", `${path} is not a plain file of at most ${bytesMax} bytes`);
 }
 
 async function readDocument(path: string, store: ImageStore): Promise<Buffer> {
@@ -173,7 +173,7 @@ async function readDocument(path: string, store: ImageStore): Promise<Buffer> {
     }
   } catch (cause) {
     if (cause instanceof CaissonError) throw cause;
-    throw new CaissonError("invalid", `${store.name} is not a usable image: ${path} cannot be read.`, { cause });
+    throw new CaissonError("invalid", `${store.name} is not a usable image: ${path} cannot be read`, { cause });
   }
 }
 
@@ -182,26 +182,26 @@ function parse<T>(schema: z.ZodType<T>, data: Buffer, store: ImageStore, what: s
   try {
     value = JSON.parse(data.toString("utf8"));
   } catch (cause) {
-    throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} is not JSON.`, { cause });
+    throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} is not JSON`, { cause });
   }
   const outcome = schema.safeParse(value);
   if (outcome.success) return outcome.data;
-  throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} is not as it should be.`, { cause: outcome.error });
+  throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} is not as it should be`, { cause: outcome.error });
 }
 
 function invalid(store: ImageStore, why: string): CaissonError {
-  return new CaissonError("invalid", `${store.name} is not a usable image: ${why}.`);
+  return new CaissonError("invalid", `${store.name} is not a usable image: ${why}`);
 }
 
 function wrongProcessor(store: ImageStore, has: string[], wanted: string): CaissonError {
-  return new CaissonError("unsupported", `${store.name} is for ${[...new Set(has)].join(", ")}; this machine runs linux/${wanted}.`, {
+  return new CaissonError("unsupported", `${store.name} is for ${[...new Set(has)].join(", ")}; this machine runs linux/${wanted}`, {
     hint: `Get the image for this processor, for example with \`docker pull --platform linux/${wanted}\`.`,
   });
 }
 
 /** What is accepted, for everything that is not. */
 export function notAnImage(reference: string): CaissonError {
-  return new CaissonError("invalid", `${reference} is not an image.`, {
+  return new CaissonError("invalid", `${reference} is not an image`, {
     hint: "An image is a folder with a root file system, an OCI layout folder (`/DIR`, `./DIR` or `./DIR:TAG`), an archive made by `docker save` or `skopeo copy … oci-archive:`, or a name in a registry such as `debian:12`.",
   });
 }

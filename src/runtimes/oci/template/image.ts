@@ -189,7 +189,7 @@ async function rememberDigest(cache: TemplateCache, key: string, digest: string)
   await writeFile(draft, digest, { mode: 0o600 });
   await rename(draft, path).catch(async (cause) => {
     await rm(draft, { force: true });
-    throw new CaissonError("internal", `The name of an image could not be recorded in ${path}.`, { cause });
+    throw new CaissonError("internal", `the name of an image could not be recorded in ${path}`, { cause });
   });
 }
 

@@ -206,9 +206,9 @@ function onDisk(state: LayerState, path: string): Buffer {
 const id = (value: number) => (value <= IDS_MAX ? value : NOBODY);
 
 function unsafe(name: string, why: string): CaissonError {
-  return new CaissonError("unsafe", `The image was refused: its entry ${JSON.stringify(name.slice(0, 200))} ${why}.`);
+  return new CaissonError("unsafe", `the image was refused: its entry ${JSON.stringify(name.slice(0, 200))} ${why}`);
 }
 
 function tooLarge(what: string): CaissonError {
-  return new CaissonError("too_large", `The image was refused: it unpacks to ${what}.`);
+  return new CaissonError("too_large", `the image was refused: it unpacks to ${what}`);
 }

@@ -29,7 +29,7 @@ export async function fetchImage(options: {
     missing: { hint: "Install it with `apt install skopeo`, or give a folder or an archive instead of a name in a registry." },
   });
   if (outcome.exitCode === 0) return;
-  throw new CaissonError("unavailable", `The image ${options.reference} could not be fetched: ${outcome.lastLine || "skopeo failed"}`, {
+  throw new CaissonError("unavailable", `the image ${options.reference} could not be fetched: ${outcome.lastLine || "skopeo failed"}`, {
     hint: "Check the name and the network; `skopeo login` stores credentials for a registry.",
   });
 }

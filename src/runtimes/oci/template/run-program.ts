@@ -22,7 +22,7 @@ export async function runProgram(options: {
 }): Promise<ProgramOutcome> {
   const [program, ...args] = options.argv;
   const { promise, resolve, reject } = Promise.withResolvers<ProgramOutcome>();
-  if (options.signal?.aborted) throw new CaissonError("cancelled", `${program} was cancelled.`);
+  if (options.signal?.aborted) throw new CaissonError("cancelled", `${program} was cancelled`);
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...options.env }, cwd: "/" });
   let timedOut = false;
   const timer = setTimeout(() => {
@@ -44,13 +44,13 @@ export async function runProgram(options: {
   child.stdin.end(options.stdin ?? "");
   child.on("error", (cause) => {
     clearTimeout(timer);
-    reject(new CaissonError("unavailable", `${program} cannot be started.`, { cause, hint: options.missing.hint }));
+    reject(new CaissonError("unavailable", `${program} cannot be started`, { cause, hint: options.missing.hint }));
   });
   child.on("close", (exitCode) => {
     clearTimeout(timer);
     options.signal?.removeEventListener("abort", abort);
-    if (options.signal?.aborted) return reject(new CaissonError("cancelled", `${program} was cancelled.`));
-    if (timedOut) return reject(new CaissonError("timeout", `${program} took longer than ${options.timeoutMs} ms.`));
+    if (options.signal?.aborted) return reject(new CaissonError("cancelled", `${program} was cancelled`));
+    if (timedOut) return reject(new CaissonError("timeout", `${program} took longer than ${options.timeoutMs} ms`));
     const lastLine = stderr.trim().split("\n").at(-1)?.slice(0, LINE_CHARACTERS_MAX) ?? "";
     resolve({ exitCode, stdout, lastLine });
   });

@@ -155,7 +155,7 @@ function ignoreExisting(cause: unknown): false {
 
 function translated(cause: unknown, target: string): CaissonError {
   const code = (cause as NodeJS.ErrnoException).code;
-  const message = `The skeleton ${target} of the host template could not be made.`;
+  const message = `the skeleton ${target} of the host template could not be made`;
   if (code === "ENOSPC" || code === "EDQUOT")
     return new CaissonError("no_space", message, { cause, hint: "Free some space on that disk." });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") return new CaissonError("denied", message, { cause });

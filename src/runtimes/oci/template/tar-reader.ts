@@ -99,7 +99,7 @@ function parseHeader(block: Buffer): Header {
 
 function entryOf(header: Header, extended: Record<string, string>): Omit<TarEntry, "content"> {
   if (header.type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) {
-    throw new CaissonError("unsupported", "The archive holds sparse files.", { hint: "Write it without `--sparse`." });
+    throw new CaissonError("unsupported", "the archive holds sparse files", { hint: "Write it without `--sparse`." });
   }
   const kind = kinds[header.type];
   if (kind === undefined) throw broken(`an entry is of the unknown kind ${JSON.stringify(header.type)}`);
@@ -172,7 +172,7 @@ function cut(bytes: Buffer): string {
 const isEmpty = (block: Buffer) => block.every((byte) => byte === 0);
 
 function broken(what: string): CaissonError {
-  return new CaissonError("invalid", `This is not a sound tar archive: ${what}.`);
+  return new CaissonError("invalid", `this is not a sound tar archive: ${what}`);
 }
 
 /** Takes bytes from chunks of any size. */

@@ -36,7 +36,7 @@ export async function unpackImage(request: UnpackRequest): Promise<{ entries: nu
         expanded += chunk.length;
         // Headers and padding come on top of what files hold; past twice the bound it is a bomb.
         if (expanded > bytesMax * 2)
-          throw new CaissonError("too_large", `The image was refused: its layers hold more than ${bytesMax} bytes.`);
+          throw new CaissonError("too_large", `the image was refused: its layers hold more than ${bytesMax} bytes`);
         plain.update(chunk);
         yield chunk;
       }
@@ -61,7 +61,7 @@ export function checkRoot(root: string): void {
   for (const name of mustBeFolders) {
     const stat = lstatSync(`${root}/${name}`, { throwIfNoEntry: false });
     if (stat === undefined || stat.isDirectory()) continue;
-    throw new CaissonError("unsafe", `The image was refused: its /${name} is not a folder.`, {
+    throw new CaissonError("unsafe", `the image was refused: its /${name} is not a folder`, {
       hint: "A link there would move what sandboxes mount to where it leads.",
     });
   }
@@ -76,17 +76,17 @@ async function* hashed(source: AsyncIterable<Buffer>, hash: ReturnType<typeof cr
 
 function verify(expected: string | null, actual: string): void {
   if (expected === null || expected === `sha256:${actual}`) return;
-  throw new CaissonError("invalid", `The image is damaged: a layer should be ${expected} and is sha256:${actual}.`);
+  throw new CaissonError("invalid", `the image is damaged: a layer should be ${expected} and is sha256:${actual}`);
 }
 
 function translated(cause: unknown, layer: LayerFile): unknown {
   if (cause instanceof CaissonError) return cause;
   const code = (cause as NodeJS.ErrnoException).code ?? "";
-  const message = `The layer ${layer.diffId} could not be unpacked`;
-  if (code === "ENOSPC" || code === "EDQUOT") return new CaissonError("no_space", `${message}: the disk is full.`, { cause });
-  if (code === "ENAMETOOLONG") return new CaissonError("invalid", `${message}: a name in it is too long.`, { cause });
+  const message = `the layer ${layer.diffId} could not be unpacked`;
+  if (code === "ENOSPC" || code === "EDQUOT") return new CaissonError("no_space", `${message}: the disk is full`, { cause });
+  if (code === "ENAMETOOLONG") return new CaissonError("invalid", `${message}: a name in it is too long`, { cause });
   // zlib's codes: the compressed data is not what it says.
   if (code.startsWith("Z_") || code.startsWith("ZSTD_") || code.startsWith("ERR_ZSTD"))
-    return new CaissonError("invalid", `${message}: it is damaged.`, { cause });
-  return new CaissonError("internal", `${message}${code === "" ? "" : ` (${code})`}.`, { cause });
+    return new CaissonError("invalid", `${message}: it is damaged`, { cause });
+  return new CaissonError("internal", `${message}${code === "" ? "" : ` (${code})`}`, { cause });
 }

@@ -17,7 +17,7 @@ async function main(): Promise<void> {
     const request = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8")) as UnpackRequest;
     answer({ counts: await unpackImage(request) });
   } catch (cause) {
-    const error = cause instanceof CaissonError ? cause : new CaissonError("internal", `The image could not be unpacked: ${String(cause)}`);
+    const error = cause instanceof CaissonError ? cause : new CaissonError("internal", `the image could not be unpacked: ${String(cause)}`);
     answer({ error: error.toJSON() });
   }
   clearInterval(watch);

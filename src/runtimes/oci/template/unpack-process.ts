@@ -32,7 +32,7 @@ export async function unpackInProcess(options: {
       ? (await runProgram({ argv, env: {}, timeoutMs, signal, missing: { hint: "The program's own Node is missing." } })).stdout.split("\n")
       : await options.inside(argv, { timeoutMs, signal });
   const answer = Answer.safeParse(parsed(lines.find((line) => line.startsWith("{")) ?? ""));
-  if (!answer.success) throw new CaissonError("internal", `Unpacking to ${options.request.target} ended without an answer.`);
+  if (!answer.success) throw new CaissonError("internal", `unpacking to ${options.request.target} ended without an answer`);
   if ("counts" in answer.data) return answer.data.counts;
   const { code, message, hint } = answer.data.error;
   throw new CaissonError(isErrorCode(code) ? code : "internal", message, hint === undefined ? {} : { hint });
