@@ -220,7 +220,7 @@ async function benchRecovery(dir: string): Promise<Figures> {
   await writeFile(script, JSON.stringify({ turns: [{ calls: [bash("echo up; sleep 0.6")] }, { say: "Done." }] }));
   const env = { ...process.env, CAISSON_HOME: home, NODE_COMPILE_CACHE: join(dir, "compile-cache") };
   const start = (...argv: string[]) =>
-    spawn(process.execPath, [join(bundle, "main.mjs"), ...argv], { env, cwd: dir, stdio: ["ignore", "pipe", "inherit"] });
+    spawn(process.execPath, [join(bundle, "caisson.mjs"), ...argv], { env, cwd: dir, stdio: ["ignore", "pipe", "inherit"] });
   try {
     const sample: number[] = [];
     for (let at = 0; at < 6; at++) {

@@ -49,10 +49,6 @@ async function dispatch(start: CliStart): Promise<number> {
     await start.stdout.print(lines(overview(commands, start.version)));
     return 0;
   }
-  if (first === "--version" || first === "-V") {
-    await start.stdout.print(line`caisson ${start.version}`);
-    return 0;
-  }
   const group = commands.filter((command) => command.path.length === 2 && command.path[0] === first);
   if (group.length > 0 && (second === undefined || second === "--help" || second === "-h")) {
     const { groupHelp } = await import("./help.ts");

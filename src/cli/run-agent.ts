@@ -12,7 +12,7 @@ import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { line } from "./line.ts";
-import { type NetworkAsked, networkFrom } from "./network-options.ts";
+import { type NetworkAsked, networkFrom } from "./network-asked.ts";
 import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { imageFrom } from "./spec-options.ts";

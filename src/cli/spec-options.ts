@@ -12,7 +12,7 @@ import {
 } from "../contract/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { networkFrom } from "./network-options.ts";
+import { networkFrom } from "./network-asked.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
 /** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */

@@ -56,7 +56,7 @@ export function useRunsCli() {
     await mkdir(join(base, "work"));
     const bundle = join(root, "build", `cli-test-${process.pid}`);
     await promisify(execFile)(node, [join(root, "scripts", "bundle.ts"), bundle]);
-    program = join(bundle, "main.mjs");
+    program = join(bundle, "caisson.mjs");
   });
   afterAll(async () => {
     for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all"], { home });

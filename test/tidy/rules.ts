@@ -87,7 +87,7 @@ export const environmentOnlyInMain: Rule = (files) =>
 /** Who may write bytes as they are: to connect a program to the user's own streams, or a file to the user's pipe. */
 const rawWriters = ["src/cli/output.ts", "src/cli/process-stdio.ts", "src/cli/print-diff.ts", "src/cli/cp.ts"];
 /** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
-const stdioOwners = ["src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];
+const stdioOwners = ["src/caisson.ts", "src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];
 
 export const terminalOnlyByLines: Rule = (files) =>
   files.flatMap((file) => {
