@@ -1,6 +1,7 @@
 import { copyFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
+import { startupFiles } from "./startup-files.ts";
 
 /**
  * The program as a few files instead of some hundreds, into the folder named: loading them one by one costs more than a sandbox does. For a clone that
@@ -13,28 +14,6 @@ const [target, forPackage] = process.argv.slice(2);
 if (target === undefined || (forPackage !== undefined && forPackage !== "--package"))
   throw new Error("usage: bundle.ts FOLDER [--package]");
 
-/**
- * What is loaded together stands in one file: to find, read and check a file costs more than to run it. Named are the modules that start-up loads by
- * name; what those import comes with them, and what the ones before took stays there. 
- * test/startup.test.ts holds what may be in them.
- */
-export const startup: readonly { name: string; modules: readonly string[] }[] = [
-  { name: "package-files", modules: ["package-files.ts"] },
-  { name: "command-line", modules: ["cli/dispatch.ts", "cli/output.ts"] },
-  { name: "composition", modules: ["compose/cli.ts", "contract/sandbox.ts"] },
-  {
-    name: "sandbox-command",
-    modules: [
-      "cli/exec.ts",
-      "cli/sweep.ts",
-      "runtimes/oci/runtime.ts",
-      "runtimes/oci/template/host-template.ts",
-      "network/held/networked-runtime.ts",
-      "compose/network.ts",
-    ],
-  },
-];
-
 /** What package.json's `exports` name. */
 const library = {
   index: source("index.ts"),
@@ -42,9 +21,10 @@ const library = {
   attack: source("suites", "attack", "run-attacks.ts"),
 };
 
-const groups = startup.map(({ name, modules }, index) => {
+/** Where two name the same module, the first has it. */
+const groups = startupFiles.map(({ name, modules }, index) => {
   const paths = new Set(modules.map((module) => source(module)));
-  return { name, test: (id: string) => paths.has(id), priority: startup.length - index };
+  return { name, test: (id: string) => paths.has(id), priority: startupFiles.length - index };
 });
 const bundle = await rolldown({
   input: {

@@ -1,7 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, parse } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { startupFiles } from "../../scripts/startup-files.ts";
 import { launcher, root, useCaisson } from "./caisson-process.ts";
 
 const { run, base, home } = useCaisson();
@@ -18,6 +20,31 @@ describe("the launcher", () => {
 
   test("takes no variable of its own inside or to programs", async () => {
     expect((await run(["exec", "--", "env"])).text).not.toContain("NODE_COMPILE_CACHE");
+  });
+
+  test("`exec` loads the files that start-up is put together in, and no other", async () => {
+    const hook = join(base(), "note-files.mjs");
+    const list = join(base(), "files");
+    writeFileSync(
+      hook,
+      `import { appendFileSync } from "node:fs";
+       import { registerHooks } from "node:module";
+       registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context); } });`,
+    );
+    const options = { env: { NODE_OPTIONS: `--import=file://${hook}` } };
+    expect(await run(["exec", "--no-workspace", "--", "true"], options)).toMatchObject({ code: 0, stderr: "" });
+    const files = readFileSync(list, "utf8")
+      .split("\n")
+      .filter((url) => url.startsWith("file:"))
+      .map((url) => fileURLToPath(url));
+    // Besides them: what a name leads through to one of them.
+    const large = files.filter((file) => file !== hook && statSync(file).size > 4_096).map((file) => parse(file).name);
+    expect(large.sort()).toEqual(
+      startupFiles
+        .map(({ name }) => name)
+        .filter((name) => name !== "package-files")
+        .sort(),
+    );
   });
 
   test("works when many start at once", async () => {

@@ -1,0 +1,59 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { describe, expect, test } from "vitest";
+import { startupFiles } from "../scripts/startup-files.ts";
+
+const source = join(import.meta.dirname, "..", "src");
+
+/** Everything that is loaded with these modules of `src`, before any of them runs: our modules by their path in it, others by their name. */
+function loadedWith(modules: readonly string[]): Set<string> {
+  const loaded = new Set<string>();
+  const queue = modules.map((module) => join(source, module));
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    const path = relative(source, file);
+    if (loaded.has(path)) continue;
+    loaded.add(path);
+    for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(
+      /^(?:import|export)\s+(?!type\b)(?:[\w$*{},\s]+?\bfrom\s*)?"([^"]+)"/gm,
+    )) {
+      if (specifier.startsWith(".")) queue.push(join(dirname(file), specifier));
+      else loaded.add(specifier);
+    }
+  }
+  return loaded;
+}
+
+const forExec = () => loadedWith(["main.ts", ...startupFiles.flatMap(({ modules }) => modules)]);
+const matching = (loaded: Set<string>, pattern: RegExp) => [...loaded].filter((name) => pattern.test(name));
+
+describe("what start-up loads", () => {
+  test("the modules that the bundle puts together are there", () => {
+    for (const { modules } of startupFiles) for (const module of modules) expect(existsSync(join(source, module)), module).toBe(true);
+    // Else nothing below could fail.
+    expect([...forExec()]).toEqual(
+      expect.arrayContaining(["runtimes/oci/runtime.ts", "sandbox/guest/link.ts", "zod", "node:child_process"]),
+    );
+  });
+
+  test("`--version` loads two files of ours", () => {
+    expect([...loadedWith(["caisson.ts"])].sort()).toEqual(["caisson.ts", "node:fs", "node:os", "node:path", "package-files.ts"]);
+  });
+
+  test("what help and a mistake need has no schemas in it", () => {
+    expect(matching(loadedWith(["main.ts"]), /^zod$|^(agent|compose|log|network|runtimes|sandbox|station|workspace)\//)).toEqual([]);
+  });
+
+  test("`exec` loads nothing of agents, runs, logs or workspaces", () => {
+    // The prices of models are a small table.
+    expect(matching(forExec(), /^(agent|log|station|suites|workspace)\/|^node:sqlite$/)).toEqual(["agent/model/prices.ts"]);
+  });
+
+  test("`exec` without a network loads nothing that serves one", () => {
+    expect(matching(forExec(), /^network\/(authority|egress|gateway|http|mirror|preview)\/|^node:(http|https|tls|zlib)$/)).toEqual([]);
+  });
+
+  test("`exec` loads no other runtime, and of packages only zod", () => {
+    expect(matching(forExec(), /^runtimes\/(docker|fake|host)\//)).toEqual([]);
+    expect(matching(forExec(), /^(?!node:)(?!.*\.ts$)/)).toEqual(["zod"]);
+  });
+});
