@@ -1,10 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
-import type { SandboxId } from "../contract/ids.ts";
-import { SandboxId as SandboxIdSchema } from "../contract/ids.ts";
-import type { SandboxSpec } from "../contract/sandbox.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import { createStore } from "../sandbox/store.ts";
+import { defined } from "../lib/defined.ts";
+import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
@@ -12,7 +8,7 @@ import { specFrom } from "./spec-options.ts";
 
 /** A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept. */
 export interface CommandSandbox {
-  sandbox: OwnedSandbox;
+  sandbox: HeldSandbox;
   /** True for a sandbox that others may be using too: it is left as it was found. */
   shared: boolean;
   /** Ends what the session began. Idempotent; resolves when nothing is left that should not be. */
@@ -48,16 +44,17 @@ export async function sandboxForCommand(
         hint: "Leave it out, or make a new sandbox with it.",
       });
     }
-    const sandbox = await unlessInterrupted(context, openSandbox(context, id));
-    return { sandbox, shared: true, end: async () => {} };
+    const sandbox = await context.station.sandboxes.hold(id, context.interruption);
+    return { sandbox, shared: true, end: () => sandbox.release() };
   }
   const keep = given.flag("keep");
   const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
-  const sandbox = await createSandbox(context, { runtime: given.option("runtime") ?? context.config.runtime, spec });
+  const request = { spec, ...defined({ runtime: given.option("runtime") }) };
+  const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;
   const end = async () => {
     if (!keep || context.interruption.received() !== null) return sandbox.destroy();
-    await keepSandbox(sandbox);
+    await sandbox.release();
     await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
   for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.print(line`caisson: ${warning}`);
@@ -71,49 +68,4 @@ export async function unlessInterrupted<T>(context: CliContext, work: Promise<T>
     throw new CaissonError("cancelled", `interrupted by ${signal}`);
   });
   return Promise.race([work, told]);
-}
-
-/** A probe that was remembered may be wrong by now; then `auto` looks again, once. */
-export async function createSandbox(context: CliContext, options: { runtime: string; spec: SandboxSpec }): Promise<OwnedSandbox> {
-  const create = async () => {
-    const runtime = await context.resolver.resolve(options.runtime);
-    if (context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was made");
-    return runtime.create(options.spec, { signal: context.interruption.signal });
-  };
-  try {
-    return await create();
-  } catch (error) {
-    if (options.runtime !== "auto" || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
-    await context.resolver.forget();
-    return create();
-  }
-}
-
-/** Lets go of a sandbox that is to stay. One that cannot stay (nothing would serve its network) is removed: nobody was told its id. */
-export async function keepSandbox(sandbox: OwnedSandbox): Promise<void> {
-  try {
-    await sandbox.release();
-  } catch (error) {
-    await sandbox.destroy();
-    throw error;
-  }
-}
-
-export function checkSandboxId(text: string): SandboxId {
-  const parsed = SandboxIdSchema.safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${JSON.stringify(text)} is not a sandbox's id`, {
-    hint: "An id looks like sb_k3v7q2m5x4ab; `caisson sandbox ls` lists them.",
-  });
-}
-
-/** Throws `invalid`, `not_found`, `lost`. */
-export async function openSandbox(context: CliContext, id: string): Promise<OwnedSandbox> {
-  return (await runtimeOf(context, id)).open(checkSandboxId(id));
-}
-
-/** The runtime that a sandbox was made by, from its record. */
-export async function runtimeOf(context: CliContext, id: string): Promise<Runtime> {
-  const record = await createStore({ stateDir: context.stateDir }).read(checkSandboxId(id));
-  return context.runtimes.get(record.runtime);
 }

@@ -2,15 +2,14 @@ import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { type Copied, copyIn, copyOut } from "../sandbox/copy.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
-import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line, quotedName } from "./line.ts";
 import { parseBytes } from "./option-values.ts";
 
 interface Inside {
-  sandbox: OwnedSandbox;
+  sandbox: HeldSandbox;
   path: string;
   as: { user?: string };
 }
@@ -28,10 +27,12 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const as = user === undefined ? {} : { user };
   const maxSize = given.option("max-size");
   if (from !== null) {
-    const inside = { sandbox: await openSandbox(context, from.id), path: from.path, as };
+    await using sandbox = await context.station.sandboxes.hold(from.id, context.interruption);
+    const inside = { sandbox, path: from.path, as };
     await bringOut(context, inside, { target, ...(maxSize === undefined ? {} : { bytesMax: parseBytes("max-size", maxSize) }) });
   } else if (to !== null) {
-    const inside = { sandbox: await openSandbox(context, to.id), path: to.path, as };
+    await using sandbox = await context.station.sandboxes.hold(to.id, context.interruption);
+    const inside = { sandbox, path: to.path, as };
     await bringIn(context, source, inside);
   }
   return 0;

@@ -84,14 +84,13 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
   const interrupted = context.interruption.first.then((signal) => ({ signal }));
   const first = await Promise.race([running, interrupted]);
   if (typeof first === "number") return first;
-  const { removeOwn } = await import("./sweep.ts");
-  await removeOwn(context);
+  await context.removeOwnSandboxes();
   const timeout = Promise.withResolvers<void>();
   const timer = setTimeout(timeout.resolve, TIDY_UP_MS);
   await Promise.race([running.catch(() => {}), timeout.promise]);
   clearTimeout(timer);
   // It may have begun another one before it noticed.
-  await removeOwn(context);
+  await context.removeOwnSandboxes();
   return exitCodeOf(first.signal);
 }
 
@@ -110,8 +109,7 @@ async function sweepSessions(context: CliContext): Promise<void> {
 
 async function sweepInBackground(context: CliContext): Promise<void> {
   try {
-    const { sweepOrphans } = await import("./sweep.ts");
-    await sweepOrphans(context);
+    await context.station.sandboxes.sweep();
   } catch (error) {
     await context.stderr.print(line`caisson: what an earlier command left could not be removed: ${asCaissonError(error).message}`);
   }

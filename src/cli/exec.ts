@@ -2,7 +2,7 @@ import { CaissonError, type ErrorCode } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
-import type { OutputChunk, OwnedSandbox, Process, SpawnOptions } from "../sandbox/sandbox.ts";
+import type { HeldSandbox, OutputChunk, Process, SpawnOptions } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
@@ -74,7 +74,7 @@ export async function runCommand(context: CliContext, given: ParsedArguments, re
 }
 
 /** Many programs say little about why they could not connect; each host is told of once. */
-function tellDenials(context: CliContext, sandbox: OwnedSandbox): () => void {
+function tellDenials(context: CliContext, sandbox: HeldSandbox): () => void {
   const told = new Set<string>();
   const stop = sandbox.network?.subscribe((event) => {
     if (event.type !== "network.denied") return;
@@ -87,7 +87,7 @@ function tellDenials(context: CliContext, sandbox: OwnedSandbox): () => void {
 }
 
 /** The guest says what is not there; what to do about it depends on where one stands, and here that is a command line. */
-async function spawnWithHint(sandbox: OwnedSandbox, options: SpawnOptions): Promise<Process> {
+async function spawnWithHint(sandbox: HeldSandbox, options: SpawnOptions): Promise<Process> {
   try {
     return await sandbox.spawn(options);
   } catch (error) {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Script } from "../agent/model/scripted-model.ts";
 import { loadConfig } from "../compose/load-config.ts";
+import { composeStation } from "../compose/station.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
@@ -56,16 +57,13 @@ beforeEach(async () => {
   };
   const variable = () => undefined;
   const { config, file, sources } = await loadConfig({ stateDir, configDir: join(base, "config"), variable });
+  const local = { cwd: join(base, "work"), home: base, path: process.env.PATH ?? "", stateDir, configDir: join(base, "config"), config };
+  const station = composeStation({ ...local, configFile: file, variable, runtimes, resolver, say: () => {} });
   context = {
+    ...local,
     version: "0",
-    cwd: join(base, "work"),
-    home: base,
-    path: process.env.PATH ?? "",
-    stateDir,
-    configDir: join(base, "config"),
     guestPath: join(base, "no-guest"),
     packageDir: base,
-    config,
     configFile: file,
     configSources: sources,
     stdin: { isTTY: false, destroy() {}, async *[Symbol.asyncIterator]() {} } as unknown as CliContext["stdin"],
@@ -74,6 +72,8 @@ beforeEach(async () => {
     interruption,
     variable,
     startDetached: async () => {},
+    station,
+    removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     runtimes,
     resolver,
     onEvent() {},

@@ -5,10 +5,9 @@ import { createPreview } from "../network/preview/preview.ts";
 import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-ports.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
-import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { sandboxNamed } from "./net-target.ts";
+import { openSandbox, sandboxNamed } from "./net-target.ts";
 import { exitCodeOf } from "./signals.ts";
 import { table } from "./table.ts";
 

@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import type { Ended } from "../contract/outcome.ts";
-import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
+import type { OutputChunk, Process } from "../station/sandboxes/held-sandbox.ts";
 import type { CliContext } from "./context.ts";
 
 /** How long a command that was sent our SIGINT, SIGTERM or SIGHUP may take to end by itself. */

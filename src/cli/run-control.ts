@@ -12,7 +12,6 @@ import { line } from "./line.ts";
 import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { driveAndShow, exitCodes, raisedBudgets } from "./run-agent.ts";
 import { printOutcome } from "./run-outcome.ts";
-import { removeSandbox } from "./sandbox-life.ts";
 import { exitCodeOf } from "./signals.ts";
 import { type LocalStation, openStation } from "./station.ts";
 import { table } from "./table.ts";
@@ -229,7 +228,7 @@ async function stopAndWait(context: CliContext, station: LocalStation, run: stri
 
 async function endSandboxOf(context: CliContext, run: string): Promise<void> {
   const { records } = await createStore({ stateDir: context.stateDir }).list();
-  for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await removeSandbox(context, id);
+  for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await context.station.sandboxes.remove(id);
 }
 
 async function driverStuck(station: LocalStation, run: string): Promise<CaissonError> {

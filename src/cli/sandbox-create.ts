@@ -1,18 +1,19 @@
+import { defined } from "../lib/defined.ts";
 import type { ParsedArguments } from "./command.ts";
-import { createSandbox, keepSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { pairs, specFrom } from "./spec-options.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
-  const sandbox = await createSandbox(context, { runtime: given.option("runtime") ?? context.config.runtime, spec });
+  const request = { spec, ...defined({ runtime: given.option("runtime") }) };
+  const sandbox = await context.station.sandboxes.create(request, context.interruption);
   // Interrupted at the last moment: the user never learns the id, so nobody could ever remove it.
   if (context.interruption.received() !== null) {
     await sandbox.destroy();
     return 130;
   }
-  await keepSandbox(sandbox);
+  await sandbox.release();
   for (const warning of sandbox.info.warnings) await context.stderr.print(line`caisson: ${warning}`);
   await (given.flag("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;

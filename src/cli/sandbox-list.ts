@@ -1,17 +1,12 @@
 import type { SandboxInfo } from "../contract/sandbox.ts";
 import { showDuration } from "../lib/quantity.ts";
-import { createStore, infoOf } from "../sandbox/store.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { sweepOrphans } from "./sweep.ts";
 import { table } from "./table.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  // What is about to be swept is not worth showing.
-  await sweepOrphans(context);
-  const { records, damaged } = await createStore({ stateDir: context.stateDir }).list();
-  const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
+  const { sandboxes, damaged } = await context.station.sandboxes.list();
   if (given.flag("json")) {
     await context.stdout.printJson(sandboxes);
   } else if (sandboxes.length > 0) {

@@ -1,13 +1,12 @@
 import type { SandboxStats } from "../contract/sandbox.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import type { ParsedArguments } from "./command.ts";
-import { openSandbox } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { table } from "./table.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const all: ({ id: string } & SandboxStats)[] = [];
-  for (const id of given.positionals) all.push({ id, ...(await (await openSandbox(context, id)).stats()) });
+  for (const id of given.positionals) all.push({ id, ...(await context.station.sandboxes.stats(id)) });
   if (given.flag("json")) {
     await context.stdout.printJson(all);
     return 0;

@@ -7,6 +7,7 @@ import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";
 import { loadConfig } from "./load-config.ts";
 import { composeRuntimes } from "./runtimes.ts";
+import { composeStation } from "./station.ts";
 
 const COMMAND_LINE_MAX = 100;
 
@@ -28,6 +29,7 @@ export async function composeCli(
     loadConfig({ stateDir, configDir, variable }),
     mkdir(stateDir, { recursive: true, mode: 0o700 }),
   ]);
+  const say = (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];
   const tell = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);
@@ -38,19 +40,17 @@ export async function composeCli(
     program,
     settings: { ...config, ...defined({ ociRuntime: choices.ociRuntime }) },
     command: commandLine(argv),
-    warn: (text) => void options.stderr.print(line`caisson: ${text}`),
+    warn: say,
     ...defined({ onEvent: choices.events ? tell : undefined }),
   });
+  const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
+  const station = composeStation({ ...local, runtimes, resolver, say });
   return {
     ...face,
-    home,
-    path,
-    stateDir,
-    configDir,
-    config,
-    configFile,
+    ...local,
     configSources,
-    variable,
+    station,
+    removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     startDetached: async (args) => {
       const { startDetached } = await import("./network.ts");
       await startDetached({ program, args, stateDir, env: variables });

@@ -248,6 +248,10 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       released = true;
       connection.close();
     },
+    async detach() {
+      released = true;
+      connection.close();
+    },
     destroy() {
       destroying ??= destroy();
       return destroying;

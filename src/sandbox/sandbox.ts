@@ -234,6 +234,8 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   fork(): Promise<OwnedSandbox>;
   /** Lets go without ending it; only for a sandbox made with `keep`. Throws `invalid` otherwise. */
   release(): Promise<void>;
+  /** Lets go of this handle and leaves the sandbox as it is, kept or not: for one that somebody else made. Its commands go on. Idempotent. */
+  detach(): Promise<void>;
   /** Ends every process and removes everything. Idempotent; resolves when nothing is left on the host. */
   destroy(): Promise<void>;
 }

@@ -27,7 +27,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   network: ["contract", "lib", "sandbox"],
   station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
   // Its client is the local one for now: the sandboxes and runs of this machine.
-  cli: ["contract", "lib", "sandbox", "suites", "log", "workspace", "agent", "network", "station"],
+  cli: ["contract", "lib", "sandbox", "suites", "log", "workspace", "agent", "network", "station", "compose"],
   // Puts the real parts together, once, for every face.
   compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli"],
 };

@@ -46,7 +46,7 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
         if (options?.serveNetwork) await network.serve();
         return withNetwork(inner, { network, own: await ownVariables(store, inner), fork: () => fork(network, inner) });
       } catch (error) {
-        if (inner.info.keep) await inner.release();
+        await inner.detach();
         throw networkUnavailable(inner.id, error);
       }
     },
@@ -94,6 +94,12 @@ function withNetwork(
         // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.
         if (inner.info.keep) await network.release();
         await inner.release();
+        await network.close();
+      },
+      async detach() {
+        // What this handle happens to serve is handed over, as by `release`; a sandbox that is not kept is served by whoever made it.
+        if (inner.info.keep) await network.release();
+        await inner.detach();
         await network.close();
       },
       async destroy() {

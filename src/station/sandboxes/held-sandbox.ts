@@ -14,8 +14,8 @@ export interface HeldSandbox extends Sandbox, AsyncDisposable {
   /** A connection to a port on the sandbox's loopback. Throws `unavailable` when nothing listens there. */
   connect(port: number): Promise<Duplex>;
   listeners(): Promise<{ port: number; address: string }[]>;
-  /** What happens in its network while this process serves it. */
-  onNetworkEvent(listener: (event: NetworkEvent) => void): () => void;
+  /** What happens in its network while this process serves it; null where there is none. */
+  readonly network: { subscribe(listener: (event: NetworkEvent) => void): () => void } | null;
   /**
    * Lets go. The last one to let go of a sandbox made without `keep` removes it; a kept one that cannot be left alone, because nothing would serve its network, is removed by its
    * creator's release, which throws then. Idempotent.

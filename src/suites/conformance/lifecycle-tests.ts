@@ -172,6 +172,22 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
+    name: "life: a handle that is detached leaves the sandbox and its other handles as they were",
+    needs: "reattach",
+    async run(context) {
+      const sandbox = await context.create({ keep: false });
+      const running = await start(sandbox, "ready-and-sleep", { args: ["60"] });
+      await reader(context, running).until("ready\n");
+      const other = await within(context, "opening", context.runtime.open(sandbox.id));
+      await within(context, "detaching", other.detach());
+      await within(context, "detaching again", other.detach());
+      await rejectsWith(context, "lost", "using a detached handle", () => other.processes());
+      assert.ok((await sandbox.processes()).some((each) => each.ref === running.ref && each.state === "running"));
+      assert.ok((await context.runtime.list()).some((each) => each.id === sandbox.id));
+      return undefined;
+    },
+  },
+  {
     name: "life: opening what is not there is not_found",
     async run(context) {
       await rejectsWith(context, "not_found", "opening an unknown id", () => context.runtime.open("sb_aaaaaaaaaaaa"));

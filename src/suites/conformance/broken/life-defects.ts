@@ -125,6 +125,10 @@ export const lifeDefects: Record<string, Defect> = {
     what: "anything can be released",
     sandbox: (good) => ({ release: () => forgiving("invalid", () => good.release(), noop) }),
   },
+  "life: a handle that is detached leaves the sandbox and its other handles as they were": {
+    what: "detaching destroys",
+    sandbox: (good) => ({ detach: () => good.destroy() }),
+  },
   "life: opening what is not there is not_found": {
     what: "opening what is not there makes it",
     runtime: (good) => ({

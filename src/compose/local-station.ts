@@ -1,0 +1,80 @@
+import { appendFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { AgentPlaces } from "../agent/file/find-agents.ts";
+import { type ModelOptions, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
+import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
+import { createTrustStore } from "../agent/rights/trust-store.ts";
+import type { Config } from "../contract/config.ts";
+import { defined } from "../lib/defined.ts";
+import type { Resolver } from "../sandbox/resolver.ts";
+import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
+import { createLocalStation, type LocalStation } from "../station/local-station.ts";
+
+/** What runs and sessions of this machine are made from. */
+export interface LocalParts {
+  cwd: string;
+  home: string;
+  path: string;
+  stateDir: string;
+  configDir: string;
+  config: Config;
+  /** The file that was read, if there is one. */
+  configFile: string | null;
+  variable(name: string): string | undefined;
+  resolver: Resolver;
+  /** Told what is worth a word to the user. */
+  say(text: string): void;
+}
+
+/** Everything that runs and sessions need, over the log of one state folder. */
+export function openLocalStation(parts: LocalParts, options: { record?: string; replay?: string } = {}): LocalStation {
+  return createLocalStation({
+    stateDir: parts.stateDir,
+    agents: agentSource(parts),
+    runtime: (name) => parts.resolver.resolve(name ?? parts.config.runtime),
+    model: (name) => resolveModel(name, { ...modelOptions(parts), ...options }),
+    git: { path: parts.path, home: parts.home },
+    crashpoint: crashpointFrom(parts),
+    onProgress: (text) => parts.say(text),
+    onLogBusy: (text) => parts.say(text),
+  });
+}
+
+/** For the tests of recovery: where to die, and a file that gets the name of each place where one could. */
+function crashpointFrom({ variable }: Pick<LocalParts, "variable">): Crashpoint {
+  const list = variable("CAISSON_CRASH_LIST");
+  const onPoint = list === undefined ? undefined : (name: string) => appendFileSync(list, `${name}\n`);
+  return createCrashpoint(defined({ at: variable("CAISSON_CRASH_AT"), onPoint }));
+}
+
+export function agentSource(parts: LocalParts): AgentSource {
+  return createAgentSource({
+    places: agentPlaces(parts),
+    trust: createTrustStore({ stateDir: parts.stateDir }),
+    secrets: parts.config.secrets,
+    usual: { limits: parts.config.limits },
+    onNotice: (text) => parts.say(text),
+  });
+}
+
+export function agentPlaces(parts: Pick<LocalParts, "cwd" | "configDir" | "configFile" | "config">): AgentPlaces {
+  const { cwd, configDir, configFile, config } = parts;
+  return {
+    cwd,
+    ownFolder: join(configDir, "agents"),
+    // Relative to the file that names them: what a setting means must not depend on where one stands.
+    namedFolders: config.agentFolders.map((folder) => resolve(configFile === null ? configDir : dirname(configFile), folder)),
+    folders: foldersOfAgents(cwd),
+  };
+}
+
+/** Where a folder keeps its agents. */
+export function foldersOfAgents(folder: string): string[] {
+  return [join(folder, ".caisson", "agents"), join(folder, "agents")];
+}
+
+export function modelOptions({ config, variable }: Pick<LocalParts, "config" | "variable">): ModelOptions {
+  const { baseUrl, prices, stallMs } = config.models;
+  const env = Object.fromEntries(providerVariables.map((name) => [name, variable(name)]));
+  return { env, prices, ...defined({ baseUrl, stallMs }) };
+}

@@ -1,0 +1,121 @@
+import { CaissonError } from "../../contract/error.ts";
+import { SandboxId } from "../../contract/ids.ts";
+import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import type { Resolver } from "../../sandbox/resolver.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { createStore, infoOf } from "../../sandbox/store.ts";
+import { createSandboxHolds } from "./sandbox-holds.ts";
+import type { SandboxVerbs } from "./verbs.ts";
+
+export interface LocalSandboxesOptions {
+  /** Exists. */
+  stateDir: string;
+  runtimes: RuntimeSet;
+  resolver: Resolver;
+  /** What is taken when a request names none. */
+  defaultRuntime: string;
+  /** Removes the sandboxes of runs that have ended. */
+  finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
+}
+
+/** The sandboxes of this machine. */
+export interface LocalSandboxes extends SandboxVerbs {
+  /** The same with everything the platform may do. */
+  create(...args: Parameters<SandboxVerbs["create"]>): Promise<OwnedSandbox>;
+  hold(...args: Parameters<SandboxVerbs["hold"]>): Promise<OwnedSandbox>;
+  /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
+  removeOwn(): Promise<void>;
+}
+
+export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandboxes {
+  const { stateDir, runtimes } = options;
+  const store = createStore({ stateDir });
+  const runtimeOf = async (id: SandboxId): Promise<Runtime> => runtimes.get((await store.read(id)).runtime);
+  const holds = createSandboxHolds({ open: async (id) => (await runtimeOf(id)).open(id) });
+  const context = { store, runtimes, runtimeOf };
+  const withHeld = async <Result>(id: string, work: (sandbox: OwnedSandbox) => Promise<Result>): Promise<Result> => {
+    await using sandbox = await holds.hold(checkSandboxId(id));
+    return await work(sandbox);
+  };
+  const verbs: LocalSandboxes = {
+    create: async (request, { signal } = {}) => holds.adopt(await make(request, { ...options, ...defined({ signal }) })),
+    hold: async (id, asked) => holds.hold(checkSandboxId(id), asked),
+    get: async (id) => infoOf(await store.read(checkSandboxId(id))),
+    async list() {
+      await verbs.sweep();
+      const { records, damaged } = await store.list();
+      const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
+      return { sandboxes, damaged: damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) };
+    },
+    stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
+    pause: (id) => withHeld(id, (sandbox) => sandbox.pause()),
+    resume: (id) => withHeld(id, (sandbox) => sandbox.resume()),
+    snapshot: (id, asked = {}) =>
+      withHeld(id, async (sandbox) => {
+        const made = await sandbox.snapshot(defined(asked));
+        const { findSnapshot } = await import("./snapshots.ts");
+        return (await findSnapshot(runtimes, made)).snapshot;
+      }),
+    fork: (id) =>
+      withHeld(id, async (sandbox) => {
+        const forked = holds.adopt(await sandbox.fork());
+        await forked.release();
+        return forked.info;
+      }),
+    async remove(id) {
+      const { removeSandbox } = await import("./remove-sandbox.ts");
+      await removeSandbox(checkSandboxId(id), context);
+    },
+    async sweep() {
+      const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
+      await sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns });
+    },
+    async snapshots() {
+      const { everySnapshot } = await import("./snapshots.ts");
+      return (await everySnapshot(runtimes)).map(({ snapshot }) => snapshot);
+    },
+    async removeSnapshot(id) {
+      const { findSnapshot } = await import("./snapshots.ts");
+      const { snapshot, runtime } = await findSnapshot(runtimes, id);
+      await runtime.removeSnapshot(snapshot.id);
+    },
+    async removeOwn() {
+      const { removeOwn } = await import("./sweep-sandboxes.ts");
+      await removeOwn(context);
+    },
+  };
+  return verbs;
+}
+
+/** Throws `invalid`. */
+function checkSandboxId(text: string): SandboxId {
+  const parsed = SandboxId.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("invalid", `${JSON.stringify(text)} is not a sandbox's id`, {
+    hint: "An id looks like sb_k3v7q2m5x4ab; `caisson sandbox ls` lists them.",
+  });
+}
+
+/** A probe that was remembered may be wrong by now; then `auto` looks again, once. */
+async function make(
+  { spec, runtime: asked }: CreateSandbox,
+  options: Pick<LocalSandboxesOptions, "resolver" | "defaultRuntime"> & { signal?: AbortSignal },
+): Promise<OwnedSandbox> {
+  const { resolver, signal } = options;
+  const name = asked ?? options.defaultRuntime;
+  const create = async () => {
+    const runtime = await resolver.resolve(name);
+    if (signal?.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was made");
+    return runtime.create(spec, defined({ signal }));
+  };
+  try {
+    return await create();
+  } catch (error) {
+    if (name !== "auto" || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
+    await resolver.forget();
+    return create();
+  }
+}
