@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { AssistantPart, Usage } from "../contract/run.ts";
+import type { NewRunEvent } from "../contract/run-event.ts";
 import { canMakeRoom } from "./decide-step.ts";
-import type { Journal, NewRunEvent } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 
 /** What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small. */

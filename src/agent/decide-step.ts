@@ -1,4 +1,5 @@
 import type { FinishReason } from "../contract/run.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { type Noticed, noticeLoop } from "./doom-loop.ts";
 import type { RunState, ToolCallState } from "./run-state.ts";
 
@@ -52,8 +53,13 @@ function endOfTurn(state: RunState): Decision {
       return { kind: "end", reason: "error", text: `The model's answer was cut off at its output limit: ${state.lastText.slice(-500)}` };
     case "filtered":
       return { kind: "end", reason: "error", text: "The provider's filter withheld the model's answer." };
-    default:
+    case "end":
+    case "tools":
+    case "interrupted":
+    case null:
       return { kind: "end", reason: "done", text: state.lastText };
+    default:
+      return unreachable(state.lastStop);
   }
 }
 

@@ -1,11 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
-import type { RunEvent } from "../contract/run-event.ts";
+import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import type { RunState } from "./run-state.ts";
-
-type Distribute<Event> = Event extends { type: infer Type; data: infer Data } ? { type: Type; data: Data } : never;
-/** An event before it has a place in the log. */
-export type NewRunEvent = Distribute<RunEvent>;
 
 /** The run's log as the loop sees it: what was appended is folded into the state before `append` resolves. */
 export interface Journal {

@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import type { RunEvent } from "../contract/run-event.ts";
+import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { type Decision, decide } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
-import { isLogFailure, type Journal, letGoError, type NewRunEvent, systemMessage } from "./journal.ts";
+import { isLogFailure, type Journal, letGoError, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
@@ -126,6 +127,8 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
       return await journal.append([systemMessage("Your last answer was empty. Say what you found, or go on with a tool call.")]);
     case "end":
       return await endRun(options, { reason: decision.reason, text: decision.text, ifHeard: options.heard });
+    default:
+      unreachable(decision);
   }
 }
 

@@ -2,6 +2,7 @@ import { AgentDefinition } from "../contract/agent.ts";
 import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run-facts.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
 
@@ -177,7 +178,10 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "secret.revoked":
     case "port.opened":
     case "port.closed":
+      // Nothing but facts, or for people to watch.
       return;
+    default:
+      unreachable(event);
   }
 }
 

@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import type { NewRunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import { isUnresponsive } from "../sandbox/guest/waits.ts";
 import { interruptible } from "../sandbox/interruptible.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
-import { isLogFailure, type Journal, type NewRunEvent } from "./journal.ts";
+import { isLogFailure, type Journal } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
 import type { RunNetwork } from "./run-network.ts";
 import type { ToolCallState } from "./run-state.ts";

@@ -1,7 +1,9 @@
 import { CaissonError, type ErrorCode } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
+import { CommandEnded, CommandOutput } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import type { HeldSandbox, OutputChunk, Process, SpawnOptions } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
@@ -63,8 +65,7 @@ export async function runCommand(context: CliContext, given: ParsedArguments, re
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
     const outcome = await connectStdio({ context, process, tty: request.tty, ...(request.json ? { show } : {}) });
-    if (request.json && outcome.kind === "ended")
-      await print({ type: "command.ended", version: 1, at: now(), data: { ...of, ended: outcome.ended } });
+    if (request.json && outcome.kind === "ended") await print(CommandEnded.make({ ...of, ended: outcome.ended }));
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
@@ -170,17 +171,9 @@ function times(count: number): string {
   return count === 1 ? "a process" : `one of ${count} processes`;
 }
 
-function unreachable(value: never): never {
-  throw new Error(`unexpected ${JSON.stringify(value satisfies never as Ended)}`);
-}
-
 function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
   const { stream, offset, data } = chunk;
-  return { type: "command.output", version: 1, at: now(), data: { ...of, stream, offset, ...asText(data) } };
-}
-
-function now(): string {
-  return new Date().toISOString();
+  return CommandOutput.make({ ...of, stream, offset, ...asText(data) });
 }
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

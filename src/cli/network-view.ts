@@ -1,6 +1,7 @@
 import type { NetworkEvent } from "../contract/network-event.ts";
 import { showPolicy } from "../contract/network-text.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
+import { unreachable } from "../lib/unreachable.ts";
 
 /** An event of a sandbox's network in one line. */
 export function networkLine(event: NetworkEvent): string {
@@ -34,8 +35,4 @@ export function networkLine(event: NetworkEvent): string {
     default:
       return unreachable(event);
   }
-}
-
-function unreachable(event: never): never {
-  throw new Error(`unexpected ${JSON.stringify(event)}`);
 }

@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
-import type { NetworkEvent } from "../contract/network-event.ts";
+import { type NetworkEvent, PortClosed, PortOpened } from "../contract/network-event.ts";
 import { createForward, type Forward } from "../network/preview/forward.ts";
 import { createPreview } from "../network/preview/preview.ts";
 import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-ports.ts";
@@ -137,9 +137,7 @@ function orAnyPort(make: () => Promise<Forward>): (error: unknown) => Promise<Fo
 }
 
 function portEvent(sandbox: string, { port, address }: { port: number; address?: string }): NetworkEvent {
-  const at = new Date().toISOString();
-  if (address === undefined) return { type: "port.closed", version: 1, at, data: { sandbox, port } };
-  return { type: "port.opened", version: 1, at, data: { sandbox, port, address } };
+  return address === undefined ? PortClosed.make({ sandbox, port }) : PortOpened.make({ sandbox, port, address });
 }
 
 function forwardFrom(text: string): { port: number; local: number | null } {

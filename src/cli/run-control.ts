@@ -4,6 +4,7 @@ import type { RunFacts } from "../contract/run-facts.ts";
 import { showDuration } from "../lib/quantity.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runStream } from "../station/runs/head-of-run.ts";
+import { parseRunEvent } from "../station/runs/owned-journal.ts";
 import { RUN_LABEL } from "../station/runs/run-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
@@ -141,9 +142,9 @@ export async function send(context: CliContext, given: ParsedArguments): Promise
 }
 
 async function waitForReceipt(context: CliContext, station: LocalStation, run: string, message: string): Promise<string | null> {
-  for await (const event of station.log.subscribe(runStream(run), { signal: context.interruption.signal })) {
-    const data = event.data as { messages?: string[]; call?: string } | null;
-    if (event.type === "model.requested" && data?.messages?.includes(message)) return data.call ?? null;
+  for await (const stored of station.log.subscribe(runStream(run), { signal: context.interruption.signal })) {
+    const event = parseRunEvent(stored);
+    if (event.type === "model.requested" && event.data.messages.includes(message)) return event.data.call;
     if (event.type === "run.ended") return null;
   }
   return null;

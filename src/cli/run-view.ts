@@ -1,5 +1,6 @@
 import type { RunEvent } from "../contract/run-event.ts";
 import { showDuration } from "../lib/quantity.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "./line.ts";
 import { networkLine } from "./network-view.ts";
 import { cutToWidth, plainText, wrapText } from "./plain-text.ts";
@@ -184,6 +185,8 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       case "secret.used":
       case "port.closed":
         return [];
+      default:
+        return unreachable(event);
     }
   };
 

@@ -42,6 +42,6 @@ export const SandboxEvent = z.discriminatedUnion("type", [
   CommandStarted,
   CommandOutput,
   CommandEnded,
-  ...networkEvents,
+  ...networkEvents.definitions,
 ]);
 export type SandboxEvent = z.infer<typeof SandboxEvent>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
+import { eventFamily } from "./event-family.ts";
 import { SandboxId } from "./ids.ts";
 import { GatewayWire, NetworkPolicy } from "./network.ts";
 import { Usage } from "./run.ts";
@@ -84,7 +85,7 @@ export const GatewayCalled = defineEvent("gateway.called", 1, {
 export const PortOpened = defineEvent("port.opened", 1, { sandbox: SandboxId, port: z.int(), address: z.string().max(64) });
 export const PortClosed = defineEvent("port.closed", 1, { sandbox: SandboxId, port: z.int() });
 
-export const networkEvents = [
+const all = [
   NetworkDenied,
   NetworkClosed,
   NetworkChanged,
@@ -95,5 +96,6 @@ export const networkEvents = [
   PortOpened,
   PortClosed,
 ] as const;
-export const NetworkEvent = z.discriminatedUnion("type", networkEvents);
+export const NetworkEvent = z.discriminatedUnion("type", all);
+export const networkEvents = eventFamily(all);
 export type NetworkEvent = z.infer<typeof NetworkEvent>;

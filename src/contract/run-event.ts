@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
+import { eventFamily, type NewEventOf } from "./event-family.ts";
 import { SandboxId } from "./ids.ts";
 import { networkEvents } from "./network-event.ts";
 import {
@@ -193,11 +194,14 @@ const all = [
   ContextCompacted,
   LoopNoticed,
   TodoChanged,
-  ...networkEvents,
+  ...networkEvents.definitions,
 ] as const;
 export const RunEvent = z.discriminatedUnion("type", all);
+export const runEvents = eventFamily(all);
 /** Types of events into which a run's owner writes how long the run has worked. */
 export const measuredTypes: ReadonlySet<string> = new Set(
   all.filter(({ shape }) => "workedMs" in shape.data.shape).map(({ shape }) => shape.type.value),
 );
 export type RunEvent = z.infer<typeof RunEvent>;
+/** An event before it has a place in the log. */
+export type NewRunEvent = NewEventOf<RunEvent>;

@@ -74,7 +74,7 @@ export function emptyRunFacts(): RunFacts {
   };
 }
 
-/** Adds one event to the facts, in place. Events that say nothing about them are left alone. */
+/** Adds one event to the facts, in place. */
 export function applyToFacts(facts: RunFacts, event: RunEvent): void {
   advanceClock(facts, event);
   switch (event.type) {
@@ -126,8 +126,29 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       if (spent?.usage) spend(facts, { usage: spent.usage, costUsd: spent.costUsd ?? null });
       return;
     }
-    default:
+    case "model.requested":
+    case "model.streamed":
+    case "model.failed":
+    case "tool.requested":
+    case "tool.started":
+    case "tool.streamed":
+    case "file.changed":
+    case "message.received":
+    case "loop.noticed":
+    case "todo.changed":
+    case "network.denied":
+    case "network.closed":
+    case "network.changed":
+    case "secret.used":
+    case "secret.withheld":
+    case "secret.revoked":
+    case "port.opened":
+    case "port.closed":
+      // They say nothing about the facts.
       return;
+    default:
+      // A new event does not compile until it is named above.
+      event satisfies never;
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
+import { eventFamily, type NewEventOf } from "./event-family.ts";
 import { FinishReason, RunId } from "./run.ts";
 import { SessionCleanup, SessionScope, WorkspaceSource } from "./session.ts";
 
@@ -21,7 +22,7 @@ export const SessionBranched = defineEvent("session.branched", 1, { repository: 
 export const SessionUnlocked = defineEvent("session.unlocked", 1, { run: z.string(), forced: z.boolean() });
 export const SessionRemoved = defineEvent("session.removed", 1, { why: z.enum(["discarded", "removed", "aged", "cleanup"]) });
 
-export const SessionEvent = z.discriminatedUnion("type", [
+const all = [
   SessionCreated,
   SessionPrepared,
   SessionRunStarted,
@@ -30,10 +31,8 @@ export const SessionEvent = z.discriminatedUnion("type", [
   SessionBranched,
   SessionUnlocked,
   SessionRemoved,
-]);
+] as const;
+export const SessionEvent = z.discriminatedUnion("type", all);
+export const sessionEvents = eventFamily(all);
 export type SessionEvent = z.infer<typeof SessionEvent>;
-export type NewSessionEvent = SessionEvent extends infer Event
-  ? Event extends SessionEvent
-    ? Pick<Event, "type" | "data">
-    : never
-  : never;
+export type NewSessionEvent = NewEventOf<SessionEvent>;

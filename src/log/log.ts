@@ -5,10 +5,12 @@ import type { HeadCursor, HeadFilter } from "./head-filter.ts";
 export interface NewEvent {
   type: string;
   version: number;
-  data: z.core.util.JSONType;
+  /** What JSON can say; what is undefined in an object is left out. */
+  data: z.core.util.JSONType | object;
 }
 
 export interface StoredEvent extends NewEvent {
+  data: z.core.util.JSONType;
   stream: string;
   /** 1, 2, 3 … in each stream, without gaps. */
   seq: number;

@@ -1,12 +1,12 @@
 import { CaissonError } from "../contract/error.ts";
-import type { SandboxEvent } from "../contract/event.ts";
+import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/event.ts";
 import type { SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
 import { checkListing, checkMode, checkPort, checkWhole } from "./call-checks.ts";
 import type { GuestConnection } from "./guest/connection.ts";
 import { PING_TIMEOUT_MS } from "./guest/waits.ts";
 import { resolveSandboxPath } from "./path.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
-import { emitTo, now, observe } from "./sandbox-events.ts";
+import { emitTo, observe } from "./sandbox-events.ts";
 import { checkRef, checkUser, createSpawnRequests } from "./spawn-request.ts";
 import type { Wall } from "./wall.ts";
 
@@ -62,7 +62,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
   void connection.closed.then(() => {
     if (destroying !== null || released) return;
     state = "failed";
-    emit({ type: "sandbox.ended", version: 1, at: now(), data: { sandbox: id, why: "lost" } });
+    emit(SandboxEnded.make({ sandbox: id, why: "lost" }));
     closed.resolve({ why: "lost" });
   });
 
@@ -77,7 +77,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     }
     connection.close();
     state = "completed";
-    emit({ type: "sandbox.ended", version: 1, at: now(), data: { sandbox: id, why: "destroyed" } });
+    emit(SandboxEnded.make({ sandbox: id, why: "destroyed" }));
     closed.resolve({ why: "destroyed" });
   };
 
@@ -219,7 +219,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       ready();
       await wall.pause();
       state = "paused";
-      emit({ type: "sandbox.paused", version: 1, at: now(), data: { sandbox: id } });
+      emit(SandboxPaused.make({ sandbox: id }));
     },
     async resume() {
       if (state !== "paused") ready();
@@ -227,12 +227,12 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       await wall.resume();
       if (state !== "paused") return;
       state = "running";
-      emit({ type: "sandbox.resumed", version: 1, at: now(), data: { sandbox: id } });
+      emit(SandboxResumed.make({ sandbox: id }));
     },
     async snapshot(asked = {}) {
       if (destroying !== null) throw new CaissonError("lost", `sandbox ${id} is gone`);
       const snapshot = await wall.snapshot(asked);
-      emit({ type: "sandbox.snapshotted", version: 1, at: now(), data: { sandbox: id, snapshot } });
+      emit(SandboxSnapshotted.make({ sandbox: id, snapshot }));
       return snapshot;
     },
     async fork() {

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import type { SandboxEvent } from "../contract/event.ts";
+import { CommandEnded, CommandOutput, CommandStarted, SandboxCreated, type SandboxEvent } from "../contract/event.ts";
 import type { ProcessRef } from "../contract/ids.ts";
 import type { SandboxInfo } from "../contract/sandbox.ts";
 import type { ProcessObserver } from "./guest/process.ts";
@@ -7,12 +7,7 @@ import type { OutputChunk } from "./sandbox.ts";
 
 /** For a runtime to announce what it made; a sandbox that was found again is not announced. */
 export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined, info: SandboxInfo): void {
-  emitTo(onEvent, {
-    type: "sandbox.created",
-    version: 1,
-    at: now(),
-    data: { sandbox: info.id, runtime: info.runtime, warnings: info.warnings },
-  });
+  emitTo(onEvent, SandboxCreated.make({ sandbox: info.id, runtime: info.runtime, warnings: info.warnings }));
 }
 
 /** `argv` is given for a process that may be started now; one that was there before is not announced again. */
@@ -20,10 +15,10 @@ export function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxE
   return {
     onStarted({ pid, existing }) {
       if (argv === undefined || existing) return;
-      emit({ type: "command.started", version: 1, at: now(), data: { sandbox, ref, pid, argv: [...argv] } });
+      emit(CommandStarted.make({ sandbox, ref, pid, argv: [...argv] }));
     },
-    onOutput: (chunk) => emit({ type: "command.output", version: 1, at: now(), data: { sandbox, ref, ...asText(chunk) } }),
-    onEnded: (ended) => emit({ type: "command.ended", version: 1, at: now(), data: { sandbox, ref, ended } }),
+    onOutput: (chunk) => emit(CommandOutput.make({ sandbox, ref, ...asText(chunk) })),
+    onEnded: (ended) => emit(CommandEnded.make({ sandbox, ref, ended })),
   };
 }
 
@@ -40,8 +35,4 @@ export function emitTo(onEvent: ((event: SandboxEvent) => void) | undefined, eve
   } catch (error) {
     process.emitWarning(`an observer of sandbox events failed: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-export function now(): string {
-  return new Date().toISOString();
 }

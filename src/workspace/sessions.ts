@@ -3,9 +3,10 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
+import { makeEvent, readableEvent } from "../contract/event-family.ts";
 import { SessionId } from "../contract/run.ts";
 import { Session, type WorkspaceSource } from "../contract/session.ts";
-import { type NewSessionEvent, SessionEvent } from "../contract/session-event.ts";
+import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import type { Log } from "../log/log.ts";
 import { withoutSecret } from "./git/address.ts";
@@ -69,11 +70,11 @@ export function createSessionStore(options: {
   const history: SessionStore["history"] = async (id) => {
     const events = await log.read(stream(id), { limit: HISTORY_MAX });
     // What another version wrote is not ours to understand; the rest is still worth showing.
-    return events.flatMap((event) => SessionEvent.safeParse(event).data ?? []);
+    return events.flatMap((event) => readableEvent(sessionEvents, event) ?? []);
   };
   const record: SessionStore["record"] = async (id, event, { once = false } = {}) => {
     if (once && (await history(id)).some((known) => known.type === event.type && isDeepStrictEqual(known.data, event.data))) return;
-    await log.append(stream(id), [{ type: event.type, version: 1, data: event.data as never }]);
+    await log.append(stream(id), [makeEvent(sessionEvents, event)]);
   };
   const readRecord = async <Value>(id: string, name: string): Promise<Record<string, Value>> => {
     const text = await readFile(join(dirOf(id), name), "utf8").catch(() => "{}");

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { RunEvent } from "../../contract/run-event.ts";
+import { unreachable } from "../../lib/unreachable.ts";
 import type { Tool } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, cutMiddle, RECALL_MATCHES_MAX } from "./limits.ts";
 
@@ -62,8 +63,37 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
       return [{ call: event.data.call, text: `→ ${event.data.text}` }];
     case "message.received":
       return [{ call: event.data.source, text: event.data.text }];
-    default:
+    // What the run's owner and the machine did, and pieces of what is there whole.
+    case "run.claimed":
+    case "run.sandboxed":
+    case "run.paused":
+    case "run.continued":
+    case "run.stop_requested":
+    case "run.ended":
+    case "step.started":
+    case "model.requested":
+    case "model.streamed":
+    case "model.failed":
+    case "tool.started":
+    case "tool.streamed":
+    case "file.changed":
+    case "permission.asked":
+    case "permission.answered":
+    case "context.compacted":
+    case "loop.noticed":
+    case "todo.changed":
+    case "network.denied":
+    case "network.closed":
+    case "network.changed":
+    case "secret.used":
+    case "secret.withheld":
+    case "secret.revoked":
+    case "gateway.called":
+    case "port.opened":
+    case "port.closed":
       return [];
+    default:
+      return unreachable(event);
   }
 }
 

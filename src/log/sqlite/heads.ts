@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { compareHeads, type HeadCursor, type HeadFilter, matchesHead } from "../head-filter.ts";
 import type { NewEvent, StoredEvent, StreamHead } from "../log.ts";
-import { project, projectionOf } from "../projection.ts";
+import { type FindProjection, type Projection, project } from "../projection.ts";
 
 interface HeadRow {
   stream: string;
@@ -21,10 +21,11 @@ const PAGE = 2000;
 /** The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours, appended last. */
 export function createHeads(options: {
   database: DatabaseSync;
+  projectionOf: FindProjection;
   read: (stream: string, fromSeq: number, limit: number) => StoredEvent[];
   change: <Result>(work: () => Result) => Promise<Result>;
 }) {
-  const { database } = options;
+  const { database, projectionOf } = options;
   const find = database.prepare("SELECT stream, seq, version, open, head, damage FROM heads WHERE stream = ?");
   const findRow = (stream: string) => find.get(stream) as unknown as HeadRow | undefined;
   const put = database.prepare(
@@ -49,7 +50,7 @@ export function createHeads(options: {
       }
       fromSeq = (page.at(-1)?.seq ?? fromSeq) + 1;
     }
-    return { ...rowOf(stream, made, last_seq), at };
+    return { ...rowOf(projection, { stream, seq: last_seq }, made), at };
   };
   const makeAndStore = async (end: EndRow): Promise<DatedHead | null> => {
     const made = make(end);
@@ -99,7 +100,7 @@ export function createHeads(options: {
       if (afterSeq > 0 && (row?.seq !== afterSeq || row.version !== projection.version)) return;
       const events = appended.events.map((event, index) => ({ ...event, at, seq: afterSeq + index + 1 }));
       const from = row === undefined || afterSeq === 0 ? { head: null, damage: null } : { head: JSON.parse(row.head), damage: row.damage };
-      store(rowOf(stream, project(projection, from, events), afterSeq + events.length));
+      store(rowOf(projection, { stream, seq: afterSeq + events.length }, project(projection, from, events)));
     },
     remove(stream: string): void {
       database.prepare("DELETE FROM heads WHERE stream = ?").run(stream);
@@ -150,10 +151,9 @@ function passes(row: HeadRow, { open, where }: HeadFilter): boolean {
   return (open === undefined || row.open === (open ? 1 : 0)) && matchesHead(JSON.parse(row.head), where);
 }
 
-function rowOf(stream: string, made: ReturnType<typeof project>, seq: number): HeadRow {
-  const projection = projectionOf(stream);
-  const open = projection?.isOpen(made.head) === true ? 1 : 0;
-  return { stream, seq, version: projection?.version ?? 0, open, head: JSON.stringify(made.head), damage: made.damage };
+function rowOf(projection: Projection, end: { stream: string; seq: number }, made: ReturnType<typeof project>): HeadRow {
+  const open = projection.isOpen(made.head) ? 1 : 0;
+  return { ...end, version: projection.version, open, head: JSON.stringify(made.head), damage: made.damage };
 }
 
 function toHead({ stream, seq, at, head, damage }: DatedHead): StreamHead {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
+import { StepStarted } from "../../contract/run-event.ts";
 import { describeLog } from "../conformance/describe-log.ts";
 import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
@@ -168,10 +169,11 @@ test("one row that is not JSON hides neither those before it nor other streams",
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
-      for (const stream of ["run/bad", "run/good"]) await log.append(stream, [event(1), event(2), event(3)]);
+      const started = (step: number) => StepStarted.make({ step });
+      for (const stream of ["run/bad", "run/good"]) await log.append(stream, [started(1), started(2), started(3)]);
     }
     const database = new DatabaseSync(path);
-    database.exec("UPDATE events SET data = '{\"n\":' WHERE stream = 'run/bad' AND seq = 2");
+    database.exec("UPDATE events SET data = '{\"step\":' WHERE stream = 'run/bad' AND seq = 2");
     database.close();
     await using log = createSqliteLog({ path });
     const rows = await log.read("run/bad");

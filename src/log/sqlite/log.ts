@@ -4,6 +4,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { type LeaseClock, machineClock } from "../lease-clock.ts";
 import { READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
 import type { Log, StoredEvent } from "../log.ts";
+import { type FindProjection, projectionOf } from "../projection.ts";
 import { pageOf, subscription } from "../subscription.ts";
 import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
@@ -36,6 +37,8 @@ export function createSqliteLog(options: {
   /** How long to wait for another process that has the log to itself, and who is told that we wait. */
   busyWaitMsMax?: number;
   onBusy?: (text: string) => void;
+  /** What is kept of which streams; the runs' heads unless said otherwise. */
+  projectionOf?: FindProjection;
 }): Log {
   const nowMs = options.nowMs ?? Date.now;
   mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
@@ -59,7 +62,7 @@ export function createSqliteLog(options: {
     onAppended: (stream, appended) => heads.advance(stream, appended),
     onCommitted: (streams) => wakeups.wake(streams),
   });
-  const heads = createHeads({ database, read: readNow, change: committer.change });
+  const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readNow, change: committer.change });
   const feed = createFeed({ database, read: readNow });
   const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
   const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");

@@ -1,7 +1,8 @@
 import { appendFileSync, renameSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { NetworkEvent } from "../../contract/network-event.ts";
+import { readableEvent } from "../../contract/event-family.ts";
+import { type NetworkEvent, networkEvents } from "../../contract/network-event.ts";
 
 /** What happened in a sandbox's network, kept in its folder: one event a line, the oldest dropped when it grows too long. */
 export interface NetworkLog {
@@ -39,8 +40,8 @@ export async function readNetworkLog(folder: string): Promise<NetworkEvent[]> {
 
 function parseLine(line: string): NetworkEvent[] {
   try {
-    const parsed = NetworkEvent.safeParse(JSON.parse(line));
-    return parsed.success ? [parsed.data] : [];
+    const event = readableEvent(networkEvents, JSON.parse(line));
+    return event === null ? [] : [event];
   } catch {
     return [];
   }

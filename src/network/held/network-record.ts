@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { NetworkEvent } from "../../contract/network-event.ts";
+import { NetworkChanged, type NetworkEvent, SecretRevoked } from "../../contract/network-event.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { NetworkHost } from "../network-host.ts";
@@ -65,8 +65,6 @@ export async function openNetworkRecord({ sandbox, folder, host, first }: Record
     for (const listener of listeners) listener(event);
     host.onEvent?.(event);
   };
-  const event = (type: "network.changed" | "secret.revoked", data: object) =>
-    ({ type, version: 1, at: new Date().toISOString(), data: { sandbox: sandbox.id, ...data } }) as NetworkEvent;
   return {
     get state() {
       return state;
@@ -86,7 +84,7 @@ export async function openNetworkRecord({ sandbox, folder, host, first }: Record
         return withAuthority({ ...base, policy: make(base.policy), changedBy: by });
       });
       await writeInside(folder, next);
-      log.append(event("network.changed", { policy: next.policy, by }));
+      log.append(NetworkChanged.make({ sandbox: sandbox.id, policy: next.policy, by }));
       return next.policy;
     },
     async revoke(secret, { by }) {
@@ -94,15 +92,16 @@ export async function openNetworkRecord({ sandbox, folder, host, first }: Record
         const base = before ?? noNetwork;
         return { ...base, revoked: [...new Set([...base.revoked, secret])], changedBy: by };
       });
-      log.append(event("secret.revoked", { secret, by }));
+      log.append(SecretRevoked.make({ sandbox: sandbox.id, secret, by }));
     },
     newest: async () => (await file.read()) ?? state,
     takeOver(next) {
       const before = state;
       state = next;
       const by = next.changedBy;
-      if (!sameJson(before.policy, next.policy)) tell(event("network.changed", { policy: next.policy, by }));
-      for (const secret of next.revoked.filter((name) => !before.revoked.includes(name))) tell(event("secret.revoked", { secret, by }));
+      if (!sameJson(before.policy, next.policy)) tell(NetworkChanged.make({ sandbox: sandbox.id, policy: next.policy, by }));
+      for (const secret of next.revoked.filter((name) => !before.revoked.includes(name)))
+        tell(SecretRevoked.make({ sandbox: sandbox.id, secret, by }));
     },
     watch: (onState) => file.watch(onState),
   };

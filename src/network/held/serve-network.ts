@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { CaissonError } from "../../contract/error.ts";
+import { makeEvent, type NewEventOf } from "../../contract/event-family.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { DenialReason, NetworkEvent } from "../../contract/network-event.ts";
+import { type DenialReason, type NetworkEvent, networkEvents } from "../../contract/network-event.ts";
 import type { FetchRequest, FetchResult, OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { createAuthority } from "../authority/authority.ts";
 import { createEgress } from "../egress/egress.ts";
@@ -49,7 +50,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
   const redactor = book.redactor();
   const emit = (input: NetworkEventInput) => {
     const data = { ...redactor.json(input.data), sandbox: sandbox.id };
-    options.emit({ type: input.type, version: 1, at: new Date().toISOString(), data } as NetworkEvent);
+    options.emit(makeEvent(networkEvents, { type: input.type, data } as NewEventOf<NetworkEvent>));
   };
   const mirror = createLazyMirror({ sandbox, folder, host, upstreamCa, emit });
   const egress = createEgress({

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { SandboxCreated } from "../../contract/event.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
@@ -130,10 +131,5 @@ function isWaiting(record: SandboxRecord): boolean {
 }
 
 function emitCreated(context: RuntimeContext, record: SandboxRecord): void {
-  context.onEvent?.({
-    type: "sandbox.created",
-    version: 1,
-    at: new Date().toISOString(),
-    data: { sandbox: record.id, runtime: "oci", warnings: record.warnings },
-  });
+  context.onEvent?.(SandboxCreated.make({ sandbox: record.id, runtime: "oci", warnings: record.warnings }));
 }

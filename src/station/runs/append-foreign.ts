@@ -1,5 +1,6 @@
-import type { NewRunEvent } from "../../agent/journal.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { makeEvent } from "../../contract/event-family.ts";
+import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import type { Log } from "../../log/log.ts";
 import { headOfRun, runStream } from "./head-of-run.ts";
@@ -30,7 +31,7 @@ export async function appendForeign(log: Log, run: string, make: (facts: RunFact
     const event = make(facts);
     if (event === null) return;
     try {
-      await log.append(runStream(run), [{ type: event.type, version: 1, data: event.data as never }], { expectedSeq: seq });
+      await log.append(runStream(run), [makeEvent(runEvents, event)], { expectedSeq: seq });
       return;
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;

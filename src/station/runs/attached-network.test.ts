@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { endRun } from "../../agent/end-run.ts";
-import type { Journal, NewRunEvent } from "../../agent/journal.ts";
+import type { Journal } from "../../agent/journal.ts";
 import { emptyRunState } from "../../agent/run-state.ts";
 import type { NetworkEvent } from "../../contract/network-event.ts";
+import type { NewRunEvent } from "../../contract/run-event.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { createRunNetwork } from "./attached-network.ts";
 

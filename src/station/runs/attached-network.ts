@@ -1,10 +1,10 @@
-import type { NewRunEvent } from "../../agent/journal.ts";
 import type { RunNetwork } from "../../agent/run-network.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkEvent } from "../../contract/network-event.ts";
 import { parseRule, showPolicy, showRule } from "../../contract/network-text.ts";
+import type { NewRunEvent } from "../../contract/run-event.ts";
 import { watchPorts } from "../../network/preview/watch-ports.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
 

@@ -1,9 +1,10 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Journal, letGoError, type NewRunEvent } from "../../agent/journal.ts";
+import { type Journal, letGoError } from "../../agent/journal.ts";
 import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { measuredTypes, RunEvent } from "../../contract/run-event.ts";
+import { makeEvent, readEvent } from "../../contract/event-family.ts";
+import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
 import type { Lease, Log, StoredEvent } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { runStream } from "./head-of-run.ts";
@@ -13,10 +14,14 @@ const PAGE = 2000;
 const RACES_MAX = 100;
 const WATCH_AGAIN_MS = 1_000;
 
-/** Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event nobody understands. */
-export async function foldRun(log: Log, run: string): Promise<{ state: RunState; seq: number }> {
+/** Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event that this Caisson does not understand. */
+export async function foldRun(
+  log: Log,
+  run: string,
+  options: { events?: typeof runEvents } = {},
+): Promise<{ state: RunState; seq: number }> {
   const state = emptyRunState();
-  const seq = await foldFrom(log, run, { state, seq: 0 });
+  const seq = await foldFrom(log, run, { state, seq: 0 }, options);
   if (seq === 0) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps` lists the runs." });
   return { state, seq };
 }
@@ -25,13 +30,13 @@ async function foldFrom(
   log: Log,
   run: string,
   from: { state: RunState; seq: number },
-  hooks: { before?: () => void; after?: (event: RunEvent) => void } = {},
+  hooks: { before?: () => void; after?: (event: RunEvent) => void; events?: typeof runEvents } = {},
 ): Promise<number> {
   let { seq } = from;
   for (;;) {
     const events = await log.read(runStream(run), { fromSeq: seq + 1, limit: PAGE });
     for (const stored of events) {
-      const event = await understood(log, stored);
+      const event = await understood(log, stored, hooks.events ?? runEvents);
       hooks.before?.();
       applyEvent(from.state, event);
       hooks.after?.(event);
@@ -42,23 +47,18 @@ async function foldFrom(
 }
 
 /** Whoever meets damage says so with the run's head, for those who only look at that. */
-async function understood(log: Log, stored: StoredEvent): Promise<RunEvent> {
+async function understood(log: Log, stored: StoredEvent, events: typeof runEvents): Promise<RunEvent> {
   try {
-    return parseRunEvent(stored);
+    return readEvent(events, stored);
   } catch (error) {
     await log.noteDamage(stored.stream, (error as CaissonError).message).catch(() => undefined);
     throw error;
   }
 }
 
-/** A stored event as the type it claims to be; what was written by a newer version, or damaged, is said so. */
+/** A stored event of a run. Throws what `readEvent` throws. */
 export function parseRunEvent(stored: StoredEvent): RunEvent {
-  const parsed = RunEvent.safeParse({ type: stored.type, version: stored.version, at: stored.at, data: stored.data });
-  if (parsed.success && stored.damage === undefined) return parsed.data;
-  const what = stored.damage ?? `event ${stored.seq} of ${stored.stream} (${stored.type}, version ${stored.version}) cannot be understood`;
-  throw new CaissonError("internal", what, {
-    hint: "It was written by another version of Caisson, or is damaged; `caisson logs --check` tells.",
-  });
+  return readEvent(runEvents, stored);
 }
 
 export interface OwnedJournal extends Journal, AsyncDisposable {
@@ -98,7 +98,7 @@ export async function openJournal(options: {
   };
   const apply = (events: readonly NewRunEvent[]) => {
     const at = new Date().toISOString();
-    for (const event of events) applyEvent(state, { ...event, version: 1, at } as RunEvent);
+    for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
   };
   /** Folded, not yet in the log. */
   let noted: readonly NewRunEvent[] = [];
@@ -117,7 +117,7 @@ export async function openJournal(options: {
     for (const event of [...before, ...events]) crashpoint(`${event.type}:after`);
   };
   const write = async (events: readonly NewRunEvent[], ifHeard?: number) => {
-    const stored = events.map((event) => ({ type: event.type, version: 1, data: event.data as never }));
+    const stored = events.map((event) => makeEvent(runEvents, event));
     if (options.signal.aborted) throw letGoError(options.signal, run);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {

@@ -3,6 +3,7 @@ import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
+import { RunCreated } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";
 import { appendForeign } from "./append-foreign.ts";
@@ -129,17 +130,13 @@ function isStopped(error: unknown): boolean {
 
 function createdEvent(run: string, request: NewRun) {
   const { definition } = request;
-  return {
-    type: "run.created",
-    version: 1,
-    data: {
-      run,
-      parent: request.parent ?? null,
-      session: request.session,
-      agent: { name: definition.name, digest: digestOf(definition), definition: definition as never },
-      task: request.task,
-      model: request.model,
-      budgets: (request.budgets ?? {}) as never,
-    },
-  };
+  return RunCreated.make({
+    run,
+    parent: request.parent ?? null,
+    session: request.session,
+    agent: { name: definition.name, digest: digestOf(definition), definition: definition as never },
+    task: request.task,
+    model: request.model,
+    budgets: request.budgets ?? {},
+  });
 }
