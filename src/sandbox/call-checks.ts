@@ -26,6 +26,14 @@ export function checkWhole(name: string, value: number): void {
   checkBetween(name, value, 0, Number.MAX_SAFE_INTEGER);
 }
 
+export function checkTerminalSize({ cols, rows }: { cols: number; rows: number }): void {
+  for (const value of [cols, rows]) {
+    if (!Number.isInteger(value) || value < 1 || value > 65_535) {
+      throw new CaissonError("invalid", `a terminal of ${cols} by ${rows} cannot be`, { hint: "Both are whole numbers from 1 to 65,535." });
+    }
+  }
+}
+
 function checkBetween(name: string, value: number, least: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   throw new CaissonError("invalid", `${name} must be a whole number from ${least} to ${most}, not ${value}`);

@@ -1,12 +1,15 @@
 import { CaissonError } from "../contract/error.ts";
-import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/event.ts";
-import type { SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
-import { checkListing, checkMode, checkPort, checkWhole } from "./call-checks.ts";
+import type { SandboxEvent } from "../contract/event.ts";
+import type { ProcessRef } from "../contract/ids.ts";
+import type { SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
+import { checkPort, checkWhole } from "./call-checks.ts";
 import type { GuestConnection } from "./guest/connection.ts";
 import { PING_TIMEOUT_MS } from "./guest/waits.ts";
 import { resolveSandboxPath } from "./path.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
-import { emitTo, observe } from "./sandbox-events.ts";
+import { observe } from "./sandbox-events.ts";
+import { fileCalls } from "./sandbox-files.ts";
+import { SandboxLife } from "./sandbox-life.ts";
 import { checkRef, checkUser, createSpawnRequests } from "./spawn-request.ts";
 import type { Wall } from "./wall.ts";
 
@@ -31,151 +34,28 @@ export interface GuestSandboxOptions {
  */
 export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
   const { spec, connection, wall } = options;
-  const { files } = connection;
-  const { id } = options.info;
-  const closed = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
-  const spawnRequest = createSpawnRequests({
-    spec,
-    limits: options.info.limits,
-    ...(options.defaultEnv === undefined ? {} : { defaultEnv: options.defaultEnv }),
-  });
-  let state: SandboxState = options.info.state;
-  let destroying: Promise<void> | null = null;
-  let released = false;
-
-  const emit = (event: SandboxEvent) => emitTo(options.onEvent, event);
-  const ready = () => {
-    if (state === "paused") throw new CaissonError("conflict", `sandbox ${id} is paused`, { hint: "Resume it first." });
-    if (destroying !== null || connection.isClosed) throw new CaissonError("lost", `sandbox ${id} is gone`);
-  };
-  const inside = (path: string) => {
-    const absolute = resolveSandboxPath(path);
-    return options.paths === undefined ? absolute : options.paths.toGuest(absolute);
-  };
-  /** Checks what file calls have in common. */
-  const check = (asked: { user?: string } | undefined) => {
-    ready();
-    checkUser(asked?.user, spec.allowRoot);
-  };
-
+  const life = new SandboxLife(options);
+  const ready = () => life.checkReady();
   connection.onSilence(() => wall.condition());
-  void connection.closed.then(() => {
-    if (destroying !== null || released) return;
-    state = "failed";
-    emit(SandboxEnded.make({ sandbox: id, why: "lost" }));
-    closed.resolve({ why: "lost" });
-  });
-
-  const destroy = async () => {
-    state = "completing";
-    try {
-      await wall.destroy();
-    } catch (error) {
-      // Whoever asks again tries again.
-      destroying = null;
-      throw error;
-    }
-    connection.close();
-    state = "completed";
-    emit(SandboxEnded.make({ sandbox: id, why: "destroyed" }));
-    closed.resolve({ why: "destroyed" });
-  };
-
-  const sandbox: OwnedSandbox = {
-    id,
+  return {
+    id: options.info.id,
     get info() {
-      return { ...options.info, state };
+      return life.info;
     },
     network: null,
-    closed: closed.promise,
-
-    async spawn(asked) {
-      ready();
-      const request = spawnRequest(asked);
-      const observer = options.onEvent === undefined ? undefined : observe(id, request.ref, emit, request.argv);
-      const cwd = options.paths === undefined ? request.cwd : options.paths.toGuest(request.cwd);
-      return connection.spawn({ ...request, cwd }, observer);
-    },
-    async attach(ref, from = {}) {
-      ready();
-      checkRef(ref);
-      const { stdoutOffset, stderrOffset } = from;
-      for (const offset of [stdoutOffset, stderrOffset]) if (offset !== undefined) checkWhole("an offset", offset);
-      const observer = options.onEvent === undefined ? undefined : observe(id, ref, emit);
-      return connection.attach({ ref, stdoutFrom: stdoutOffset, stderrFrom: stderrOffset }, observer);
-    },
-    async forget(ref) {
-      ready();
-      checkRef(ref);
-      await connection.forget(ref);
-    },
-    async processes() {
-      ready();
-      return connection.processes();
-    },
-
-    async stat(path, asked = {}) {
-      check(asked);
-      const file = await files.stat(inside(path), { follow: asked.follow ?? true, user: asked.user, signal: asked.signal });
-      return { ...file, name: path };
-    },
-    async list(path, asked = {}) {
-      check(asked);
-      const { depth, entriesMax } = checkListing(asked);
-      return files.list(inside(path), { depth, entriesMax, user: asked.user, signal: asked.signal });
-    },
-    async mkdir(path, asked = {}) {
-      check(asked);
-      await files.mkdir(inside(path), {
-        parents: asked.parents ?? false,
-        mode: checkMode(asked.mode),
-        user: asked.user,
-        signal: asked.signal,
-      });
-    },
-    async move(from, to, asked = {}) {
-      check(asked);
-      await files.move(inside(from), inside(to), { replace: asked.replace ?? false, user: asked.user, signal: asked.signal });
-    },
-    async remove(path, asked = {}) {
-      check(asked);
-      await files.remove(inside(path), { recursive: asked.recursive ?? false, user: asked.user, signal: asked.signal });
-    },
-    async readFile(path, asked = {}) {
-      check(asked);
-      const { offset, length, user, signal } = asked;
-      if (offset !== undefined) checkWhole("offset", offset);
-      if (length !== undefined) checkWhole("length", length);
-      return files.readFile(inside(path), { offset, length, user, signal });
-    },
-    async writeFile(path, data, asked = {}) {
-      check(asked);
-      const { how = "replace", parents = false, mode, user, signal } = asked;
-      return files.writeFile(inside(path), data, { how, parents, mode: checkMode(mode), user, signal });
-    },
-    async watch(path, asked = {}) {
-      check(asked);
-      const toPath = options.paths?.fromGuest;
-      return files.watch(inside(path), {
-        recursive: asked.recursive ?? false,
-        user: asked.user,
-        signal: asked.signal,
-        ...(toPath === undefined ? {} : { toPath }),
-      });
-    },
-    async tarIn(folder, archive, asked = {}) {
-      check(asked);
-      const { bytesMax, entriesMax, stripComponents, user, signal } = asked;
-      for (const value of [bytesMax, entriesMax, stripComponents]) if (value !== undefined) checkWhole("a bound", value);
-      return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, user, signal });
-    },
-    async tarOut(path, asked = {}) {
-      check(asked);
-      const { exclude = [], bytesMax, user, signal } = asked;
-      if (bytesMax !== undefined) checkWhole("bytesMax", bytesMax);
-      return files.tarOut(inside(path), { exclude, bytesMax, user, signal });
-    },
-
+    closed: life.closed,
+    ...processCalls(options, life),
+    ...fileCalls({
+      files: connection.files,
+      check: (asked) => {
+        ready();
+        checkUser(asked.user, spec.allowRoot);
+      },
+      inside: (path) => guestPath(options, resolveSandboxPath(path)),
+      fromGuest: options.paths?.fromGuest,
+    }),
+    ...portCalls(options, ready),
+    ...life.calls(),
     async fence(owner) {
       ready();
       await connection.fence(owner);
@@ -186,9 +66,52 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     },
     lastHeardMs: connection.lastHeardMs,
     async stats() {
-      if (destroying !== null) throw new CaissonError("lost", `sandbox ${id} is gone`);
+      life.checkThere();
       return wall.stats();
     },
+  };
+}
+
+function guestPath({ paths }: GuestSandboxOptions, absolute: string): string {
+  return paths === undefined ? absolute : paths.toGuest(absolute);
+}
+
+function processCalls(options: GuestSandboxOptions, life: SandboxLife): Pick<OwnedSandbox, "spawn" | "attach" | "forget" | "processes"> {
+  const { connection, defaultEnv } = options;
+  const { id, limits } = options.info;
+  const spawnRequest = createSpawnRequests({ spec: options.spec, limits, ...(defaultEnv === undefined ? {} : { defaultEnv }) });
+  const observer = (ref: ProcessRef, argv?: readonly string[]) =>
+    options.onEvent === undefined ? undefined : observe(id, ref, (event) => life.emit(event), argv);
+  return {
+    async spawn(asked) {
+      life.checkReady();
+      const request = spawnRequest(asked);
+      return connection.spawn({ ...request, cwd: guestPath(options, request.cwd) }, observer(request.ref, request.argv));
+    },
+    async attach(ref, from = {}) {
+      life.checkReady();
+      checkRef(ref);
+      const { stdoutOffset, stderrOffset } = from;
+      for (const offset of [stdoutOffset, stderrOffset]) if (offset !== undefined) checkWhole("an offset", offset);
+      return connection.attach({ ref, stdoutFrom: stdoutOffset, stderrFrom: stderrOffset }, observer(ref));
+    },
+    async forget(ref) {
+      life.checkReady();
+      checkRef(ref);
+      await connection.forget(ref);
+    },
+    async processes() {
+      life.checkReady();
+      return connection.processes();
+    },
+  };
+}
+
+function portCalls(
+  { info, spec, connection, sharedNetwork }: GuestSandboxOptions,
+  ready: () => void,
+): Pick<OwnedSandbox, "connect" | "serve" | "serveTransparent" | "listeners"> {
+  return {
     async connect(port) {
       ready();
       checkPort(port);
@@ -197,14 +120,14 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     async serve(port, onConnection) {
       ready();
       checkPort(port);
-      if (options.sharedNetwork !== undefined) throw new CaissonError("unsupported", `no port can be served: ${options.sharedNetwork}`);
+      if (sharedNetwork !== undefined) throw new CaissonError("unsupported", `no port can be served: ${sharedNetwork}`);
       return connection.serve(port, onConnection);
     },
     async serveTransparent(service) {
       ready();
       for (const port of service.ports) checkPort(port);
       if (spec.network.mode === "none" || !spec.network.transparent) {
-        throw new CaissonError("unsupported", `sandbox ${id} was not made for programs that know nothing of proxies`, {
+        throw new CaissonError("unsupported", `sandbox ${info.id} was not made for programs that know nothing of proxies`, {
           hint: "Create it with a transparent network.",
         });
       }
@@ -214,53 +137,5 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       ready();
       return connection.listeners();
     },
-    async pause() {
-      if (state === "paused") return;
-      ready();
-      await wall.pause();
-      state = "paused";
-      emit(SandboxPaused.make({ sandbox: id }));
-    },
-    async resume() {
-      if (state !== "paused") ready();
-      // Whatever this handle last saw: somebody else may have frozen it since, and died.
-      await wall.resume();
-      if (state !== "paused") return;
-      state = "running";
-      emit(SandboxResumed.make({ sandbox: id }));
-    },
-    async snapshot(asked = {}) {
-      if (destroying !== null) throw new CaissonError("lost", `sandbox ${id} is gone`);
-      const snapshot = await wall.snapshot(asked);
-      emit(SandboxSnapshotted.make({ sandbox: id, snapshot }));
-      return snapshot;
-    },
-    async fork() {
-      if (destroying !== null) throw new CaissonError("lost", `sandbox ${id} is gone`);
-      return wall.fork();
-    },
-    async release() {
-      if (!spec.keep) {
-        throw new CaissonError("invalid", `sandbox ${id} was not made to be kept`, { hint: "Create it with keep: true (--keep)." });
-      }
-      if (destroying !== null) throw new CaissonError("lost", `sandbox ${id} is gone`);
-      await wall.release();
-      released = true;
-      connection.close();
-    },
-    async detach() {
-      released = true;
-      connection.close();
-    },
-    destroy() {
-      destroying ??= destroy();
-      return destroying;
-    },
-    async [Symbol.asyncDispose]() {
-      if (released) return;
-      if (spec.keep && destroying === null) await sandbox.release();
-      else await sandbox.destroy();
-    },
   };
-  return sandbox;
 }

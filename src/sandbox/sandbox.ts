@@ -193,7 +193,7 @@ export interface TransparentService {
   onDatagram: (question: Buffer) => Buffer | null | Promise<Buffer | null>;
 }
 
-/** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. */
+/** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. No method uses `this`, so that a network can be laid over it. */
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** As of the last change this handle made or saw. */
   readonly info: SandboxInfo;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName, ProcessRef } from "../contract/ids.ts";
 import type { Limits, SandboxSpec } from "../contract/sandbox.ts";
+import { checkTerminalSize } from "./call-checks.ts";
 import { resolveSandboxPath, WORKSPACE } from "./path.ts";
 import type { SpawnOptions } from "./sandbox.ts";
 
@@ -57,7 +58,7 @@ export function createSpawnRequests(options: {
     checkUser(asked.user, spec.allowRoot);
     if (asked.timeoutMs !== undefined) checkPositive("timeoutMs", asked.timeoutMs);
     if (asked.outputBytesMax !== undefined) checkPositive("outputBytesMax", asked.outputBytesMax);
-    if (asked.pty !== undefined) checkSize(asked.pty);
+    if (asked.pty !== undefined) checkTerminalSize(asked.pty);
     const { wallClockMs, outputBytes } = limits;
     return {
       ref: asked.ref ?? prefix + (count++).toString(36),
@@ -116,14 +117,6 @@ function checkEnv(env: Readonly<Record<string, string>>): void {
 
 function checkPositive(name: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 1) throw new CaissonError("invalid", `${name} must be a positive whole number`);
-}
-
-function checkSize({ cols, rows }: { cols: number; rows: number }): void {
-  for (const value of [cols, rows]) {
-    if (!Number.isInteger(value) || value < 1 || value > 65_535) {
-      throw new CaissonError("invalid", `a terminal of ${cols} by ${rows} cannot be`, { hint: "Both are whole numbers from 1 to 65,535." });
-    }
-  }
 }
 
 function envList(env: Readonly<Record<string, string>>): readonly string[] {

@@ -76,51 +76,48 @@ function withNetwork(
     const variables = Object.entries(await network.env()).filter(([name]) => !own.has(name));
     return variables.length === 0 ? asked : { ...asked, env: { ...Object.fromEntries(variables), ...asked.env } };
   };
-  const outer: OwnedSandbox = Object.defineProperties({} as OwnedSandbox, {
-    ...Object.getOwnPropertyDescriptors(inner),
-    ...Object.getOwnPropertyDescriptors({
-      network,
-      get info(): SandboxInfo {
-        return { ...inner.info, network: network.policy() };
-      },
-      spawn: async (asked: SpawnOptions) => redactedProcess(await inner.spawn(await inNetwork(asked)), network),
-      attach: async (...asked: Parameters<OwnedSandbox["attach"]>) => {
-        // So that the values to be redacted are known.
-        await network.env();
-        return redactedProcess(await inner.attach(...asked), network);
-      },
-      fork: options.fork,
-      async release() {
-        // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.
+  return {
+    ...inner,
+    network,
+    get info() {
+      return { ...inner.info, network: network.policy() };
+    },
+    spawn: async (asked) => redactedProcess(await inner.spawn(await inNetwork(asked)), network),
+    attach: async (...asked) => {
+      // So that the values to be redacted are known.
+      await network.env();
+      return redactedProcess(await inner.attach(...asked), network);
+    },
+    fork: options.fork,
+    async release() {
+      // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.
+      if (inner.info.keep) await network.release();
+      await inner.release();
+      await network.close();
+    },
+    async detach() {
+      // What this handle happens to serve is handed over, as by `release`; a sandbox that is not kept is served by whoever made it.
+      if (inner.info.keep) await network.release();
+      await inner.detach();
+      await network.close();
+    },
+    async destroy() {
+      await inner.destroy();
+      await network.close();
+    },
+    async [Symbol.asyncDispose]() {
+      try {
         if (inner.info.keep) await network.release();
-        await inner.release();
-        await network.close();
-      },
-      async detach() {
-        // What this handle happens to serve is handed over, as by `release`; a sandbox that is not kept is served by whoever made it.
-        if (inner.info.keep) await network.release();
-        await inner.detach();
-        await network.close();
-      },
-      async destroy() {
+        await inner[Symbol.asyncDispose]();
+      } catch (error) {
+        // Nobody would serve it, and nobody holds it any more.
         await inner.destroy();
+        throw error;
+      } finally {
         await network.close();
-      },
-      async [Symbol.asyncDispose]() {
-        try {
-          if (inner.info.keep) await network.release();
-          await inner[Symbol.asyncDispose]();
-        } catch (error) {
-          // Nobody would serve it, and nobody holds it any more.
-          await inner.destroy();
-          throw error;
-        } finally {
-          await network.close();
-        }
-      },
-    }),
-  });
-  return outer;
+      }
+    },
+  };
 }
 
 async function ownVariables(store: Store, sandbox: OwnedSandbox): Promise<ReadonlySet<string>> {

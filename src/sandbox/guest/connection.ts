@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
-import type { InboundConnection, ProcessInfo, TransparentService } from "../sandbox.ts";
+import type { ProcessInfo } from "../sandbox.ts";
 import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
 import { type GuestFiles, guestFiles } from "./files.ts";
 import { frameCode, frameName, protocolError } from "./frame.ts";
@@ -13,9 +13,9 @@ import { errorFromGuest, printable } from "./guest-error.ts";
 import { createLink, type Link } from "./link.ts";
 import { ping } from "./ping.ts";
 import { connectPort } from "./port.ts";
-import { type GuestProcess, type ProcessObserver, startProcess } from "./process.ts";
+import { type ProcessStarts, processStarts } from "./process.ts";
 import { askForEntries, tell } from "./request.ts";
-import { createServing } from "./serve.ts";
+import { createServing, type Serving } from "./serve.ts";
 import { SlabReader } from "./slab-reader.ts";
 import type { GuestCondition } from "./waits.ts";
 
@@ -39,7 +39,7 @@ export interface Welcome {
  * One connection to one guest. Every method throws `lost` once it is gone, what the guest answered as its errors, and `timeout` for a guest that does not answer
  * (see `Waits`).
  */
-export interface GuestConnection {
+export interface GuestConnection extends ProcessStarts, Serving {
   readonly welcome: Welcome;
   readonly files: GuestFiles;
   /** Resolves when the connection is gone, with why; null when `close` was called. Never rejects. */
@@ -57,16 +57,10 @@ export interface GuestConnection {
   shutdown(options: { graceMs: number }): Promise<void>;
   /** See `OwnedSandbox.fence`. */
   fence(values: Encodable<typeof shapes.FENCE>): Promise<void>;
-  spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
-  attach(values: Encodable<typeof shapes.ATTACH>, observer?: ProcessObserver): Promise<GuestProcess>;
   forget(ref: ProcessRef): Promise<void>;
   processes(): Promise<ProcessInfo[]>;
   connect(port: number): Promise<Duplex>;
   listeners(): Promise<{ port: number; address: string }[]>;
-  /** Throws `conflict` when a program inside has the port, `denied` for one that only root may have. */
-  serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
-  /** The same, and `unsupported` for a sandbox in which not every address is its own. */
-  serveTransparent(service: TransparentService): Promise<{ close(): void }>;
 }
 
 export interface ConnectOptions {
@@ -176,7 +170,6 @@ function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonErro
 }
 
 function connectionOver(link: Link, welcome: Welcome): GuestConnection {
-  const serving = createServing(link);
   return {
     welcome,
     files: guestFiles(link),
@@ -198,15 +191,14 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
         });
       await tell(link, { type: "FENCE", values, what: `taking over ${values.name}` });
     },
-    spawn: (values, observer) => startProcess(link, { type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
-    attach: (values, observer) => startProcess(link, { type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
+    ...processStarts(link),
     forget: (ref) => tell(link, { type: "FORGET", values: { ref }, what: `forgetting ${ref}` }),
     processes: async () => {
       const request = { type: "LIST", values: {}, entry: entries.process, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
       return (await askForEntries(link, { ...request, what: "listing processes", read: processInfo })).items;
     },
     connect: (port) => connectPort(link, port),
-    ...serving,
+    ...createServing(link),
     listeners: async () => {
       const request = { type: "LISTENERS", values: {}, entry: entries.listener, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
       return (await askForEntries(link, { ...request, what: "listing ports", read: listenerInfo })).items;

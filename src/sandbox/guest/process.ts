@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
 import type { Ended } from "../../contract/outcome.ts";
+import { checkTerminalSize } from "../call-checks.ts";
 import type { OutputChunk, Process } from "../sandbox.ts";
 import { decodeFields, type Encodable, encodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -34,11 +35,24 @@ type Request =
   | { type: "SPAWN"; values: Encodable<typeof shapes.SPAWN>; what: string }
   | { type: "ATTACH"; values: Encodable<typeof shapes.ATTACH>; what: string };
 
-/** Starts or attaches. The promise rejects with the guest's error, or `lost`. */
-export function startProcess(link: Link, request: Request, observer: ProcessObserver = {}): Promise<GuestProcess> {
-  return new Promise((resolve, reject) => {
-    new GuestProcess(link, request, observer, { resolve, reject });
-  });
+interface Starting {
+  resolve: (process: GuestProcess) => void;
+  reject: (error: CaissonError) => void;
+}
+
+/** How processes are had over a link. The promises reject with the guest's error, or `lost`. */
+export interface ProcessStarts {
+  spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
+  attach(values: Encodable<typeof shapes.ATTACH>, observer?: ProcessObserver): Promise<GuestProcess>;
+}
+
+export function processStarts(link: Link): ProcessStarts {
+  const start = (request: Request, observer: ProcessObserver = {}) =>
+    new Promise<GuestProcess>((resolve, reject) => new GuestProcess(link, request, observer, { resolve, reject }));
+  return {
+    spawn: (values, observer) => start({ type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
+    attach: (values, observer) => start({ type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
+  };
 }
 
 /**
@@ -61,19 +75,14 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   /** Fires when the process should have ended long ago. */
   #late: NodeJS.Timeout | undefined;
   #lateLooks = 0;
-  #starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void } | null;
+  #starting: Starting | null;
   #resolveEnded!: (ended: Ended) => void;
   #stdin: StdinPipe | null = null;
   #pty = false;
   #outcome: Ended | null = null;
   #settled = false;
 
-  constructor(
-    link: Link,
-    request: Request,
-    observer: ProcessObserver,
-    starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void },
-  ) {
+  constructor(link: Link, request: Request, observer: ProcessObserver, starting: Starting) {
     this.#link = link;
     this.#request = request;
     this.#observer = observer;
@@ -147,11 +156,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   }
 
   async resize(size: { cols: number; rows: number }): Promise<void> {
-    if (!isWindowSize(size.cols) || !isWindowSize(size.rows)) {
-      throw new CaissonError("invalid", `a terminal of ${size.cols} by ${size.rows} cannot be`, {
-        hint: "Both are whole numbers from 1 to 65,535.",
-      });
-    }
+    checkTerminalSize(size);
     if (!this.#pty) throw new CaissonError("invalid", `process ${this.ref} has no terminal`, { hint: "Start it with pty." });
     if (this.#outcome === null && !this.#settled) this.#link.send(encodeFields("RESIZE", this.#stream, shapes.RESIZE, size));
   }
@@ -192,11 +197,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     this.output.takeAcks(this.#stream, send);
   }
 
-  #onFirstFrame(
-    starting: { resolve: (process: GuestProcess) => void; reject: (error: CaissonError) => void },
-    type: number,
-    payload: Buffer,
-  ): boolean {
+  #onFirstFrame(starting: Starting, type: number, payload: Buffer): boolean {
     if (type === frameCode.ERROR) {
       const error = errorFromGuest(this.#request.what, payload);
       this.#starting = null;
@@ -292,8 +293,4 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
       throw error;
     }
   }
-}
-
-function isWindowSize(value: number): boolean {
-  return Number.isInteger(value) && value >= 1 && value <= 65_535;
 }

@@ -1,0 +1,148 @@
+import { CaissonError } from "../contract/error.ts";
+import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/event.ts";
+import type { SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import type { GuestConnection } from "./guest/connection.ts";
+import type { OwnedSandbox } from "./sandbox.ts";
+import { emitTo } from "./sandbox-events.ts";
+import type { Wall } from "./wall.ts";
+
+interface LifeOptions {
+  info: SandboxInfo;
+  spec: SandboxSpec;
+  connection: Pick<GuestConnection, "closed" | "isClosed" | "close">;
+  wall: Wall;
+  onEvent?: ((event: SandboxEvent) => void) | undefined;
+}
+
+/** What a sandbox goes through, from the handle that was just made to its end, and what that allows. */
+export class SandboxLife {
+  readonly closed: Promise<{ why: "destroyed" | "lost" }>;
+  readonly #options: LifeOptions;
+  readonly #close: (why: { why: "destroyed" | "lost" }) => void;
+  #state: SandboxState;
+  #destroying: Promise<void> | null = null;
+  #released = false;
+
+  constructor(options: LifeOptions) {
+    const { promise, resolve } = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
+    this.closed = promise;
+    this.#close = resolve;
+    this.#options = options;
+    this.#state = options.info.state;
+    void options.connection.closed.then(() => {
+      if (this.#destroying !== null || this.#released) return;
+      this.#state = "failed";
+      this.emit(SandboxEnded.make({ sandbox: options.info.id, why: "lost" }));
+      resolve({ why: "lost" });
+    });
+  }
+
+  get info(): SandboxInfo {
+    return { ...this.#options.info, state: this.#state };
+  }
+
+  emit(event: SandboxEvent): void {
+    emitTo(this.#options.onEvent, event);
+  }
+
+  /** Throws `conflict` while it is paused, `lost` when the guest is not to be had any more. */
+  checkReady(): void {
+    const { id } = this.#options.info;
+    if (this.#state === "paused") throw new CaissonError("conflict", `sandbox ${id} is paused`, { hint: "Resume it first." });
+    if (this.#options.connection.isClosed) throw gone(id);
+    this.checkThere();
+  }
+
+  /** Throws `lost` once it is being destroyed. The wall is there longer than the guest. */
+  checkThere(): void {
+    if (this.#destroying !== null) throw gone(this.#options.info.id);
+  }
+
+  /** What its owner may do with it as a whole. */
+  calls(): Pick<OwnedSandbox, "pause" | "resume" | "snapshot" | "fork" | "release" | "detach" | "destroy" | typeof Symbol.asyncDispose> {
+    return {
+      pause: () => this.#pause(),
+      resume: () => this.#resume(),
+      snapshot: (asked) => this.#snapshot(asked),
+      fork: async () => {
+        this.checkThere();
+        return this.#options.wall.fork();
+      },
+      release: () => this.#release(),
+      detach: async () => this.#letGo(),
+      destroy: () => this.#destroyOnce(),
+      [Symbol.asyncDispose]: async () => {
+        if (this.#released) return;
+        if (this.#options.spec.keep && this.#destroying === null) await this.#release();
+        else await this.#destroyOnce();
+      },
+    };
+  }
+
+  async #pause(): Promise<void> {
+    const { info, wall } = this.#options;
+    if (this.#state === "paused") return;
+    this.checkReady();
+    await wall.pause();
+    this.#state = "paused";
+    this.emit(SandboxPaused.make({ sandbox: info.id }));
+  }
+
+  async #resume(): Promise<void> {
+    const { info, wall } = this.#options;
+    if (this.#state !== "paused") this.checkReady();
+    // Whatever this handle last saw: somebody else may have frozen it since, and died.
+    await wall.resume();
+    if (this.#state !== "paused") return;
+    this.#state = "running";
+    this.emit(SandboxResumed.make({ sandbox: info.id }));
+  }
+
+  async #snapshot(asked: { name?: string } = {}): ReturnType<Wall["snapshot"]> {
+    const { info, wall } = this.#options;
+    this.checkThere();
+    const snapshot = await wall.snapshot(asked);
+    this.emit(SandboxSnapshotted.make({ sandbox: info.id, snapshot }));
+    return snapshot;
+  }
+
+  async #release(): Promise<void> {
+    const { info, spec, wall } = this.#options;
+    if (!spec.keep) {
+      throw new CaissonError("invalid", `sandbox ${info.id} was not made to be kept`, { hint: "Create it with keep: true (--keep)." });
+    }
+    this.checkThere();
+    await wall.release();
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    this.#released = true;
+    this.#options.connection.close();
+  }
+
+  #destroyOnce(): Promise<void> {
+    this.#destroying ??= this.#destroy();
+    return this.#destroying;
+  }
+
+  async #destroy(): Promise<void> {
+    const { info, wall, connection } = this.#options;
+    this.#state = "completing";
+    try {
+      await wall.destroy();
+    } catch (error) {
+      // Whoever asks again tries again.
+      this.#destroying = null;
+      throw error;
+    }
+    connection.close();
+    this.#state = "completed";
+    this.emit(SandboxEnded.make({ sandbox: info.id, why: "destroyed" }));
+    this.#close({ why: "destroyed" });
+  }
+}
+
+function gone(id: string): CaissonError {
+  return new CaissonError("lost", `sandbox ${id} is gone`);
+}
