@@ -103,7 +103,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
   });
 });
 
-test("a removal does not leave its tree when folders turn into links", { timeout: 60_000 }, async () => {
+test("a removal does not leave its tree when folders turn into links", async () => {
   using temporary = temporaryFolder();
   await using worker = startWorker();
   const at = (name: string) => join(temporary.path, name);
@@ -129,7 +129,7 @@ test("a removal does not leave its tree when folders turn into links", { timeout
 });
 
 describe("mutated archives", () => {
-  test("are answered, one and all, and nothing lands outside", { timeout: 60_000 }, async () => {
+  test("are answered, one and all, and nothing lands outside", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const target = join(temporary.path, "target");
@@ -167,7 +167,7 @@ describe("mutated archives", () => {
   });
 });
 
-test.runIf(isSanitised)("nothing leaks", { timeout: 60_000 }, async () => {
+test.runIf(isSanitised)("nothing leaks", async () => {
   using temporary = temporaryFolder();
   const worker = startWorker({ findLeaks: true });
   const at = (name: string) => join(temporary.path, name);

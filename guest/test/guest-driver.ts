@@ -261,7 +261,7 @@ export const shell = (link: Link, script: string, options: Partial<Command> = {}
   run(link, { ...options, argv: ["sh", "-c", script] });
 
 /** Waits for something that no frame tells of: a process of the machine that comes or goes. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!(await holds())) {
     if (Date.now() > end) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
@@ -269,18 +269,27 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   }
 }
 
-/** Processes of the machine whose command line has this text; zombies have none. */
+/** Processes of the machine whose command line has this text, also those that are about to become it (`setsid sleep 65`); zombies have none. */
 export function pidsWith(text: string): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(text);
-      } catch {
-        return false;
-      }
-    });
+  return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
+}
+
+/** Processes of the machine that run exactly this. */
+export function pidsRunning(...argv: string[]): number[] {
+  const wanted = argv.map((word) => `${word}\0`).join("");
+  return [...commandLines()].flatMap(([pid, line]) => (line === wanted ? [pid] : []));
+}
+
+function commandLines(): Map<number, string> {
+  const lines = new Map<number, string>();
+  for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
+    try {
+      lines.set(Number(name), readFileSync(`/proc/${name}/cmdline`, "latin1"));
+    } catch {
+      // It has ended since.
+    }
+  }
+  return lines;
 }
 
 export function statusOf(pid: number, field: string): number {

@@ -231,7 +231,7 @@ describe("a port that the host serves", () => {
   });
 });
 
-test("more connections than may be accepted wait, and come when others go", { timeout: 60_000 }, async () => {
+test("more connections than may be accepted wait, and come when others go", async () => {
   // Those that other tests left open count, too.
   await using fresh = await startGuest();
   const port = await freePort();
@@ -260,7 +260,7 @@ test("more connections than may be accepted wait, and come when others go", { ti
 });
 
 // The sanitiser keeps freed memory back on purpose.
-test.skipIf(isSanitised)("connections leave no memory and no descriptor behind", { timeout: 60_000 }, async () => {
+test.skipIf(isSanitised)("connections leave no memory and no descriptor behind", async () => {
   const port = await freePort();
   const other = await guest.link();
   await claim(other, port);

@@ -22,7 +22,7 @@ afterAll(async () => {
   rmSync(base, { recursive: true, force: true });
 });
 
-test("without a layer, what is found is the difference of the trees", { timeout: 60_000 }, async () => {
+test("without a layer, what is found is the difference of the trees", async () => {
   let number = 0;
   await fc.assert(
     fc.asyncProperty(edited, async ({ before, after }) => {

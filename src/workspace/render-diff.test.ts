@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { cpuMs } from "../../test/support/cpu-time.ts";
 import { changesBetween, edited, type Tree } from "../../test/support/random-trees.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import type { Change, FileSide } from "./change.ts";
@@ -38,7 +39,7 @@ function applied(before: Tree, after: Tree): Record<string, string> {
 }
 
 describe("a diff", () => {
-  test("is what git makes the new tree of, whatever the trees", { timeout: 60_000 }, () => {
+  test("is what git makes the new tree of, whatever the trees", () => {
     fc.assert(
       fc.property(edited, ({ before, after }) => {
         expect(applied(before, after)).toEqual(describeTree(after));
@@ -165,7 +166,7 @@ describe("many large files replaced by others", () => {
     })),
   ];
 
-  test("take seconds and no more memory than they are, and a move among them is still found", { timeout: 60_000 }, async () => {
+  test("take seconds and no more memory than they are, and a move among them is still found", async () => {
     const changes = bomb();
     changes.push({
       path: "moved",
@@ -174,7 +175,7 @@ describe("many large files replaced by others", () => {
       after: { ...sideOf(5), content: Buffer.concat([content(5), Buffer.from("one more\n")]) },
       changedOutside: false,
     });
-    const startedAt = performance.now();
+    const startedAt = cpuMs();
     const paired = pairRenames(changes);
     expect(paired.find((change) => change.path === "moved")?.from).toBe("old-5");
     const stats = await diffStat(paired);
@@ -182,7 +183,7 @@ describe("many large files replaced by others", () => {
     let largest = 0;
     for (const section of renderSections(paired)) largest = Math.max(largest, section.length);
     expect(largest).toBeLessThan(2 * 1024 * 1024);
-    expect(performance.now() - startedAt).toBeLessThan(20_000);
+    expect(cpuMs() - startedAt).toBeLessThan(20_000);
   });
 
   test("can be stopped", async () => {

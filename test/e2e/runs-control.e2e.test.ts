@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
-import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { type Going, type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -63,14 +63,22 @@ describe("an ask", { timeout: 60_000 }, () => {
 });
 
 describe("messages", { timeout: 60_000 }, () => {
+  /** Its command goes on until it is told to end, so that what is said meanwhile is said during it, however busy the machine is. */
   const slow = (expectations: Script["turns"]): Script => ({
-    turns: [{ calls: [bash("touch /tmp/up; sleep 1.5; echo slept")] }, ...expectations],
+    turns: [{ calls: [bash("until [ -e /tmp/over ]; do sleep 0.05; done; echo slept")] }, ...expectations],
   });
+  const endCommand = async (going: Going) => {
+    const { sandbox } = (await going.event("run.sandboxed")).data;
+    expect(await cli.run(["exec", "--sandbox", sandbox, "--", "touch", "/tmp/over"])).toMatchObject({ code: 0 });
+  };
 
   test("a steer is seen by the next call, and the receipt names it", async () => {
     const { going, id } = await start(slow([{ say: "Will do.", expect: { news: ["slept", "use tabs"], contains: ["the task"] } }]));
     await going.event("tool.started");
-    const sent = JSON.parse((await cli.run(["send", id, "use tabs", "--wait", "--json"])).text);
+    const sending = cli.run(["send", id, "use tabs", "--wait", "--json"]);
+    await going.event("message.received");
+    await endCommand(going);
+    const sent = JSON.parse((await sending).text);
     expect(sent).toMatchObject({ mode: "steer", seenBy: "m2" });
     const done = await going.ended;
     expect(done.code, done.text.slice(-800)).toBe(0);
@@ -89,6 +97,7 @@ describe("messages", { timeout: 60_000 }, () => {
     );
     await going.event("tool.started");
     expect((await cli.run(["send", id, "--queue", "afterwards tidy"])).code).toBe(0);
+    await endCommand(going);
     const done = await going.ended;
     expect(done.code, done.text.slice(-800)).toBe(0);
     expect(done.events.at(-1)).toMatchObject({ data: { text: "Tidied.", steps: 4 } });

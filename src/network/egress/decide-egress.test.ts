@@ -1,5 +1,5 @@
-import { performance } from "node:perf_hooks";
 import { describe, expect, test } from "vitest";
+import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { NetworkPolicy } from "../../contract/network.ts";
 import { decideHost, decideRequest, mustInspect, reaching, ruleOf } from "./decide-egress.ts";
 
@@ -141,8 +141,8 @@ test("a thousand rules cost no more than a few", () => {
   }));
   const policy = allow(...rules);
   host(policy, "warm.example.com");
-  const startMs = performance.now();
+  const startMs = cpuMs();
   for (let index = 0; index < 20_000; index++) decideRequest(policy, { host: "h999.example.com", port: 443, method: "GET", path: "/x/y" });
   // Going through all rules would take several seconds.
-  expect(performance.now() - startMs).toBeLessThan(1000);
+  expect(cpuMs() - startMs).toBeLessThan(1000);
 });

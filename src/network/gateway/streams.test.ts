@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { createKeyRedactor } from "./key-redactor.ts";
 import { matchesPattern } from "./model-pattern.ts";
 import { createSseSplitter } from "./sse-splitter.ts";
@@ -79,7 +80,7 @@ test.each([
 ])("%s and %s: %s", (pattern, name, fits) => expect(matchesPattern(pattern, name)).toBe(fits));
 
 test("a hostile pattern takes no long time", () => {
-  const startMs = performance.now();
+  const startMs = cpuMs();
   expect(matchesPattern("*a".repeat(100), `${"a".repeat(99)}b`)).toBe(false);
-  expect(performance.now() - startMs).toBeLessThan(1000);
+  expect(cpuMs() - startMs).toBeLessThan(1000);
 });

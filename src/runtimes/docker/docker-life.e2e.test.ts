@@ -70,7 +70,7 @@ describe("life", () => {
     const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     const id = (await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve))).toString().trim();
     const records = () => readdirSync(join(docker.stateDir, "sandboxes")).filter((name) => name.startsWith("sb_"));
-    await vi.waitFor(() => expect(records()).toHaveLength(3), { interval: 5 });
+    await vi.waitFor(() => expect(records()).toHaveLength(3), { interval: 5, timeout: 30_000 });
     child.kill("SIGKILL");
     await processGone(child.pid ?? 0);
     const other = docker.runtimeWith({ stateDir: docker.newFolder("state") });

@@ -96,7 +96,7 @@ test("types of the other direction are refused by either side", () => {
   }
 });
 
-test("a million mutated frames throw nothing but protocol errors", { timeout: 60_000 }, () => {
+test("a million mutated frames throw nothing but protocol errors", () => {
   const seeds = seedFrames();
   const random = xorshift(0x9e3779b9);
   const decoders: ((payload: Buffer) => unknown)[] = [

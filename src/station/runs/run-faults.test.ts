@@ -96,7 +96,7 @@ describe("a log in trouble", () => {
 });
 
 describe("what others say to a run", () => {
-  test("nothing is acknowledged after the run's end, and what was acknowledged before it was heard", { timeout: 30_000 }, async () => {
+  test("nothing is acknowledged after the run's end, and what was acknowledged before it was heard", async () => {
     for (let round = 0; round < 5; round++) {
       await using station = await createTestStation({
         script: { turns: Array.from({ length: 400 }, (_, number) => ({ say: `Turn ${number}.` })) },
@@ -224,7 +224,8 @@ describe("time", () => {
     const before = (await station.runs.facts(run)).workedMs;
     expect(before).toBeGreaterThanOrEqual(300);
     await new Promise((resolve) => setTimeout(resolve, 400));
+    const answeredMs = performance.now();
     await second.answer(run, { answer: "allow", by: "me" });
-    expect((await driven).workedMs - before).toBeLessThan(300);
+    expect((await driven).workedMs - before).toBeLessThanOrEqual(Math.ceil(performance.now() - answeredMs));
   });
 });

@@ -158,7 +158,7 @@ function plantHooks(): void {
 }
 
 describe("git on the host", () => {
-  test("runs nothing that a repository names: each setting by itself, then all of them", { timeout: 120_000 }, async () => {
+  test("runs nothing that a repository names: each setting by itself, then all of them", { timeout: 300_000 }, async () => {
     plantHooks();
     const config = join(folder, ".git/config");
     const plain = execFileSync("cat", [config], { encoding: "utf8" });
