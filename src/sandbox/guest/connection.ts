@@ -10,7 +10,7 @@ import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entr
 import { type GuestFiles, guestFiles } from "./files.ts";
 import { frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest, printable } from "./guest-error.ts";
-import { createLink, type Link } from "./link.ts";
+import { Link } from "./link.ts";
 import { ping } from "./ping.ts";
 import { connectPort } from "./port.ts";
 import { type ProcessStarts, processStarts } from "./process.ts";
@@ -137,7 +137,7 @@ export interface GreetOptions {
 export function greet(options: GreetOptions): Promise<GuestConnection> {
   const { socket, reader, token, name, timeoutMs } = options;
   return new Promise((resolve, reject) => {
-    const link = createLink({ socket, reader });
+    const link = new Link({ socket, reader });
     const timer = setTimeout(() => link.fail(timedOut(name, timeoutMs)), timeoutMs);
     link.greet({
       onFrame(type, payload) {
@@ -177,11 +177,11 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
     get isClosed() {
       return link.isClosed;
     },
-    lastHeardMs: link.lastHeardMs,
+    lastHeardMs: () => link.lastHeardMs(),
     onSilence: (condition) => {
       link.waits.condition = condition;
     },
-    close: link.close,
+    close: () => link.close(),
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
     shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
     async fence(values) {

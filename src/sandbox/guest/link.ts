@@ -18,42 +18,6 @@ export interface StreamHandler {
   onLost(error: CaissonError): void;
 }
 
-/** One socket to a guest, shared by streams. It checks that every frame belongs to a stream that is open. */
-export interface Link {
-  /** Registers a stream and returns its id. Throws `lost` once the link is closed. */
-  open(handler: StreamHandler): number;
-  /** Takes what comes on stream 0 until it says that the greeting is over. */
-  greet(handler: StreamHandler): void;
-  /** Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a `protocol` error. */
-  onAccepted: ((stream: number, payload: Buffer) => void) | null;
-  /** Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open ones. */
-  adopt(stream: number, handler: StreamHandler): void;
-  /** Gives up a stream that the guest opened, without having taken it. */
-  refuse(stream: number): void;
-  /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
-  send(frame: Buffer): void;
-  /** Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or `whenWritten`. */
-  sendWithBody(head: Buffer, body: Uint8Array): void;
-  /** Calls back when the socket has taken what was sent so far, or the link is closed. */
-  whenWritten(then: () => void): void;
-  /** The stream is over without another frame; late ones of it are passed over. */
-  retire(stream: number): void;
-  /** Gives a stream up. Frames of it that are on their way are passed over. */
-  cancel(stream: number, frame: Buffer): void;
-  /** Resolves when the socket took most of what was sent; undefined when there is nothing to wait for. */
-  drained(): Promise<void> | undefined;
-  /** Sends `frame` before the next other frame, or soon. For acknowledgements, which nobody waits for. */
-  sendLazily(source: LazySource): void;
-  dropLazy(source: LazySource): void;
-  /** Whoever waits for the guest waits here, with an end. */
-  readonly waits: Waits;
-  fail(error: CaissonError): void;
-  close(): void;
-  readonly isClosed: boolean;
-  readonly closed: Promise<CaissonError | null>;
-  lastHeardMs(): number;
-}
-
 /** Something with acknowledgements to send; asked for them as late as possible, so that they come in batches. */
 export interface LazySource {
   takeFrames(send: (frame: Buffer) => void): void;
@@ -70,182 +34,249 @@ const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
-/** `reader` is given for a socket that is read into slabs. */
-export function createLink(options: { socket: Duplex; reader?: SlabReader | undefined }): Link {
-  const { socket } = options;
-  const streams = new Map<number, StreamHandler>();
-  const cancelled = new Set<number>();
-  const lazy = new Set<LazySource>();
-  const outbox = new Outbox(socket);
-  const closedOnce = Promise.withResolvers<CaissonError | null>();
-  let nextId = 1;
-  let inbound = 0;
-  let closed = false;
-  let failure: CaissonError | null = null;
-  let lazyTimer: NodeJS.Timeout | undefined;
-  let draining: PromiseWithResolvers<void> | undefined;
-  let heardMs = Date.now();
+/** One socket to a guest, shared by streams. It checks that every frame belongs to a stream that is open. */
+export class Link {
+  /** Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a `protocol` error. */
+  onAccepted: ((stream: number, payload: Buffer) => void) | null = null;
+  /** Whoever waits for the guest waits here, with an end. */
+  readonly waits: Waits;
+  readonly closed: Promise<CaissonError | null>;
+  readonly #tellClosed: (error: CaissonError | null) => void;
+  readonly #socket: Duplex;
+  readonly #outbox: Outbox;
+  readonly #streams = new Map<number, StreamHandler>();
+  readonly #cancelled = new Set<number>();
+  readonly #lazy = new Set<LazySource>();
+  #nextId = 1;
+  #inbound = 0;
+  #isClosed = false;
+  #failure: CaissonError | null = null;
+  #lazyTimer: NodeJS.Timeout | undefined;
+  #draining: PromiseWithResolvers<void> | undefined;
+  #heardMs = Date.now();
 
-  const shutDown = (error: CaissonError | null) => {
-    if (closed) return;
-    closed = true;
-    failure = error;
-    link.waits.stop();
-    clearTimeout(lazyTimer);
-    lazy.clear();
-    socket.destroy();
-    outbox.drop();
-    draining?.resolve();
-    const told = error ?? new CaissonError("lost", "the connection to the guest was closed");
-    const waiting = [...streams.values()];
-    streams.clear();
-    for (const handler of waiting) handler.onLost(told);
-    closedOnce.resolve(error);
-  };
+  /** `reader` is given for a socket that is read into slabs. */
+  constructor({ socket, reader }: { socket: Duplex; reader?: SlabReader | undefined }) {
+    const { promise, resolve } = Promise.withResolvers<CaissonError | null>();
+    this.closed = promise;
+    this.#tellClosed = resolve;
+    this.#socket = socket;
+    this.#outbox = new Outbox(socket);
+    this.waits = new Waits({
+      ping: () => (this.#isClosed ? Promise.reject(this.#failure) : ping(this, PING_TIMEOUT_MS)),
+      cancel: (stream) => this.cancel(stream, encodeFrame("CANCEL", stream)),
+      fail: (error) => this.fail(error),
+    });
+    this.#listen(socket, reader);
+  }
 
-  const onFrame = (type: number, stream: number, payload: Buffer) => {
-    if (closed) return;
-    const handler = streams.get(stream);
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  lastHeardMs(): number {
+    return this.#heardMs;
+  }
+
+  /** Registers a stream and returns its id. Throws `lost` once the link is closed. */
+  open(handler: StreamHandler): number {
+    if (this.#isClosed)
+      throw new CaissonError("lost", "the sandbox's guest is not reachable any more", { cause: this.#failure ?? undefined });
+    while (this.#streams.has(this.#nextId) || this.#cancelled.has(this.#nextId)) this.#nextId = idAfter(this.#nextId);
+    const id = this.#nextId;
+    this.#nextId = idAfter(id);
+    this.#streams.set(id, handler);
+    return id;
+  }
+
+  /** Takes what comes on stream 0 until it says that the greeting is over. */
+  greet(handler: StreamHandler): void {
+    this.#streams.set(0, handler);
+  }
+
+  /** Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open ones. */
+  adopt(stream: number, handler: StreamHandler): void {
+    this.#checkInbound(stream);
+    this.#inbound++;
+    this.#streams.set(stream, handler);
+  }
+
+  /** Gives up a stream that the guest opened, without having taken it. */
+  refuse(stream: number): void {
+    this.#checkInbound(stream);
+    this.#passOver(stream);
+    this.send(encodeFrame("CANCEL", stream));
+  }
+
+  /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
+  send(frame: Buffer): void {
+    this.#write(frame);
+  }
+
+  /** Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or `whenWritten`. */
+  sendWithBody(head: Buffer, body: Uint8Array): void {
+    this.#write(head, body);
+  }
+
+  /** Calls back when the socket has taken what was sent so far, or the link is closed. */
+  whenWritten(then: () => void): void {
+    if (this.#isClosed) then();
+    else this.#outbox.whenWritten(then);
+  }
+
+  /** The stream is over without another frame; late ones of it are passed over. */
+  retire(stream: number): void {
+    if (this.#forget(stream)) this.#passOver(stream);
+  }
+
+  /** Gives a stream up. Frames of it that are on their way are passed over. */
+  cancel(stream: number, frame: Buffer): void {
+    if (!this.#streams.has(stream)) return;
+    this.retire(stream);
+    this.#write(frame);
+  }
+
+  /** Resolves when the socket took most of what was sent; undefined when there is nothing to wait for. */
+  drained(): Promise<void> | undefined {
+    if (this.#isClosed || this.#outbox.queuedBytes < SOCKET_QUEUE_BYTES) return undefined;
+    this.#draining ??= Promise.withResolvers<void>();
+    return this.#draining.promise;
+  }
+
+  /** Sends `frame` before the next other frame, or soon. For acknowledgements, which nobody waits for. */
+  sendLazily(source: LazySource): void {
+    if (this.#isClosed) return;
+    this.#lazy.add(source);
+    if (this.#lazyTimer === undefined) this.#lazyTimer = setTimeout(() => this.#flushLazy(), LAZY_DELAY_MS).unref();
+  }
+
+  dropLazy(source: LazySource): void {
+    this.#lazy.delete(source);
+  }
+
+  fail(error: CaissonError): void {
+    this.#shutDown(error);
+  }
+
+  close(): void {
+    if (!this.#isClosed) {
+      this.#flushLazy();
+      this.#outbox.flush();
+    }
+    this.#shutDown(null);
+  }
+
+  #listen(socket: Duplex, reader: SlabReader | undefined): void {
+    const parser = createFrameParser({
+      receiver: "host",
+      onFrame: (type, stream, payload) => this.#onFrame(type, stream, payload),
+      onBulk: (type, stream, head, data, position) => this.#onBulk(type, stream, head, data, position),
+    });
+    const receive = (chunk: Buffer) => {
+      this.#heardMs = Date.now();
+      try {
+        parser.push(chunk);
+      } catch (error) {
+        const unexpected = () => new CaissonError("internal", "a frame of the guest could not be handled", { cause: error });
+        this.#shutDown(error instanceof CaissonError ? error : unexpected());
+      }
+    };
+    if (reader === undefined) socket.on("data", receive);
+    else reader.onChunk = receive;
+    socket.on("drain", () => {
+      this.#draining?.resolve();
+      this.#draining = undefined;
+    });
+    socket.on("error", (error) => this.#shutDown(lostError(error)));
+    socket.on("close", () => this.#shutDown(lostError()));
+  }
+
+  #onFrame(type: number, stream: number, payload: Buffer): void {
+    if (this.#isClosed) return;
+    const handler = this.#streams.get(stream);
     if (handler !== undefined) {
-      if (handler.onFrame(type, payload)) forget(stream);
-    } else if (type === frameCode.ACCEPTED && link.onAccepted !== null) link.onAccepted(stream, payload);
+      if (handler.onFrame(type, payload)) this.#forget(stream);
+    } else if (type === frameCode.ACCEPTED && this.onAccepted !== null) this.onAccepted(stream, payload);
     else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
     // The guest's last word before it closes the connection.
     else if (stream === 0 && type === frameCode.ERROR) throw errorFromGuest("the connection to the sandbox's guest", payload);
-    else refuseUnlessCancelled(type, stream);
-  };
-  const onBulk = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => {
-    if (closed) return;
-    const handler = streams.get(stream);
-    if (handler === undefined) refuseUnlessCancelled(type, stream);
+    else this.#refuseUnlessCancelled(type, stream);
+  }
+
+  #onBulk(type: number, stream: number, head: Buffer, data: Buffer, position: number): void {
+    if (this.#isClosed) return;
+    const handler = this.#streams.get(stream);
+    if (handler === undefined) this.#refuseUnlessCancelled(type, stream);
     else if (handler.onBulk === undefined) throw protocolError(`${frameName(type)} as an answer`);
     else handler.onBulk(type, head, data, position);
-  };
-  const refuseUnlessCancelled = (type: number, stream: number) => {
-    if (!cancelled.has(stream)) throw protocolError(`${frameName(type)} for stream ${stream}, which is not open`);
-  };
-  const parser = createFrameParser({ receiver: "host", onFrame, onBulk });
+  }
 
-  const receive = (chunk: Buffer) => {
-    heardMs = Date.now();
-    try {
-      parser.push(chunk);
-    } catch (error) {
-      shutDown(
-        error instanceof CaissonError ? error : new CaissonError("internal", "a frame of the guest could not be handled", { cause: error }),
-      );
-    }
-  };
-  if (options.reader === undefined) socket.on("data", receive);
-  else options.reader.onChunk = receive;
-  socket.on("drain", () => {
-    draining?.resolve();
-    draining = undefined;
-  });
-  socket.on("error", (error) => shutDown(lostError(error)));
-  socket.on("close", () => shutDown(lostError()));
+  #refuseUnlessCancelled(type: number, stream: number): void {
+    if (!this.#cancelled.has(stream)) throw protocolError(`${frameName(type)} for stream ${stream}, which is not open`);
+  }
 
-  const isInbound = (stream: number) => stream !== 0 && (stream & 1) === 0;
-  const forget = (stream: number): boolean => {
-    if (!streams.delete(stream)) return false;
-    if (isInbound(stream)) inbound--;
+  #forget(stream: number): boolean {
+    if (!this.#streams.delete(stream)) return false;
+    if (isInbound(stream)) this.#inbound--;
     return true;
-  };
-  const checkInbound = (stream: number) => {
-    if (!isInbound(stream) || streams.has(stream) || cancelled.has(stream)) throw protocolError(`ACCEPTED on stream ${stream}`);
-    if (inbound >= INBOUND_MAX) throw protocolError(`more than ${INBOUND_MAX} accepted connections`);
-  };
-  const retire = (stream: number) => {
-    if (forget(stream)) passOver(stream);
-  };
-  const passOver = (stream: number) => {
-    cancelled.add(stream);
-    if (cancelled.size > CANCELLED_MAX) for (const oldest of cancelled) if (cancelled.delete(oldest)) break;
-  };
-  const flushLazy = () => {
-    clearTimeout(lazyTimer);
-    lazyTimer = undefined;
-    if (lazy.size === 0) return;
-    const sources = [...lazy];
-    lazy.clear();
-    for (const source of sources) source.takeFrames((frame) => outbox.add(frame));
-  };
+  }
+
+  #checkInbound(stream: number): void {
+    if (!isInbound(stream) || this.#streams.has(stream) || this.#cancelled.has(stream)) throw protocolError(`ACCEPTED on stream ${stream}`);
+    if (this.#inbound >= INBOUND_MAX) throw protocolError(`more than ${INBOUND_MAX} accepted connections`);
+  }
+
+  #passOver(stream: number): void {
+    this.#cancelled.add(stream);
+    if (this.#cancelled.size > CANCELLED_MAX) for (const oldest of this.#cancelled) if (this.#cancelled.delete(oldest)) break;
+  }
+
+  #flushLazy(): void {
+    clearTimeout(this.#lazyTimer);
+    this.#lazyTimer = undefined;
+    if (this.#lazy.size === 0) return;
+    const sources = [...this.#lazy];
+    this.#lazy.clear();
+    for (const source of sources) source.takeFrames((frame) => this.#outbox.add(frame));
+  }
+
   /** Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our memory. */
-  const write = (head: Buffer, body?: Uint8Array) => {
-    if (closed) return;
-    if (outbox.queuedBytes > UNREAD_BYTES_MAX) {
-      shutDown(protocolError("it does not read what it is sent"));
+  #write(head: Buffer, body?: Uint8Array): void {
+    if (this.#isClosed) return;
+    if (this.#outbox.queuedBytes > UNREAD_BYTES_MAX) {
+      this.#shutDown(protocolError("it does not read what it is sent"));
       return;
     }
-    if (lazy.size > 0) flushLazy();
-    outbox.add(head);
-    if (body !== undefined) outbox.add(body);
-  };
+    if (this.#lazy.size > 0) this.#flushLazy();
+    this.#outbox.add(head);
+    if (body !== undefined) this.#outbox.add(body);
+  }
 
-  const link: Link = {
-    onAccepted: null,
-    waits: new Waits({
-      ping: () => (closed ? Promise.reject(failure) : ping(link, PING_TIMEOUT_MS)),
-      cancel: (stream) => link.cancel(stream, encodeFrame("CANCEL", stream)),
-      fail: shutDown,
-    }),
-    adopt(stream, handler) {
-      checkInbound(stream);
-      inbound++;
-      streams.set(stream, handler);
-    },
-    refuse(stream) {
-      checkInbound(stream);
-      passOver(stream);
-      write(encodeFrame("CANCEL", stream));
-    },
-    open(handler) {
-      if (closed) throw new CaissonError("lost", "the sandbox's guest is not reachable any more", { cause: failure ?? undefined });
-      while (streams.has(nextId) || cancelled.has(nextId)) nextId = nextId >= STREAM_ID_MAX ? 1 : nextId + 2;
-      const id = nextId;
-      nextId = id >= STREAM_ID_MAX ? 1 : id + 2;
-      streams.set(id, handler);
-      return id;
-    },
-    greet: (handler) => void streams.set(0, handler),
-    whenWritten: (then) => {
-      if (closed) then();
-      else outbox.whenWritten(then);
-    },
-    retire,
-    send: (frame) => write(frame),
-    sendWithBody: write,
-    cancel(stream, frame) {
-      if (!streams.has(stream)) return;
-      retire(stream);
-      write(frame);
-    },
-    drained() {
-      if (closed || outbox.queuedBytes < SOCKET_QUEUE_BYTES) return undefined;
-      draining ??= Promise.withResolvers<void>();
-      return draining.promise;
-    },
-    sendLazily(source) {
-      if (closed) return;
-      lazy.add(source);
-      if (lazyTimer === undefined) lazyTimer = setTimeout(flushLazy, LAZY_DELAY_MS).unref();
-    },
-    dropLazy: (source) => void lazy.delete(source),
-    fail: shutDown,
-    close: () => {
-      if (!closed) {
-        flushLazy();
-        outbox.flush();
-      }
-      shutDown(null);
-    },
-    get isClosed() {
-      return closed;
-    },
-    closed: closedOnce.promise,
-    lastHeardMs: () => heardMs,
-  };
-  return link;
+  #shutDown(error: CaissonError | null): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#failure = error;
+    this.waits.stop();
+    clearTimeout(this.#lazyTimer);
+    this.#lazy.clear();
+    this.#socket.destroy();
+    this.#outbox.drop();
+    this.#draining?.resolve();
+    const told = error ?? new CaissonError("lost", "the connection to the guest was closed");
+    const waiting = [...this.#streams.values()];
+    this.#streams.clear();
+    for (const handler of waiting) handler.onLost(told);
+    this.#tellClosed(error);
+  }
+}
+
+/** The guest's streams have even numbers, ours odd ones. */
+function isInbound(stream: number): boolean {
+  return stream !== 0 && (stream & 1) === 0;
+}
+
+function idAfter(id: number): number {
+  return id >= STREAM_ID_MAX ? 1 : id + 2;
 }
 
 function lostError(cause?: Error): CaissonError {

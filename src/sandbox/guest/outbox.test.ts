@@ -1,7 +1,7 @@
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
 import { encodeFrame } from "./frame.ts";
-import { createLink } from "./link.ts";
+import { Link } from "./link.ts";
 import { Outbox } from "./outbox.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -136,7 +136,7 @@ test("who waits is told when it is dropped, and nothing more is written", async 
 
 test("a guest that makes us answer and reads nothing is given up, with bounded memory", async () => {
   const { socket } = slowSocket();
-  const link = createLink({ socket });
+  const link = new Link({ socket });
   let sent = 0;
   for (; !link.isClosed && sent < 10_000_000; sent++) link.send(encodeFrame("CANCEL", 1));
   expect(await link.closed).toMatchObject({ code: "protocol" });
