@@ -1,15 +1,14 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { type RuntimeChoices, runCli } from "./cli/dispatch.ts";
 import { messageLines } from "./cli/line.ts";
 import { createOutput } from "./cli/output.ts";
 import { watchSignals } from "./cli/signals.ts";
-import { packageFiles } from "./package-files.ts";
+import { packageFiles, versionOf } from "./package-files.ts";
 
 /** The command line: reads the environment, composes, and hands over to the commands. */
-const { root, guestPath } = packageFiles(import.meta.filename);
+const files = packageFiles(import.meta.filename);
+const version = versionOf(files);
 // The launcher's own; a program that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
 
@@ -29,7 +28,6 @@ process.on("uncaughtException", (error) => {
     .print(messageLines(`caisson: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`))
     .then(() => process.exit(125));
 });
-const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 /** Loaded only for a command that runs: help and versions need none of it. */
 async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
@@ -39,8 +37,8 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     argv,
     program: [process.execPath, ...process.execArgv, process.argv[1] ?? ""],
     version,
-    packageDir: root,
-    guestPath,
+    packageDir: files.root,
+    guestPath: files.guestPath,
     cwd: process.cwd(),
     stdin: process.stdin,
     stdout,

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { arch } from "node:os";
 import { dirname, extname, join } from "node:path";
 
@@ -22,6 +22,11 @@ export function packageFiles(module: string): PackageFiles {
   const built = join(root, "guest", "build");
   const binaries = existsSync(built) ? built : join(root, "dist", "guest", machines[arch()] ?? arch());
   return { root, guestPath: join(binaries, "caisson-guest") };
+}
+
+/** Of this package. */
+export function versionOf({ root }: PackageFiles): string {
+  return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;
 }
 
 /** A module beside this one, in whichever form this one is: source or built. */

@@ -36,7 +36,9 @@ describe("what start-up loads", () => {
   });
 
   test("`--version` loads two files of ours", () => {
-    expect([...loadedWith(["caisson.ts"])].sort()).toEqual(["caisson.ts", "node:fs", "node:os", "node:path", "package-files.ts"]);
+    // An older Node must get as far as the message that says so.
+    expect([...loadedWith(["caisson.ts"])]).toEqual(["caisson.ts"]);
+    expect([...loadedWith(["package-files.ts"])].sort()).toEqual(["node:fs", "node:os", "node:path", "package-files.ts"]);
   });
 
   test("what help and a mistake need has no schemas in it", () => {

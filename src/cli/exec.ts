@@ -9,6 +9,7 @@ import type { ParsedArguments } from "./command.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
+import { parseBytes } from "./option-values.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
 import { exitCodeOf } from "./signals.ts";
 import { pairs, timeoutFrom } from "./spec-options.ts";
@@ -59,7 +60,7 @@ export async function runCommand(context: CliContext, given: ParsedArguments, re
       ...(user === undefined ? {} : { user }),
       ...(request.tty ? { pty: terminalSize(context) } : {}),
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
-      ...(outputMax === undefined ? {} : { outputBytesMax: (await import("./option-values.ts")).parseBytes("output-max", outputMax) }),
+      ...(outputMax === undefined ? {} : { outputBytesMax: parseBytes("output-max", outputMax) }),
     });
     const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };

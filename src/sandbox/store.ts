@@ -81,7 +81,7 @@ export function createStore(options: { stateDir: string }): Store {
     ownerAlive,
     async write(record) {
       const target = dir(record.id);
-      const text = `${JSON.stringify(SandboxRecord.parse(record), null, 1)}\n`;
+      const text = `${JSON.stringify(record, null, 1)}\n`;
       if (await isDirectory(target)) {
         await replaceFile(target, text);
         return;
@@ -100,7 +100,7 @@ export function createStore(options: { stateDir: string }): Store {
     },
     note(record) {
       const target = dir(record.id);
-      const text = `${JSON.stringify(SandboxRecord.parse(record), null, 1)}\n`;
+      const text = `${JSON.stringify(record, null, 1)}\n`;
       const { pid, startTicks } = ownerOf();
       if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) {
         const temporary = join(target, `${RECORD_NAME}.${randomName(8)}.tmp`);

@@ -43,10 +43,10 @@ const Sandbox = z.strictObject({
     .optional()
     .describe("none, open, registries, or rules such as github.com and 'GET api.github.com/repos'; true is open"),
   secrets: z
-    .union([z.array(EnvName), z.record(EnvName, z.union([z.string(), z.strictObject({ ...SecretSpec.shape })]))])
+    .union([z.array(EnvName), z.record(EnvName, z.union([z.string(), SecretSpec]))])
     .optional()
     .describe("names of secrets that your configuration defines; or by variable: the hosts they are for, or all their settings"),
-  gateway: z.union([z.array(GatewayWire), z.strictObject({ ...GatewaySpec.shape })]).optional(),
+  gateway: z.union([z.array(GatewayWire), GatewaySpec]).optional(),
   memory: Size.optional(),
   cpu: Count.optional(),
   pids: z.int().positive().optional(),
