@@ -11,7 +11,8 @@ export const startupFiles: readonly { name: string; modules: readonly string[] }
     name: "sandbox-command",
     modules: [
       "cli/exec.ts",
-      "cli/sweep.ts",
+      "station/sandboxes/local-sandboxes.ts",
+      "station/sandboxes/sweep-sandboxes.ts",
       "runtimes/oci/runtime.ts",
       "runtimes/oci/template/host-template.ts",
       "network/held/networked-runtime.ts",

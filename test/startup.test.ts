@@ -47,7 +47,9 @@ describe("what start-up loads", () => {
 
   test("`exec` loads nothing of agents, runs, logs or workspaces", () => {
     // The prices of models are a small table.
-    expect(matching(forExec(), /^(agent|log|station|suites|workspace)\/|^node:sqlite$/)).toEqual(["agent/model/prices.ts"]);
+    expect(matching(forExec(), /^(agent|log|suites|workspace)\/|^station\/(?!sandboxes\/)|^node:sqlite$/)).toEqual([
+      "agent/model/prices.ts",
+    ]);
   });
 
   test("`exec` without a network loads nothing that serves one", () => {
