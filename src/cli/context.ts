@@ -31,9 +31,11 @@ export interface CliContext {
   variable(name: string): string | undefined;
   /** Starts this program again with these arguments, in the background and independent of us. */
   startDetached(args: readonly string[]): Promise<void>;
-  readonly station: Pick<Station, "sandboxes">;
+  readonly station: Pick<Station, "sandboxes" | "networks">;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwnSandboxes(): Promise<void>;
+  /** Serves the network of a kept sandbox, as its one keeper, until we are told to end or the sandbox is gone. */
+  serveNetwork(id: string): Promise<{ why: "interrupted" | "gone" } | { why: "served"; by: number | null }>;
   readonly runtimes: RuntimeSet;
   readonly resolver: Resolver;
   /** Told of every event of every sandbox that this process holds. */

@@ -74,6 +74,7 @@ beforeEach(async () => {
     startDetached: async () => {},
     station,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
+    serveNetwork: (id) => station.networks.serve(id, interruption),
     runtimes,
     resolver,
     onEvent() {},

@@ -1,4 +1,5 @@
 import { absoluteSecrets } from "../contract/absolute-secrets.ts";
+import { allowMore } from "../contract/change-policy.ts";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
@@ -58,9 +59,9 @@ function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Re
     });
   }
   if (policy?.mode === "open") return policy;
-  const common = { mode: "allow" as const, transparent: policy?.transparent ?? false, registries: policy?.registries ?? [] };
-  const own = policy?.rules ?? [];
-  return { ...common, rules: [...own, ...rules.filter((rule) => !own.some(({ host }) => host === rule.host))] };
+  // A rule for the host that was given stays as narrow as it is.
+  const missing = rules.filter((rule) => !policy?.rules.some(({ host }) => host === rule.host));
+  return allowMore(policy ?? { mode: "none" }, { mode: "allow", rules: missing, registries: [], transparent: false });
 }
 
 function gatewayFrom(given: ParsedArguments): GatewaySpec | undefined {

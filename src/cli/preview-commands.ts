@@ -1,15 +1,14 @@
 import { CaissonError } from "../contract/error.ts";
-import { type NetworkEvent, PortClosed, PortOpened } from "../contract/network-event.ts";
-import { createForward, type Forward } from "../network/preview/forward.ts";
-import { createPreview } from "../network/preview/preview.ts";
-import { onePerPort, type WatchEnd, watchPorts } from "../network/preview/watch-ports.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { ForwardView } from "../contract/network-verbs.ts";
+import { defined } from "../lib/defined.ts";
+import type { OpenedPort } from "../station/networks/verbs.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { openSandbox, sandboxNamed } from "./net-target.ts";
 import { exitCodeOf } from "./signals.ts";
 import { table } from "./table.ts";
+
+type Forward = OpenedPort<ForwardView>;
 
 /** How often a person is told that connections to the same port come to nothing. */
 const COMPLAINT_MS = 5_000;
@@ -20,30 +19,27 @@ export async function open(context: CliContext, given: ParsedArguments): Promise
   const [name = "", portText = ""] = given.positionals;
   const port = portFrom("PORT", portText);
   const listen = given.option("listen");
-  const listenPort = listen === undefined ? 0 : portFrom("--listen", listen);
-  const sandbox = await openSandbox(context, await sandboxNamed(context, name));
-  const listeners = () => sandbox.listeners();
-  const preview = await createPreview({ connect: (inside) => sandbox.connect(inside), listeners, port, listenPort });
-  try {
-    let isOpen = onePerPort(await listeners()).has(port);
-    const { url, plainUrl, token } = preview;
-    const facts = { sandbox: sandbox.id, port, url, plainUrl, token, listenPort: preview.listenPort, listening: isOpen };
-    await (given.flag("json") ? context.stdout.printJson(facts) : context.stdout.print(line`${url}`));
-    const say = (event: NetworkEvent, words: string) =>
-      given.flag("json") ? context.stdout.printJson(event) : context.stderr.print(line`caisson: ${words}`);
-    if (!isOpen && !given.flag("json")) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
-    const change = (now: { port: number; address?: string }) => {
-      const opened = now.address !== undefined;
-      if (now.port !== port || opened === isOpen) return;
+  const listenPort = listen === undefined ? undefined : portFrom("--listen", listen);
+  const json = given.flag("json");
+  const { networks } = context.station;
+  await using preview = await networks.preview(name, { port, ...defined({ listenPort }) });
+  const { sandbox, url } = preview.view;
+  let isOpen = (await networks.ports(sandbox)).some((each) => each.port === port);
+  await (json ? context.stdout.printJson({ ...preview.view, listening: isOpen }) : context.stdout.print(line`${url}`));
+  if (!isOpen && !json) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
+  const tellChanges = async () => {
+    for await (const event of networks.watchPorts(sandbox, context.interruption)) {
+      const opened = event.type === "port.opened";
+      if (event.data.port !== port || opened === isOpen) continue;
       isOpen = opened;
-      void say(portEvent(sandbox.id, now), `port ${port} ${opened ? "listens now" : "no longer listens"}`);
-    };
-    // When it cannot look any more, the preview itself may still be of use.
-    void watchPorts({ listeners, onOpened: change, onClosed: change, signal: context.interruption.signal });
-    return await untilOver(context, sandbox);
-  } finally {
-    await preview.revoke();
-  }
+      await (json
+        ? context.stdout.printJson(event)
+        : context.stderr.print(line`caisson: port ${port} ${opened ? "listens now" : "no longer listens"}`));
+    }
+  };
+  // When it cannot look any more, the preview itself may still be of use.
+  tellChanges().catch(() => {});
+  return await untilOver(context, preview);
 }
 
 /** `caisson forward RUN|SANDBOX PORT[:LOCAL]…` */
@@ -51,27 +47,20 @@ export async function forward(context: CliContext, given: ParsedArguments): Prom
   const [name = "", ...words] = given.positionals;
   const wanted = words.map(forwardFrom);
   const listenHost = given.option("listen-host") ?? "127.0.0.1";
-  const sandbox = await openSandbox(context, await sandboxNamed(context, name));
-  const forwards: Forward[] = [];
   const complain = complainer(context);
+  const forwards: Forward[] = [];
   try {
     for (const { port, local } of wanted) {
-      const make = (listenPort: number) =>
-        createForward({
-          connect: (inside) => sandbox.connect(inside),
-          port,
-          listenPort,
-          listenHost,
-          onRefused: (error) => complain(port, error),
-        });
-      const made = await (local === null ? make(port).catch(orAnyPort(() => make(0))) : make(local));
+      const onRefused = (error: unknown) => complain(port, error);
+      const make = (listenPort?: number) =>
+        context.station.networks.forward(name, { port, listenHost, ...defined({ listenPort }) }, { onRefused });
+      const made = await (local === null ? make(port).catch(orAnyPort(() => make())) : make(local));
       forwards.push(made);
-      const facts = { sandbox: sandbox.id, port, listenHost, listenPort: made.listenPort };
       await (given.flag("json")
-        ? context.stdout.printJson(facts)
-        : context.stdout.print(line`${listenHost}:${made.listenPort} is port ${port} of ${sandbox.id}`));
+        ? context.stdout.printJson(made.view)
+        : context.stdout.print(line`${listenHost}:${made.view.listenPort} is port ${port} of ${made.view.sandbox}`));
     }
-    return await untilOver(context, sandbox);
+    return await untilOver(context, forwards[0] as Forward);
   } finally {
     await Promise.all(forwards.map((each) => each.close()));
   }
@@ -79,41 +68,36 @@ export async function forward(context: CliContext, given: ParsedArguments): Prom
 
 /** `caisson ports RUN|SANDBOX` */
 export async function ports(context: CliContext, given: ParsedArguments): Promise<number> {
-  const sandbox = await openSandbox(context, await sandboxNamed(context, given.positionals[0] as string));
+  const name = given.positionals[0] as string;
+  const { station, stdout } = context;
   const json = given.flag("json");
   if (!given.flag("watch")) {
-    const listening = [...onePerPort(await sandbox.listeners()).values()];
-    if (json) await context.stdout.printJson(listening);
+    const listening = await station.networks.ports(name);
+    if (json) await stdout.printJson(listening);
     else if (listening.length === 0) await context.stderr.print(line`caisson: nothing listens`);
-    else await context.stdout.print(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
+    else await stdout.print(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
     return 0;
   }
-  const show = (now: { port: number; address?: string }) => {
-    if (json) void context.stdout.printJson(portEvent(sandbox.id, now));
-    else void context.stdout.print(now.address === undefined ? line`- ${now.port}` : line`+ ${now.port} on ${now.address}`);
+  const over = new AbortController();
+  const signal = AbortSignal.any([context.interruption.signal, over.signal]);
+  const watch = async () => {
+    for await (const event of station.networks.watchPorts(name, { signal })) {
+      if (json) void stdout.printJson(event);
+      else
+        void stdout.print(event.type === "port.closed" ? line`- ${event.data.port}` : line`+ ${event.data.port} on ${event.data.address}`);
+    }
   };
-  const watching = watchPorts({
-    listeners: () => sandbox.listeners(),
-    onOpened: show,
-    onClosed: show,
-    signal: context.interruption.signal,
-  });
-  const first = await Promise.race([watching, sandbox.closed.then(() => null), context.stdout.broken.then(() => null)]);
-  return endOfWatch(context, first);
-}
-
-function endOfWatch(context: CliContext, end: WatchEnd | null): number {
-  if (end?.why === "failed" && !(end.error instanceof CaissonError && end.error.code === "lost")) throw end.error;
+  await Promise.race([watch(), stdout.broken]);
+  over.abort();
   const received = context.interruption.received();
   return received === null ? 0 : exitCodeOf(received);
 }
 
 /** Serves until somebody ends it or the sandbox is gone, which is no failure. */
-async function untilOver(context: CliContext, sandbox: OwnedSandbox): Promise<number> {
-  const gone = sandbox.closed.then(() => null);
-  const signal = await Promise.race([context.interruption.first, gone]);
+async function untilOver(context: CliContext, { view, closed }: OpenedPort<{ sandbox: string }>): Promise<number> {
+  const signal = await Promise.race([context.interruption.first, closed.then(() => null)]);
   if (signal !== null) return exitCodeOf(signal);
-  await context.stderr.print(line`caisson: the sandbox ${sandbox.id} is gone`);
+  await context.stderr.print(line`caisson: the sandbox ${view.sandbox} is gone`);
   return 0;
 }
 
@@ -134,10 +118,6 @@ function orAnyPort(make: () => Promise<Forward>): (error: unknown) => Promise<Fo
     if (error instanceof CaissonError && (error.code === "conflict" || error.code === "denied")) return make();
     throw error;
   };
-}
-
-function portEvent(sandbox: string, { port, address }: { port: number; address?: string }): NetworkEvent {
-  return address === undefined ? PortClosed.make({ sandbox, port }) : PortOpened.make({ sandbox, port, address });
 }
 
 function forwardFrom(text: string): { port: number; local: number | null } {

@@ -51,6 +51,7 @@ export async function composeCli(
     configSources,
     station,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
+    serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: async (args) => {
       const { startDetached } = await import("./network.ts");
       await startDetached({ program, args, stateDir, env: variables });

@@ -1,4 +1,5 @@
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { LocalNetworks, LocalNetworksOptions } from "../station/networks/local-networks.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { Station } from "../station/station.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
@@ -8,8 +9,14 @@ export interface StationParts extends LocalParts {
   runtimes: RuntimeSet;
 }
 
+/** With what this program itself may do, besides the verbs. */
+export interface LocalVerbs extends Pick<Station, "sandboxes" | "networks"> {
+  readonly sandboxes: LocalSandboxes;
+  readonly networks: LocalNetworks;
+}
+
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
-export function composeStation(parts: StationParts): Pick<Station, "sandboxes"> & { sandboxes: LocalSandboxes } {
+export function composeStation(parts: StationParts): LocalVerbs {
   const { stateDir, runtimes, resolver, config } = parts;
   const sandboxes = lazyVerbs<LocalSandboxes>(
     {
@@ -46,5 +53,42 @@ export function composeStation(parts: StationParts): Pick<Station, "sandboxes"> 
       });
     },
   );
-  return { sandboxes };
+  const networks = lazyVerbs<LocalNetworks>(
+    {
+      show: "answer",
+      change: "answer",
+      revoke: "answer",
+      log: "stream",
+      preview: "answer",
+      forward: "answer",
+      ports: "answer",
+      watchPorts: "stream",
+      serve: "answer",
+    },
+    async () => {
+      const { createLocalNetworks } = await import("../station/networks/local-networks.ts");
+      return createLocalNetworks({ stateDir, runtimes, sandboxes, runs: runsOf(parts) });
+    },
+  );
+  return { sandboxes, networks };
+}
+
+/** What networks ask of runs. */
+function runsOf(parts: StationParts): LocalNetworksOptions["runs"] {
+  return {
+    async facts(run) {
+      const { openLocalStation } = await import("./local-station.ts");
+      await using local = openLocalStation(parts);
+      return await local.runs.facts(run);
+    },
+    async *events(run) {
+      const [{ openLocalStation }, { runHistory }] = await Promise.all([
+        import("./local-station.ts"),
+        import("../station/runs/run-history.ts"),
+      ]);
+      await using local = openLocalStation(parts);
+      await local.runs.facts(run);
+      for await (const { event } of runHistory(local.log, run).events()) yield event;
+    },
+  };
 }

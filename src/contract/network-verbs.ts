@@ -20,7 +20,7 @@ export const NetworkChange = z.strictObject({
   policy: NetworkPolicy,
   by: z.string().default("user"),
 });
-export type NetworkChange = z.input<typeof NetworkChange>;
+export type NetworkChange = Omit<z.infer<typeof NetworkChange>, "by"> & { by?: string };
 
 export const RevokeSecret = z.strictObject({ secret: z.string().min(1), by: z.string().default("user") });
 export type RevokeSecret = z.input<typeof RevokeSecret>;
@@ -44,6 +44,19 @@ export const PreviewView = z.object({
   listenPort: z.int(),
 });
 export type PreviewView = z.infer<typeof PreviewView>;
+
+export const ForwardPort = z.strictObject({
+  /** The port inside. */
+  port: Port,
+  /** The port of this machine; absent: any that is free. */
+  listenPort: Port.optional(),
+  /** Whoever reaches this address reaches the port inside. */
+  listenHost: z.string().min(1).default("127.0.0.1"),
+});
+export type ForwardPort = z.input<typeof ForwardPort>;
+
+export const ForwardView = z.object({ sandbox: SandboxId, port: Port, listenHost: z.string(), listenPort: z.int() });
+export type ForwardView = z.infer<typeof ForwardView>;
 
 export const ListeningPort = z.object({ port: Port, address: z.string() });
 export type ListeningPort = z.infer<typeof ListeningPort>;

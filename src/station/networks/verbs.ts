@@ -1,13 +1,26 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkEvent } from "../../contract/network-event.ts";
-import type { ListeningPort, NetworkChange, NetworkView, OpenPreview, PreviewView, RevokeSecret } from "../../contract/network-verbs.ts";
+import type {
+  ForwardPort,
+  ForwardView,
+  ListeningPort,
+  NetworkChange,
+  NetworkView,
+  OpenPreview,
+  PreviewView,
+  RevokeSecret,
+} from "../../contract/network-verbs.ts";
 
-/** A preview that is being served, until `close` or the sandbox's end. */
-export interface Preview extends AsyncDisposable {
-  readonly view: PreviewView;
-  /** From now on the URL leads nowhere. Idempotent. */
+/** A port of a sandbox that can be reached from outside, until `close` or the sandbox's end. The sandbox is held that long. */
+export interface OpenedPort<View> extends AsyncDisposable {
+  readonly view: View;
+  /** Resolves when the sandbox is gone. Never rejects. */
+  readonly closed: Promise<unknown>;
+  /** From now on it leads nowhere, and connections that are open end. Idempotent. */
   close(): Promise<void>;
 }
+
+export type PortEvent = Extract<NetworkEvent, { type: "port.opened" | "port.closed" }>;
 
 /**
  * What can be done with the networks of sandboxes. `name` is a sandbox's id or that of a run; throws `not_found`, `conflict` for a run without a sandbox, `unsupported` where
@@ -21,7 +34,12 @@ export interface NetworkVerbs {
   revoke(name: string, request: RevokeSecret): Promise<void>;
   /** What happened in it; with `follow`, also what is to come, until the signal. A run that has ended still has its log. */
   log(name: string, options?: { follow?: boolean; signal?: AbortSignal }): AsyncIterable<NetworkEvent>;
-  /** Throws `conflict` when the port of this machine is taken. */
-  preview(name: string, request: OpenPreview): Promise<Preview>;
+  /** Shows an HTTP port to whoever has the URL. Throws `conflict` when the port of this machine is taken, `denied`. */
+  preview(name: string, request: OpenPreview): Promise<OpenedPort<PreviewView>>;
+  /** Makes a TCP port of the sandbox a port of this machine. `onRefused` hears why a connection could not be made inside. Throws `conflict`, `denied`. */
+  forward(name: string, request: ForwardPort, options?: { onRefused?: (error: unknown) => void }): Promise<OpenedPort<ForwardView>>;
+  /** What listens inside, in the order of the ports; those that the host itself serves there are left out. */
   ports(name: string): Promise<ListeningPort[]>;
+  /** Each port that begins to listen, those that listen already first, and each that stops; until the signal or the sandbox's end. */
+  watchPorts(name: string, options?: { signal?: AbortSignal }): AsyncIterable<PortEvent>;
 }

@@ -1,9 +1,9 @@
 import type { RunNetwork } from "../../agent/run-network.ts";
 import type { RunState } from "../../agent/run-state.ts";
+import { allowMore } from "../../contract/change-policy.ts";
 import { CaissonError } from "../../contract/error.ts";
-import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkEvent } from "../../contract/network-event.ts";
-import { parseRule, showPolicy, showRule } from "../../contract/network-text.ts";
+import { parseRule, showPolicy } from "../../contract/network-text.ts";
 import type { NewRunEvent } from "../../contract/run-event.ts";
 import { watchPorts } from "../../network/preview/watch-ports.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
@@ -87,7 +87,11 @@ export function createRunNetwork(options: {
     fetch: (request) => networkNow().fetch(request),
     async allow(text, { by }) {
       const rule = parseRule(text);
-      return showPolicy(await networkNow().change((before) => withRule(before, rule), { by }));
+      return showPolicy(
+        await networkNow().change((before) => allowMore(before, { mode: "allow", rules: [rule], registries: [], transparent: false }), {
+          by,
+        }),
+      );
     },
     takeDenials: () => [...new Set(denials.splice(0))],
     redact: (text) => current?.network.redact(text) ?? text,
@@ -102,12 +106,6 @@ export function createRunNetwork(options: {
       await pending;
     },
   };
-}
-
-function withRule(policy: NetworkPolicy, rule: ReturnType<typeof parseRule>): NetworkPolicy {
-  if (policy.mode === "none") return { mode: "allow", rules: [rule], registries: [], transparent: false };
-  if (policy.rules.some((each) => showRule(each) === showRule(rule))) return policy;
-  return { ...policy, rules: [...policy.rules, rule] };
 }
 
 function merge(closed: Map<string, Closed>, data: Closed): void {

@@ -1,0 +1,52 @@
+import { SandboxId } from "../../contract/ids.ts";
+import { networkEvents as familyOfNetworks, type NetworkEvent } from "../../contract/network-event.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import { readNetworkLog } from "../../network/held/network-log.ts";
+import { watchFolder } from "../../network/held/watch-folder.ts";
+
+/** What happened in the network of a sandbox or a run, oldest first; with `follow`, also what is to come, until the signal. */
+export async function* networkEvents(
+  name: string,
+  options: {
+    follow?: boolean;
+    signal?: AbortSignal;
+    events(run: string): AsyncIterable<RunEvent>;
+    sandboxOf(): Promise<SandboxId>;
+    folderOf(id: SandboxId): Promise<string>;
+  },
+): AsyncGenerator<NetworkEvent> {
+  const ofRun = !SandboxId.safeParse(name).success;
+  if (ofRun) {
+    // A run's own log has them, also when its sandbox is gone.
+    for await (const event of options.events(name)) {
+      if (familyOfNetworks.byType.has(event.type)) yield event as NetworkEvent;
+    }
+    if (!options.follow) return;
+  }
+  const folder = await options.folderOf(await options.sandboxOf());
+  let seen = ofRun ? (await readNetworkLog(folder)).length : 0;
+  const fresh = async () => {
+    const all = await readNetworkLog(folder);
+    // It was cut at its beginning: what is there now is all new.
+    const news = all.length < seen ? all : all.slice(seen);
+    seen = all.length;
+    return news;
+  };
+  if (!options.follow) return yield* await fresh();
+  const { signal } = options;
+  let changed = Promise.withResolvers<void>();
+  const wake = () => changed.resolve();
+  const isLog = (file: string | null) => file === null || file.endsWith(".jsonl");
+  const watching = watchFolder(folder, (file) => isLog(file) && wake(), { persistent: true });
+  signal?.addEventListener("abort", wake);
+  try {
+    while (!signal?.aborted) {
+      yield* await fresh();
+      await changed.promise;
+      changed = Promise.withResolvers<void>();
+    }
+  } finally {
+    watching.close();
+    signal?.removeEventListener("abort", wake);
+  }
+}

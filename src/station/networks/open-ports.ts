@@ -1,0 +1,51 @@
+import type { ForwardPort, ForwardView, OpenPreview, PreviewView } from "../../contract/network-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import { createForward } from "../../network/preview/forward.ts";
+import { createPreview } from "../../network/preview/preview.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { OpenedPort } from "./verbs.ts";
+
+/** Takes the handle over: it is released with the preview, or at once when there is none. */
+export async function openPreview(sandbox: OwnedSandbox, request: OpenPreview): Promise<OpenedPort<PreviewView>> {
+  const { port, listenPort = 0 } = request;
+  return opened(sandbox, async () => {
+    const preview = await createPreview({
+      connect: (inside) => sandbox.connect(inside),
+      listeners: () => sandbox.listeners(),
+      port,
+      listenPort,
+    });
+    const { url, plainUrl, token } = preview;
+    const view = { sandbox: sandbox.id, port, url, plainUrl, token, listenPort: preview.listenPort };
+    return { view, close: () => preview.revoke() };
+  });
+}
+
+export async function openForward(
+  sandbox: OwnedSandbox,
+  request: ForwardPort & { onRefused?: (error: unknown) => void },
+): Promise<OpenedPort<ForwardView>> {
+  const { port, listenPort = 0, listenHost, onRefused } = request;
+  return opened(sandbox, async () => {
+    const forward = await createForward({
+      connect: (inside) => sandbox.connect(inside),
+      port,
+      listenPort,
+      ...defined({ listenHost, onRefused }),
+    });
+    const view = { sandbox: sandbox.id, port, listenHost: forward.listenHost, listenPort: forward.listenPort };
+    return { view, close: () => forward.close() };
+  });
+}
+
+async function opened<View>(sandbox: OwnedSandbox, open: () => Promise<{ view: View; close(): Promise<void> }>): Promise<OpenedPort<View>> {
+  const port = await open().catch(async (error: unknown) => {
+    await sandbox.release();
+    throw error;
+  });
+  const close = async () => {
+    await port.close();
+    await sandbox.release();
+  };
+  return { view: port.view, closed: sandbox.closed, close, [Symbol.asyncDispose]: close };
+}
