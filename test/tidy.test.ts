@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
+import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
 import {
   childProcessOnlyInRuntimes,
   deadLinks,
@@ -74,7 +75,19 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     bad: [{ path: "src/station/bad.ts", text: "process.stderr.write(name);" }],
   },
   "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(401) }] },
-  "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(601) }] },
+  "the guest's folders include in one direction": {
+    rule: includeDirections,
+    bad: [{ path: "guest/src/wire/bad.c", text: '#include "wire/frame.h"\n#include "processes/process.h"\n' }],
+  },
+  "the guest's folders include nothing of what puts them together": {
+    rule: includeDirections,
+    bad: [{ path: "guest/src/files/bad.c", text: '#include "dispatch.h"\n' }],
+  },
+  "fields of frames have names": {
+    rule: tagsByName,
+    bad: [{ path: "guest/src/files/bad.c", text: 'request_path(worker, request, 1, "read");' }],
+  },
+  "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(301) }] },
   "file names say something": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
   "file names are kebab-case": { rule: names, bad: [{ path: "src/lib/badName.ts", text: "" }] },
   "links in pages lead somewhere": { rule: deadLinks(exists), bad: [{ path: "docs/bad.md", text: "[a](nowhere.md)" }] },
@@ -115,6 +128,8 @@ describe("the repository is tidy", () => {
     expect(sources.flatMap(importsOf).length).toBeGreaterThan(100);
     expect(sources.flatMap(({ text }) => messagesIn(text)).length).toBeGreaterThan(300);
     expect(files.filter((file) => file.path.endsWith(".md")).length).toBeGreaterThan(5);
-    expect(files.filter((file) => /^guest\/src\/.*\.c$/.test(file.path)).length).toBeGreaterThan(5);
+    for (const folder of Object.keys(mayInclude)) {
+      expect(files.filter((file) => file.path.startsWith(`guest/src/${folder}/`)).length, folder).toBeGreaterThan(1);
+    }
   });
 });

@@ -2,12 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection/guest.h"
+#include "dispatch.h"
+
+#include "files/files.h"
+#include "ports/ports.h"
+#include "processes/processes.h"
+#include "wire/tags.h"
 
 static bool token_matches(const struct guest *guest, const uint8_t *payload, size_t length) {
   if (guest->token == NULL) return true;
   struct field field;
-  if (!field_find(payload, length, 2, &field) || field.length != guest->token_length) return false;
+  if (!field_find(payload, length, TAG_HELLO_TOKEN, &field) || field.length != guest->token_length) return false;
   /* Every byte is looked at, so that the time taken says nothing about where the first difference is. */
   uint8_t difference = 0;
   for (uint32_t i = 0; i < field.length; i++) difference |= (uint8_t)(field.data[i] ^ (uint8_t)guest->token[i]);
@@ -18,7 +23,7 @@ static bool hello(struct connection *connection, const struct frame_header *head
   struct guest *guest = connection->guest;
   uint64_t version;
   if (header->type != FRAME_HELLO || header->stream != 0 || connection->greeted) return false;
-  if (!fields_valid(payload, header->length) || !field_find_u64(payload, header->length, 1, 0, &version)) return false;
+  if (!fields_valid(payload, header->length) || !field_find_u64(payload, header->length, TAG_HELLO_VERSION, 0, &version)) return false;
   if (version != PROTOCOL_VERSION) {
     reply_error(connection, 0, ERR_UNSUPPORTED, 0, "this guest speaks version %d", PROTOCOL_VERSION);
     connection->closing = true;
@@ -32,13 +37,13 @@ static bool hello(struct connection *connection, const struct frame_header *head
   connection->greeted = true;
   struct frame_writer *out = &connection->out;
   frame_begin(out, FRAME_WELCOME, 0);
-  frame_field_u64(out, 1, PROTOCOL_VERSION);
-  frame_field_text(out, 2, GUEST_VERSION);
-  frame_field(out, 3, guest->boot_id, sizeof guest->boot_id);
-  frame_field_u64(out, 4, guest->uid);
-  frame_field_u64(out, 5, guest->gid);
-  frame_field_u64(out, 6, guest->allow_root);
-  frame_field_u64(out, 7, 1); /* FENCE is known */
+  frame_field_u64(out, TAG_WELCOME_VERSION, PROTOCOL_VERSION);
+  frame_field_text(out, TAG_WELCOME_GUEST_VERSION, GUEST_VERSION);
+  frame_field(out, TAG_WELCOME_BOOT_ID, guest->boot_id, sizeof guest->boot_id);
+  frame_field_u64(out, TAG_WELCOME_UID, guest->uid);
+  frame_field_u64(out, TAG_WELCOME_GID, guest->gid);
+  frame_field_u64(out, TAG_WELCOME_ROOT_ALLOWED, guest->allow_root);
+  frame_field_u64(out, TAG_WELCOME_FENCES, 1);
   frame_end(out);
   connection_touch(connection);
   return true;
@@ -48,35 +53,11 @@ static bool hello(struct connection *connection, const struct frame_header *head
 static bool continued(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   struct stream *stream = stream_find(connection, header->stream);
   if (stream == NULL) return true; /* it just closed; the two crossed */
-  switch (stream->kind) {
-    case STREAM_FILE:
-      return relay_frame(stream, header, payload);
-    case STREAM_PORT:
-      return port_frame(stream, header, payload);
-    case STREAM_CLAIM:
-      return claim_frame(stream, header, payload);
-    case STREAM_WAITS:
-      if (header->type == FRAME_CANCEL) stream_remove(stream);
-      return true;
-    case STREAM_PROCESS:
-      break;
+  if (header->type == FRAME_CANCEL) {
+    stream->kind->cancel(stream);
+    return true;
   }
-  struct process *process = stream->process;
-  switch (header->type) {
-    case FRAME_ACK:
-      return output_ack(process, payload, header->length);
-    case FRAME_STDIN:
-      return stream->closed || input_data(process, payload, header->length);
-    case FRAME_STDIN_END:
-      return stream->closed || input_end(process, payload, header->length);
-    case FRAME_RESIZE:
-      return fields_valid(payload, header->length) && frame_resize(stream, payload, header->length);
-    case FRAME_CANCEL:
-      process_detach(process);
-      return true;
-    default:
-      return true;
-  }
+  return stream->kind->frame == NULL || stream->kind->frame(stream, header, payload);
 }
 
 static bool request(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
@@ -101,13 +82,8 @@ static bool request(struct connection *connection, const struct frame_header *he
       return request_fence(connection, header, payload);
     case FRAME_LISTEN:
       return request_listen(connection, header, payload);
-    case FRAME_SHUTDOWN: {
-      uint64_t grace_ms;
-      if (!field_find_u64(payload, header->length, 1, 0, &grace_ms)) return false;
-      struct stream *stream = stream_open(connection, header->stream, STREAM_WAITS);
-      if (stream) shutdown_begin(connection->guest, stream, grace_ms);
-      return true;
-    }
+    case FRAME_SHUTDOWN:
+      return request_shutdown(connection, header, payload);
     default:
       return request_file(connection, header, payload);
   }

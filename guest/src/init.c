@@ -15,15 +15,24 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "connection/guest.h"
-#include "options.h"
 #include "base/privilege.h"
+#include "dispatch.h"
+#include "files/files.h"
+#include "options.h"
+#include "ports/ports.h"
+#include "processes/processes.h"
+#include "processes/supervisors.h"
+#include "spawner/own-process.h"
+#include "spawner/spawner-link.h"
+#include "wire/tags.h"
+
+enum { HEARTBEAT_MS = 5000 };
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
   struct guest *guest = container_of(source, struct guest, listener);
   int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd >= 0) connection_accept(guest, fd);
+  if (fd >= 0) connection_accept(guest, fd, dispatch);
 }
 
 static void reap(struct guest *guest) {
@@ -32,7 +41,7 @@ static void reap(struct guest *guest) {
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
-    spawner_reaped(guest, pid, status);
+    spawner_reaped(guest, pid);
   }
 }
 
@@ -50,23 +59,37 @@ static void on_signal(struct source *source, uint32_t events) {
   }
 }
 
+static bool rouse_all(struct guest *guest, bool idle_too) {
+  bool files = file_workers_rouse(guest), supervisors = supervisors_rouse(guest, idle_too);
+  return spawner_rouse(guest, idle_too) || supervisors || files;
+}
+
+static void on_rouse(struct timer *timer) {
+  struct guest *guest = container_of(timer, struct guest, rouse);
+  if (rouse_all(guest, false)) rouse_soon(guest);
+}
+
 static void on_heartbeat(struct timer *timer) {
   struct guest *guest = container_of(timer, struct guest, heartbeat);
   for (struct connection *c = guest->connections; c; c = c->next) {
     if (!c->greeted || connection_busy(c)) continue;
     frame_begin(&c->out, FRAME_HEARTBEAT, 0);
-    frame_field_u64(&c->out, 1, guest->loop.now - guest->started_at);
-    frame_field_u64(&c->out, 2, guest->running_count);
-    frame_field_u64(&c->out, 3, guest->loop.late);
+    frame_field_u64(&c->out, TAG_HEARTBEAT_UPTIME_MS, guest->loop.now - guest->started_at);
+    frame_field_u64(&c->out, TAG_HEARTBEAT_PROCESSES, guest->processes->running_count);
+    frame_field_u64(&c->out, TAG_HEARTBEAT_LATE_MS, guest->loop.late);
     frame_end(&c->out);
     connection_touch(c);
   }
   guest->loop.late = 0;
   output_trim_idle(guest);
-  spawner_trim_idle(guest);
-  relay_trim_idle(guest);
+  supervisors_trim_idle(guest);
+  file_workers_trim_idle(guest);
   serve_tick(guest);
-  rouse_all(guest);
+  /*
+   * A supervisor that was stopped while its command ran would never tell how that ended, and nobody has asked it
+   * anything.
+   */
+  if (rouse_all(guest, true)) rouse_soon(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
 
@@ -79,7 +102,10 @@ static int listen_at(const char *path) {
   if (lstat(path, &stat) == 0 && S_ISSOCK(stat.st_mode)) unlink(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) die_errno("socket");
-  /* The folder decides who comes near. Its group is how an engine's root and an ordinary user on the host share the socket. */
+  /*
+   * The folder decides who comes near. Its group is how an engine's root and an ordinary user on the host share the
+   * socket.
+   */
   mode_t before = umask(0117);
   if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) die_errno("cannot listen at %s", path);
   umask(before);
@@ -142,8 +168,8 @@ static void fill_standard_fds(void) {
 }
 
 /*
- * Whoever starts a guest lets it off the leash once it has written down that there is one. Should it die before that, nobody would ever find the guest: so it
- * goes, too.
+ * Whoever starts a guest lets it off the leash once it has written down that there is one. Should it die before that,
+ * nobody would ever find the guest: so it goes, too.
  */
 static void wait_for_leash(int fd) {
   char go;
@@ -169,6 +195,8 @@ static void set_up(struct guest *guest, const struct options *options) {
     guest->root_caps = guest->allow_root ? root_capabilities() & held_capabilities() : 0;
   }
   loop_open(&guest->loop);
+  processes_open(guest);
+  ports_open(guest);
   oom_open(guest);
   int signals = open_signals();
   int listener = options->listen_path ? listen_at(options->listen_path) : options->listen_fd;
@@ -189,11 +217,11 @@ static void set_up(struct guest *guest, const struct options *options) {
   source_open(&guest->signals, signals, on_signal);
   source_watch(&guest->loop, &guest->listener, EPOLLIN);
   source_watch(&guest->loop, &guest->signals, EPOLLIN);
-  guest->sudo_listener.fd = -1;
   if (guest->allow_root && !guest->not_init) sudo_listen(guest);
+  guest->rouse.fire = on_rouse;
   guest->heartbeat.fire = on_heartbeat;
   timer_set(&guest->loop, &guest->heartbeat, guest->started_at + HEARTBEAT_MS);
-  spawner_prepare(guest);
+  supervisors_prepare(guest);
 }
 
 int init_main(int argc, char **argv) {

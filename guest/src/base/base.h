@@ -43,8 +43,8 @@ int init_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
 /*
- * Answers file requests (0x20-0x2A) one after another, each on the stream id of its frame, until end of file. The process is
- * already what it must be (user, cgroup, no capabilities). Between two requests, DATA, END, CREDIT and CANCEL of an earlier
- * stream may still arrive and must be skipped: they crossed with the answer.
+ * Answers file requests (0x20-0x2A) one after another, each on the stream id of its frame, until end of file. The
+ * process is already what it must be (user, cgroup, no capabilities). Between two requests, DATA, END, CREDIT and
+ * CANCEL of an earlier stream may still arrive and must be skipped: they crossed with the answer.
  */
 int worker_main(int in_fd, int out_fd);

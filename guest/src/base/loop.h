@@ -37,7 +37,9 @@ void loop_turn(struct loop *loop, bool may_wait);
 void loop_free_later(struct loop *loop, void *memory);
 
 void source_open(struct source *source, int fd, void (*ready)(struct source *, uint32_t));
-/* 0 takes it out of the set: a hung-up descriptor would otherwise wake the loop for ever. False when epoll refuses it. */
+/*
+ * 0 takes it out of the set: a hung-up descriptor would otherwise wake the loop for ever. False when epoll refuses it.
+ */
 bool source_watch(struct loop *loop, struct source *source, uint32_t events);
 void source_close(struct loop *loop, struct source *source);
 

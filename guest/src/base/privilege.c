@@ -40,7 +40,9 @@ uint64_t held_capabilities(void) {
 }
 
 static void drop_bounding_set(uint64_t keep) {
-  /* Fails with EINVAL past the kernel's last capability, and with EPERM without SETPCAP; no_new_privs stands behind it. */
+  /*
+   * Fails with EINVAL past the kernel's last capability, and with EPERM without SETPCAP; no_new_privs stands behind it.
+   */
   for (int capability = 0; capability < 64; capability++) {
     if (keep & BIT(capability)) continue;
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) break;
@@ -90,9 +92,15 @@ bool become_for_files(const struct identity *identity) {
   if (!identity->change) return true;
   if (!become_group(identity)) return false;
   uid_t own = identity->uid == WORKER_UID ? WORKER_UID_SPARE : WORKER_UID;
-  /* What we may do stays permitted for the one step that needs it: to set a foreign fsuid after our own uids have changed. */
+  /*
+   * What we may do stays permitted for the one step that needs it: to set a foreign fsuid after our own uids have
+   * changed.
+   */
   if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) return false;
-  /* A user namespace that does not map it has no uid of ours but root's; without capabilities that is one like any other. */
+  /*
+   * A user namespace that does not map it has no uid of ours but root's; without capabilities that is one like any
+   * other.
+   */
   if (syscall(SYS_setresuid, own, own, own) < 0 && (errno != EINVAL || syscall(SYS_setresuid, 0, 0, 0) < 0)) return false;
   if (set_capabilities(identity->keep_caps | BIT(CAP_SETUID)) < 0) return false;
   syscall(SYS_setfsuid, identity->uid);

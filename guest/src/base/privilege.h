@@ -12,7 +12,10 @@ struct identity {
   uint64_t keep_caps; /* capability bits it may hold: none but for root */
 };
 
-/* Of file workers; within the 65,536 ids that a sandbox usually has, in a range that distributions leave alone. The spare one is for a sandbox whose own user is the first. */
+/*
+ * Of file workers; within the 65,536 ids that a sandbox usually has, in a range that distributions leave alone. The
+ * spare one is for a sandbox whose own user is the first.
+ */
 enum { WORKER_UID = 65520, WORKER_UID_SPARE = 65521 };
 
 /* What root commands may hold; see docs/guest-protocol.md. */
@@ -23,11 +26,15 @@ uint64_t held_capabilities(void);
 bool limit_capabilities(uint64_t keep);
 /* What the guest itself needs. */
 uint64_t guest_capabilities(bool allow_root, bool transparent);
-/* Becomes the identity for good: ids, groups, capability sets, bounding set, no_new_privs. False with errno set. Async-signal-safe. */
+/*
+ * Becomes the identity for good: ids, groups, capability sets, bounding set, no_new_privs. False with errno set.
+ * Async-signal-safe.
+ */
 bool become(const struct identity *identity);
 /*
- * Becomes the identity for files alone. Its permissions there are the identity's, but its uids are nobody's: the kernel lets no process of the
- * identity signal it, trace it, or change its limits and its share of the processor. For good, like `become`.
+ * Becomes the identity for files alone. Its permissions there are the identity's, but its uids are nobody's: the kernel
+ * lets no process of the identity signal it, trace it, or change its limits and its share of the processor. For good,
+ * like `become`.
  */
 bool become_for_files(const struct identity *identity);
 /* Whose permissions the kernel goes by for files. */

@@ -1,4 +1,7 @@
-/* Reading /proc, which is written by the kernel but names things the sandbox chose: nothing here trusts a length or a name. */
+/*
+ * Reading /proc, which is written by the kernel but names things the sandbox chose: nothing here trusts a length or a
+ * name.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /*
- * Bytes of a stream from offset `start` to `end`, kept until they are dropped. Memory comes on demand, doubling from 4 KiB to the
- * bound, and goes when the ring is empty and idle.
+ * Bytes of a stream from offset `start` to `end`, kept until they are dropped. Memory comes on demand, doubling from 4
+ * KiB to the bound, and goes when the ring is empty and idle.
  */
 #pragma once
 
@@ -24,7 +24,10 @@ static inline size_t ring_room(const struct ring *ring, size_t bound) {
   return held >= bound ? 0 : bound - held;
 }
 
-/* Up to two free segments, together at most `most` bytes; grows towards `bound` first when full. 0 when there is no memory. */
+/*
+ * Up to two free segments, together at most `most` bytes; grows towards `bound` first when full. 0 when there is no
+ * memory.
+ */
 int ring_space(struct ring *ring, size_t bound, size_t most, struct iovec out[2]);
 /* `count` bytes were put into the space. */
 void ring_added(struct ring *ring, size_t count);

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "connection/guest.h"
+#include "connection/connection.h"
 
 enum { SEND_PARTS_MAX = 3, IN_FIRST = 4096, IN_KEEP = 65536, OUT_KEEP = 65536, FRAMES_PER_TURN_BYTES = 1048576 };
 
 static void connection_ready(struct source *source, uint32_t events);
 
-void connection_accept(struct guest *guest, int fd) {
+void connection_accept(struct guest *guest, int fd, frame_handler *handler) {
   struct connection *connection = guest->connection_count < CONNECTIONS_MAX ? calloc(1, sizeof *connection) : NULL;
   if (connection == NULL) {
     close(fd);
@@ -20,75 +20,12 @@ void connection_accept(struct guest *guest, int fd) {
   int size = 1048576;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   connection->guest = guest;
+  connection->handler = handler;
   source_open(&connection->source, fd, connection_ready);
   connection->next = guest->connections;
   guest->connections = connection;
   guest->connection_count++;
   source_watch(&guest->loop, &connection->source, EPOLLIN);
-}
-
-/* ---- streams ---- */
-
-struct stream *stream_find(struct connection *connection, uint32_t id) {
-  struct stream *stream = connection->streams[(id >> 1) % STREAM_BUCKETS];
-  while (stream && stream->id != id) stream = stream->next;
-  return stream;
-}
-
-struct stream *stream_open(struct connection *connection, uint32_t id, enum stream_kind kind) {
-  struct stream *stream = stream_add(connection, id, kind);
-  if (stream == NULL) reply_error(connection, id, ERR_BUSY, ENOMEM, "out of memory");
-  return stream;
-}
-
-struct stream *stream_add(struct connection *connection, uint32_t id, enum stream_kind kind) {
-  struct stream *stream = calloc(1, sizeof *stream);
-  if (stream == NULL) return NULL;
-  struct stream **bucket = &connection->streams[(id >> 1) % STREAM_BUCKETS];
-  *stream = (struct stream){.id = id, .kind = kind, .connection = connection, .next = *bucket};
-  *bucket = stream;
-  connection->stream_count++;
-  return stream;
-}
-
-static void forget_waiter(struct stream *stream) {
-  if (stream->process == NULL) return;
-  struct stream **link = &stream->process->kill_waiters;
-  while (*link && *link != stream) link = &(*link)->next_waiter;
-  if (*link) *link = stream->next_waiter;
-}
-
-/* The connection's list of senders must not hold a process that left it. */
-static void forget_sender(struct connection *connection, struct process *process) {
-  if (!process->send_queued) return;
-  struct process *before = NULL;
-  for (struct process *p = connection->send_first; p; before = p, p = p->send_next) {
-    if (p != process) continue;
-    if (before)
-      before->send_next = p->send_next;
-    else
-      connection->send_first = p->send_next;
-    if (connection->send_last == p) connection->send_last = before;
-    break;
-  }
-  process->send_queued = false;
-}
-
-void stream_remove(struct stream *stream) {
-  struct connection *connection = stream->connection;
-  struct guest *guest = connection->guest;
-  if (stream->kind == STREAM_PROCESS && stream->process) {
-    forget_sender(connection, stream->process);
-    if (stream->process->stream == stream) stream->process->stream = NULL;
-  }
-  if (stream->kind == STREAM_WAITS) forget_waiter(stream);
-  if (guest->shutdown_stream == stream) guest->shutdown_stream = NULL;
-  if (connection->fence_stream == stream) connection->fence_stream = NULL;
-  struct stream **link = &connection->streams[(stream->id >> 1) % STREAM_BUCKETS];
-  while (*link && *link != stream) link = &(*link)->next;
-  if (*link) *link = stream->next;
-  if (!stream->closed) connection->stream_count--;
-  loop_free_later(&guest->loop, stream);
 }
 
 /* ---- closing ---- */
@@ -98,17 +35,7 @@ void connection_close(struct connection *connection) {
   struct guest *guest = connection->guest;
   connection->dead = true;
   for (int i = 0; i < STREAM_BUCKETS; i++) {
-    while (connection->streams[i]) {
-      struct stream *stream = connection->streams[i];
-      if (stream->kind == STREAM_FILE)
-        relay_cancel(stream);
-      else if (stream->kind == STREAM_PORT)
-        port_cancel(stream);
-      else if (stream->kind == STREAM_CLAIM)
-        claim_cancel(stream);
-      else
-        stream_remove(stream);
-    }
+    while (connection->streams[i]) connection->streams[i]->kind->cancel(connection->streams[i]);
   }
   source_close(&guest->loop, &connection->source);
   free(connection->in);
@@ -223,6 +150,15 @@ static void set_interest(struct connection *connection) {
   source_watch(&connection->guest->loop, &connection->source, (read ? EPOLLIN : 0) | (more ? EPOLLOUT : 0));
 }
 
+static void resume_streams(struct connection *connection) {
+  for (int i = 0; i < STREAM_BUCKETS; i++) {
+    for (struct stream *stream = connection->streams[i], *next; stream; stream = next) {
+      next = stream->next;
+      if (stream->kind->resume) stream->kind->resume(stream);
+    }
+  }
+}
+
 static void connection_flush(struct connection *connection) {
   connection->dirty = false;
   bool was_busy = connection_busy(connection);
@@ -230,11 +166,11 @@ static void connection_flush(struct connection *connection) {
   /* Each sender has its turn; one with more to say goes to the end of the line. */
   size_t turns = 16;
   while (!connection->dead && connection->send_first && connection_queued(connection) < OUT_KEEP && turns-- > 0) {
-    struct process *process = connection->send_first;
-    connection->send_first = process->send_next;
+    struct stream *stream = connection->send_first;
+    connection->send_first = stream->send_next;
     if (connection->send_first == NULL) connection->send_last = NULL;
-    process->send_queued = false;
-    if (!output_pump(process)) output_want_send(process);
+    stream->send_queued = false;
+    if (!stream->kind->send(stream)) stream_want_send(stream);
   }
   if (!connection->dead) flush_queue(connection);
   if (connection->dead) return;
@@ -244,10 +180,7 @@ static void connection_flush(struct connection *connection) {
   }
   connection->dirty = false;
   set_interest(connection);
-  if (was_busy && !connection_busy(connection)) {
-    relay_resume(connection);
-    serve_resume(connection->guest);
-  }
+  if (was_busy && !connection_busy(connection)) resume_streams(connection);
 }
 
 void connection_close_with(struct connection *connection, enum error_code code, const char *message) {
@@ -273,7 +206,7 @@ static bool take_frames(struct connection *connection) {
     struct frame_header header;
     if (!frame_header_parse(connection->in + at, FROM_HOST, &header)) return false;
     if (connection->in_length - at < FRAME_HEADER_BYTES + (size_t)header.length) break;
-    if (!dispatch(connection, &header, connection->in + at + FRAME_HEADER_BYTES)) return false;
+    if (!connection->handler(connection, &header, connection->in + at + FRAME_HEADER_BYTES)) return false;
     if (connection->dead) return true;
     at += FRAME_HEADER_BYTES + (size_t)header.length;
   }

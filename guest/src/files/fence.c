@@ -1,11 +1,13 @@
 /*
- * Drivers of the same work, one after the other. Who takes over from another names the work and a number that grows with each owner; from then on the connections of earlier
- * owners are closed, and what they had under way is ended before the new one is told that it may begin. So a driver that stood still meanwhile cannot write any more.
+ * Drivers of the same work, one after the other. Who takes over from another names the work and a number that grows
+ * with each owner; from then on the connections of earlier owners are closed, and what they had under way is ended
+ * before the new one is told that it may begin. So a driver that stood still meanwhile cannot write any more.
  */
 #include <string.h>
 
-#include "connection/guest.h"
-#include "files/relay.h"
+#include "files/file-requests.h"
+#include "files/files.h"
+#include "wire/tags.h"
 
 enum { FENCES_MAX = 64, FENCE_NAME_MAX = 64 };
 
@@ -29,7 +31,7 @@ static struct fence *fence_named(struct guest *guest, const struct field *name) 
 }
 
 static bool work_ends(const struct guest *guest) {
-  for (const struct file_worker *w = guest->relays ? guest->relays->workers : NULL; w; w = w->next) {
+  for (const struct file_worker *w = guest->file_requests ? guest->file_requests->workers : NULL; w; w = w->next) {
     if (w->dismissed) return true;
   }
   return false;
@@ -46,12 +48,19 @@ void fence_check(struct guest *guest) {
   }
 }
 
+static void fence_stream_removed(struct stream *stream) {
+  if (stream->connection->fence_stream == stream) stream->connection->fence_stream = NULL;
+}
+
+/* A new owner who waits for what earlier ones had under way. */
+static const struct stream_kind fence_stream = {.cancel = stream_remove, .removed = fence_stream_removed};
+
 bool request_fence(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   struct guest *guest = connection->guest;
   struct field name;
   uint64_t epoch;
-  if (!field_find_u64(payload, header->length, 2, 0, &epoch)) return false;
-  bool good = field_find(payload, header->length, 1, &name) && name.length > 0 && name.length <= FENCE_NAME_MAX && memchr(name.data, 0, name.length) == NULL;
+  if (!field_find_u64(payload, header->length, TAG_FENCE_EPOCH, 0, &epoch)) return false;
+  bool good = field_find(payload, header->length, TAG_FENCE_NAME, &name) && name.length > 0 && name.length <= FENCE_NAME_MAX && memchr(name.data, 0, name.length) == NULL;
   struct fence *fence = good ? fence_named(guest, &name) : NULL;
   if (fence == NULL || connection->fence_stream != NULL) {
     reply_error(connection, header->stream, good ? ERR_BUSY : ERR_INVALID, 0, good ? "too many fences" : "a fence's name has 1 to %d bytes", FENCE_NAME_MAX);
@@ -61,7 +70,7 @@ bool request_fence(struct connection *connection, const struct frame_header *hea
     reply_error(connection, header->stream, ERR_SUPERSEDED, 0, "a later owner works here");
     return true;
   }
-  struct stream *stream = stream_open(connection, header->stream, STREAM_WAITS);
+  struct stream *stream = stream_open(connection, header->stream, &fence_stream, NULL);
   if (stream == NULL) return true;
   fence->epoch = epoch;
   connection->fence = fence;

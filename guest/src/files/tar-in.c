@@ -1,9 +1,10 @@
 /*
- * TAR_IN. Nothing an archive says is believed: every name is taken apart, every folder on the way is opened without following links and
- * beneath the target, and nothing is opened for writing that this request did not make itself.
+ * TAR_IN. Nothing an archive says is believed: every name is taken apart, every folder on the way is opened without
+ * following links and beneath the target, and nothing is opened for writing that this request did not make itself.
  */
 #include "base/privilege.h"
 #include "files/tar-place.h"
+#include "wire/tags.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,10 +216,10 @@ static bool unpack(struct unpacking *unpacking) {
 void do_tar_in(struct worker *worker, const struct request *request) {
   struct unpacking unpacking = {.worker = worker};
   uint64_t strip, keep_owner;
-  cleanup_free char *folder = request_path(worker, request, 1, "unpack into");
-  if (folder == NULL || !request_number(worker, request, 2, 0, &unpacking.bytes_max)) return;
-  if (!request_number(worker, request, 3, 0, &unpacking.entries_max) || !request_number(worker, request, 4, 0, &strip)) return;
-  if (!request_number(worker, request, 6, 0, &keep_owner)) return;
+  cleanup_free char *folder = request_path(worker, request, TAG_TAR_IN_FOLDER, "unpack into");
+  if (folder == NULL || !request_number(worker, request, TAG_TAR_IN_BYTES_MAX, 0, &unpacking.bytes_max)) return;
+  if (!request_number(worker, request, TAG_TAR_IN_ENTRIES_MAX, 0, &unpacking.entries_max) || !request_number(worker, request, TAG_TAR_IN_STRIP_COMPONENTS, 0, &strip)) return;
+  if (!request_number(worker, request, TAG_TAR_IN_KEEP_OWNER, 0, &keep_owner)) return;
   if (unpacking.bytes_max == 0) unpacking.bytes_max = INT64_MAX;
   if (unpacking.entries_max == 0 || unpacking.entries_max > TAR_ENTRIES_DEFAULT) unpacking.entries_max = TAR_ENTRIES_DEFAULT;
   if (strip > TAR_STRIP_MAX) strip = TAR_STRIP_MAX;
@@ -236,8 +237,8 @@ void do_tar_in(struct worker *worker, const struct request *request) {
   else if (!done) answer_error(worker, problem->code, problem->error, "unpack", problem->path, problem->reason);
   else {
     frame_begin(&worker->out, FRAME_OK, worker->stream);
-    frame_field_u64(&worker->out, 1, unpacking.entries);
-    frame_field_u64(&worker->out, 2, unpacking.bytes);
+    frame_field_u64(&worker->out, TAG_UNPACKED_ENTRIES, unpacking.entries);
+    frame_field_u64(&worker->out, TAG_UNPACKED_BYTES, unpacking.bytes);
     worker_queue(worker);
   }
 }

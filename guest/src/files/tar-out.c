@@ -2,6 +2,7 @@
 #include "files/tar.h"
 #include "files/worker-tree.h"
 #include "files/worker.h"
+#include "wire/tags.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -231,7 +232,7 @@ static bool take_excludes(struct packing *packing, const struct request *request
   struct field field;
   packing->excludes = calloc(TAR_EXCLUDES_MAX, sizeof *packing->excludes);
   while (packing->excludes != NULL && fields_next(&cursor, &field) == 1) {
-    if (field.tag != 2) continue;
+    if (field.tag != TAG_TAR_OUT_EXCLUDE) continue;
     while (field.length > 1 && field.data[field.length - 1] == '/') field.length--;
     if (field.length > 2 && field.data[0] == '.' && field.data[1] == '/') field.data += 2, field.length -= 2;
     char *text = packing->exclude_count < TAR_EXCLUDES_MAX ? field_text(&field) : NULL;
@@ -251,8 +252,8 @@ void do_tar_out(struct worker *worker, const struct request *request) {
   struct packing packing = {.worker = worker};
   struct stat status;
   const char *base = "";
-  cleanup_free char *path = request_path(worker, request, 1, "pack");
-  if (path == NULL || !request_number(worker, request, 3, 0, &packing.left)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_TAR_OUT_PATH, "pack");
+  if (path == NULL || !request_number(worker, request, TAG_TAR_OUT_BYTES_MAX, 0, &packing.left)) return;
   if (packing.left == 0) packing.left = UINT64_MAX;
   packing.root = path;
   cleanup_fd int parent_fd = strcmp(path, "/") == 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : open_parent(path, &base);

@@ -86,5 +86,8 @@ struct tar_entry {
   int64_t modified;
 };
 
-/* Header blocks for the entry, preceded by a pax header where ustar cannot say it. The caller frees `*blocks`; false when memory is out. */
+/*
+ * Header blocks for the entry, preceded by a pax header where ustar cannot say it. The caller frees `*blocks`; false
+ * when memory is out.
+ */
 bool tar_entry_encode(const struct tar_entry *entry, uint8_t **blocks, size_t *length);

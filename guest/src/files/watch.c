@@ -2,6 +2,7 @@
 #include "files/watch.h"
 #include "files/worker-tree.h"
 #include "files/worker.h"
+#include "wire/tags.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,9 +34,9 @@ static void report(struct watch *watch, enum watch_kind kind, const char *path, 
   char whole[2 * PATH_MAX + NAME_MAX];
   snprintf(whole, sizeof whole, "%s%s%s", watch->root[1] ? watch->root : "", path[0] ? "/" : "", path);
   frame_begin(out, FRAME_WATCH_EVENT, watch->worker->stream);
-  frame_field_u64(out, 1, kind);
-  frame_field_text(out, 2, whole[0] ? whole : "/");
-  frame_field_u64(out, 3, folder);
+  frame_field_u64(out, TAG_WATCH_EVENT_KIND, kind);
+  frame_field_text(out, TAG_WATCH_EVENT_PATH, whole[0] ? whole : "/");
+  frame_field_u64(out, TAG_WATCH_EVENT_IS_DIRECTORY, folder);
   worker_queue(watch->worker);
 }
 
@@ -60,8 +61,8 @@ static bool is_folder(int fd, const char *name, unsigned char type) {
 }
 
 /*
- * Watches the folder `path` and all below it. The watch comes before the look, so that nothing falls between; what both see is
- * reported once. 0 or an errno; `fd` is taken over. Folders that went away or may not be read are passed over.
+ * Watches the folder `path` and all below it. The watch comes before the look, so that nothing falls between; what both
+ * see is reported once. 0 or an errno; `fd` is taken over. Folders that went away or may not be read are passed over.
  */
 static int add_tree(struct watch *watch, int fd, const char *path, bool tell) {
   cleanup_tree struct tree tree = {0};
@@ -223,8 +224,8 @@ static int set_up(struct watch *watch) {
 
 void do_watch(struct worker *worker, const struct request *request) {
   uint64_t recursive;
-  cleanup_free char *path = request_path(worker, request, 1, "watch");
-  if (path == NULL || !request_number(worker, request, 2, 0, &recursive)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_WATCH_PATH, "watch");
+  if (path == NULL || !request_number(worker, request, TAG_WATCH_RECURSIVE, 0, &recursive)) return;
   struct watch watch = {.worker = worker, .root = path, .inotify_fd = -1, .recursive = recursive != 0};
   watch.seen = calloc(1, sizeof *watch.seen);
   int error = watch.seen == NULL ? ENOMEM : set_up(&watch);

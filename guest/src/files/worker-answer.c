@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/tags.h"
+
 enum error_code error_code_of(int error) {
   switch (error) {
     case EINVAL:
@@ -92,14 +94,14 @@ void answer_file(struct worker *worker, uint8_t type, const char *name, const st
   uint64_t modified = seconds > (uint64_t)INT64_MAX / 1000 - 1 ? bounded(INT64_MAX) : bounded((int64_t)seconds * 1000 + status->st_mtim.tv_nsec / 1000000);
   struct frame_writer *out = &worker->out;
   frame_begin(out, type, worker->stream);
-  frame_field_text(out, 1, name);
-  frame_field_u64(out, 2, kind_of(status->st_mode));
-  frame_field_u64(out, 3, bounded(status->st_size));
-  frame_field_u64(out, 4, status->st_mode & 07777);
-  frame_field_u64(out, 5, status->st_uid);
-  frame_field_u64(out, 6, status->st_gid);
-  frame_field_u64(out, 7, modified);
-  if (link_target != NULL) frame_field_text(out, 8, link_target);
+  frame_field_text(out, TAG_FILE_NAME, name);
+  frame_field_u64(out, TAG_FILE_KIND, kind_of(status->st_mode));
+  frame_field_u64(out, TAG_FILE_SIZE_BYTES, bounded(status->st_size));
+  frame_field_u64(out, TAG_FILE_MODE, status->st_mode & 07777);
+  frame_field_u64(out, TAG_FILE_UID, status->st_uid);
+  frame_field_u64(out, TAG_FILE_GID, status->st_gid);
+  frame_field_u64(out, TAG_FILE_MODIFIED_MS, modified);
+  if (link_target != NULL) frame_field_text(out, TAG_FILE_LINK_TARGET, link_target);
   worker_queue(worker);
 }
 

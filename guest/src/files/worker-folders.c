@@ -1,6 +1,7 @@
 /* STAT, LISTDIR, MKDIR and REMOVE. */
 #include "files/worker-tree.h"
 #include "files/worker.h"
+#include "wire/tags.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,8 +25,8 @@ void do_stat(struct worker *worker, const struct request *request) {
   uint64_t follow;
   char target[PATH_BYTES_MAX + 1];
   struct stat status;
-  cleanup_free char *path = request_path(worker, request, 1, "stat");
-  if (path == NULL || !request_number(worker, request, 2, 0, &follow)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_STAT_PATH, "stat");
+  if (path == NULL || !request_number(worker, request, TAG_STAT_FOLLOW, 0, &follow)) return;
   if (fstatat(AT_FDCWD, path, &status, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
     answer_errno(worker, errno, "stat", path);
     return;
@@ -96,9 +97,9 @@ static int list_tree(struct listing *listing, int folder_fd) {
 
 void do_listdir(struct worker *worker, const struct request *request) {
   struct listing listing = {.worker = worker};
-  cleanup_free char *path = request_path(worker, request, 1, "list");
-  if (path == NULL || !request_number(worker, request, 2, 1, &listing.depth)) return;
-  if (!request_number(worker, request, 3, 0, &listing.left)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_LISTDIR_PATH, "list");
+  if (path == NULL || !request_number(worker, request, TAG_LISTDIR_DEPTH, 1, &listing.depth)) return;
+  if (!request_number(worker, request, TAG_LISTDIR_ENTRIES_MAX, 0, &listing.left)) return;
   if (listing.depth == 0) listing.depth = 1;
   if (listing.left == 0) listing.left = LISTDIR_ENTRIES_DEFAULT;
   if (listing.left > LISTDIR_ENTRIES_MAX) listing.left = LISTDIR_ENTRIES_MAX;
@@ -111,7 +112,7 @@ void do_listdir(struct worker *worker, const struct request *request) {
     return;
   }
   frame_begin(&worker->out, FRAME_OK, worker->stream);
-  frame_field_u64(&worker->out, 1, listing.truncated);
+  frame_field_u64(&worker->out, TAG_LISTED_TRUNCATED, listing.truncated);
   worker_queue(worker);
 }
 
@@ -147,8 +148,8 @@ int make_folders(const char *path, mode_t mode) {
 
 void do_mkdir(struct worker *worker, const struct request *request) {
   uint64_t parents, mode;
-  cleanup_free char *path = request_path(worker, request, 1, "make folder");
-  if (path == NULL || !request_number(worker, request, 2, 0, &parents) || !request_number(worker, request, 3, 0, &mode)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_MKDIR_PATH, "make folder");
+  if (path == NULL || !request_number(worker, request, TAG_MKDIR_PARENTS, 0, &parents) || !request_number(worker, request, TAG_MKDIR_MODE, 0, &mode)) return;
   mode_t bits = mode ? (mode_t)(mode & 07777) : 0755;
   int error = parents ? make_folders(path, bits) : make_folder(path, bits);
   if (error) answer_errno(worker, error, "make folder", path);
@@ -188,8 +189,8 @@ void do_remove(struct worker *worker, const struct request *request) {
   uint64_t recursive;
   struct stat status;
   const char *base;
-  cleanup_free char *path = request_path(worker, request, 1, "remove");
-  if (path == NULL || !request_number(worker, request, 2, 0, &recursive)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_REMOVE_PATH, "remove");
+  if (path == NULL || !request_number(worker, request, TAG_REMOVE_RECURSIVE, 0, &recursive)) return;
   cleanup_fd int parent_fd = open_parent(path, &base);
   if (parent_fd < 0 || fstatat(parent_fd, base, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     answer_errno(worker, errno, "remove", path);

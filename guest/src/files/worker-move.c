@@ -1,6 +1,7 @@
 /* MOVE: a rename, or a copy to a temporary name beside the target, a rename there and the removal of the old one. */
 #include "files/worker-tree.h"
 #include "files/worker.h"
+#include "wire/tags.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -207,10 +208,10 @@ void do_move(struct worker *worker, const struct request *request) {
   uint64_t replace;
   bool copied = false;
   struct move move = {.worker = worker};
-  cleanup_free char *from = request_path(worker, request, 1, "move");
+  cleanup_free char *from = request_path(worker, request, TAG_MOVE_FROM, "move");
   if (from == NULL) return;
-  cleanup_free char *to = request_path(worker, request, 2, "move");
-  if (to == NULL || !request_number(worker, request, 3, 0, &replace)) return;
+  cleanup_free char *to = request_path(worker, request, TAG_MOVE_TO, "move");
+  if (to == NULL || !request_number(worker, request, TAG_MOVE_REPLACE, 0, &replace)) return;
   move.replace = replace != 0;
   cleanup_fd int from_fd = move.from_fd = open_parent(from, &move.from_base);
   if (from_fd < 0 || fstatat(from_fd, move.from_base, &move.status, AT_SYMLINK_NOFOLLOW) != 0) {

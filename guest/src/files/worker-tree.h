@@ -1,6 +1,7 @@
 /*
- * Walks a folder's tree without following links, without recursion and with few descriptors, however deep it is: levels lie on
- * a heap stack, and the descriptor of a level far above is closed and found again through "..", if that is still the same folder.
+ * Walks a folder's tree without following links, without recursion and with few descriptors, however deep it is: levels
+ * lie on a heap stack, and the descriptor of a level far above is closed and found again through "..", if that is still
+ * the same folder.
  */
 #pragma once
 
@@ -68,7 +69,10 @@ const char *tree_path(struct tree *tree, const char *name);
 /* The name of the top level itself, empty for the start. Valid until the tree changes. */
 const char *tree_name(const struct tree *tree);
 
-/* Removes everything in an open folder. Gives the path of what could not be removed in `failed` (for the caller to free). */
+/*
+ * worker-remove.c: removes everything in an open folder. Gives the path of what could not be removed in `failed` (for
+ * the caller to free).
+ */
 struct worker;
 int remove_contents(struct worker *worker, int folder_fd, char **failed);
 

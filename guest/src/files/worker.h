@@ -2,11 +2,13 @@
  * The file worker: a process of the guest that runs as the user a request asks for and does one request at a time.
  *
  * What the guest's loop may rely on:
- * - Every request is closed by exactly one OK, ERROR or (READ, TAR_OUT) END on its stream, except when the process ends. A request that was
- *   cancelled is closed too, by ERROR `gone`, so that the loop knows the worker is free again; the host must not see that one.
- * - A frame for a stream that is not the current request's is ignored; a second request while one takes or gives
- *   DATA gets ERROR `busy`, since its own DATA could not be told apart in time. Requests without DATA may be sent ahead.
- * - End of file on the way in, or SIGTERM, ends the worker; a half-written file leaves its old content and nothing else.
+ * - Every request is closed by exactly one OK, ERROR or (READ, TAR_OUT) END on its stream, except when the process
+ *   ends. A request that was cancelled is closed too, by ERROR `gone`, so that the loop knows the worker is free again;
+ *   the host must not see that one.
+ * - A frame for a stream that is not the current request's is ignored; a second request while one takes or gives DATA
+ *   gets ERROR `busy`, since its own DATA could not be told apart in time. Requests without DATA may be sent ahead.
+ * - End of file on the way in, or SIGTERM, ends the worker; a half-written file leaves its old content and nothing
+ *   else.
  * - A malformed frame ends the worker with status 1.
  */
 #pragma once
@@ -73,8 +75,8 @@ void answer_errno(struct worker *worker, int error, const char *verb, const char
 enum error_code error_code_of(int error);
 
 /*
- * DATA from the host. 1: `bytes` are valid until the next call; 0: END; -1: cancelled or broken, answer nothing. Credit for a
- * chunk is given when the next one is asked for.
+ * DATA from the host. 1: `bytes` are valid until the next call; 0: END; -1: cancelled or broken, answer nothing. Credit
+ * for a chunk is given when the next one is asked for.
  */
 int worker_receive(struct worker *worker, const uint8_t **bytes, size_t *length);
 /* DATA to the host. Waits for credit; gives how many bytes of `worker_data` may be filled, or -1 (answer nothing). */
@@ -101,7 +103,9 @@ void temporary_name(char name[TEMPORARY_NAME_BYTES]);
 
 /* mkdir -p; 0 or an errno. The last folder gets `mode`, the others 0755. An existing folder is no error. */
 int make_folders(const char *path, mode_t mode);
-/* Splits "/a/b" into an open folder and "b" within `path`. Returns the descriptor or -1; EINVAL for "/", "." and "..". */
+/*
+ * Splits "/a/b" into an open folder and "b" within `path`. Returns the descriptor or -1; EINVAL for "/", "." and "..".
+ */
 int open_parent(char *path, const char **base);
 
 void do_stat(struct worker *worker, const struct request *request);

@@ -1,6 +1,6 @@
 /*
- * What a sandbox sees of its control groups: those of its work, as if nothing were above them, read-only. So a program finds the limits it runs under, and
- * sizes itself by them, and learns nothing of the machine.
+ * What a sandbox sees of its control groups: those of its work, as if nothing were above them, read-only. So a program
+ * finds the limits it runs under, and sizes itself by them, and learns nothing of the machine.
  */
 #include "launch/launch.h"
 

@@ -1,6 +1,7 @@
 /*
- * Keeps folders of the host out of what a sandbox shares: below a layer by a whiteout above it, below a bind by an empty folder mounted over it. Each is named
- * by its path and told by its inode, so that one which was moved meanwhile is not missed: then there is no sandbox.
+ * Keeps folders of the host out of what a sandbox shares: below a layer by a whiteout above it, below a bind by an
+ * empty folder mounted over it. Each is named by its path and told by its inode, so that one which was moved meanwhile
+ * is not missed: then there is no sandbox.
  */
 #include "launch/launch.h"
 

@@ -1,6 +1,6 @@
 /*
- * `caisson-guest launch <what>`: the host side of a sandbox's life, for what Node cannot do itself. It reads a plan from
- * stdin (see plan.c), writes lines to stdout and ends.
+ * `caisson-guest launch <what>`: the host side of a sandbox's life, for what Node cannot do itself. It reads a plan
+ * from stdin (see plan.c), writes lines to stdout and ends.
  *
  *   run         builds a sandbox and starts it: `listening`, then `pid N`
  *   attach      mounts a workspace into a live sandbox
@@ -10,8 +10,8 @@
  *   inside      runs a program as root of the user namespace
  *   mappable    whether the owners of files in a folder can be mapped
  *
- * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until the
- * mounts are made; rootless it enters the user namespace first. It dies with its caller at any point before the OCI
+ * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until
+ * the mounts are made; rootless it enters the user namespace first. It dies with its caller at any point before the OCI
  * runtime has detached, and since every mount is in its own namespace, nothing but files and cgroups can be left.
  */
 #include "launch/launch.h"
@@ -44,7 +44,9 @@ static int hold(struct launch *launch) {
   pid_t pid = hold_namespaces(launch, &release);
   dprintf(STDOUT_FILENO, "pid %d\n", pid);
   char byte;
-  /* The plan came from a file or a pipe of its own; descriptor 3 is the caller's promise to have opened the namespaces. */
+  /*
+   * The plan came from a file or a pipe of its own; descriptor 3 is the caller's promise to have opened the namespaces.
+   */
   while (read(3, &byte, 1) < 0 && errno == EINTR) continue;
   close(release);
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;

@@ -1,4 +1,7 @@
-/* The host side of a sandbox's start: namespaces, mounts and cgroups, then the OCI runtime. See launch.c for the plan it reads. */
+/*
+ * The host side of a sandbox's start: namespaces, mounts and cgroups, then the OCI runtime. See launch.c for the plan
+ * it reads.
+ */
 #pragma once
 
 #include "base/base.h"
@@ -16,7 +19,9 @@ enum { TREE_CLONE = 1, MOVE_FROM_EMPTY = 0x4, MOVE_TO_EMPTY = 0x40, RECURSIVE = 
 struct id_range {
   uint32_t inside, outside, count;
 };
-/* A mapping of user and group ids, named in the plan. The one named `sandbox` is that of the sandbox's user namespace. */
+/*
+ * A mapping of user and group ids, named in the plan. The one named `sandbox` is that of the sandbox's user namespace.
+ */
 struct id_map {
   const char *name;
   struct id_range uids[ID_MAP_LINES_MAX], gids[ID_MAP_LINES_MAX];
@@ -40,7 +45,9 @@ struct launch {
   bool transparent;
   struct id_map maps[ID_MAPS_MAX];
   size_t map_count;
-  /* What the kernel is to count for each id of the sandbox's user namespace: the name in /proc/sys/user, and the most. */
+  /*
+   * What the kernel is to count for each id of the sandbox's user namespace: the name in /proc/sys/user, and the most.
+   */
   struct {
     const char *name, *most;
   } userns_limits[USERNS_LIMITS_MAX];
@@ -65,7 +72,10 @@ bool take_identity(struct launch *launch, const struct plan_record *record);
 struct id_map *map_named(struct launch *launch, const char *name);
 /* Gives the descriptor of a user namespace with that map, making one when there is none yet. */
 int user_namespace(struct launch *launch, struct id_map *map);
-/* Makes the sandbox's user namespace and a network namespace that belongs to it, held by a child until `release` is closed. */
+/*
+ * Makes the sandbox's user namespace and a network namespace that belongs to it, held by a child until `release` is
+ * closed.
+ */
 pid_t hold_namespaces(struct launch *launch, int *release);
 /* Becomes root inside the sandbox's user namespace. */
 void enter_user_namespace(struct launch *launch);
@@ -86,7 +96,9 @@ int clone_tree(const char *path, bool recursive, const char *step);
 /* Options: ro, noexec, rec, file, dev, suid; a map's name or "-". */
 int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map);
 void attach_at(struct launch *launch, int tree, const char *root, const char *target, bool file);
-/* Records of the plan: `mkdir PATH MODE UID GID`, `layer NAME SOURCE OPTIONS MAP`, `overlay LAYERS UPPER WORK TARGET`. */
+/*
+ * Records of the plan: `mkdir PATH MODE UID GID`, `layer NAME SOURCE OPTIONS MAP`, `overlay LAYERS UPPER WORK TARGET`.
+ */
 void make_owned_folder(struct launch *launch, const char **fields);
 void add_layer(struct launch *launch, const char **fields);
 void mount_overlay(struct launch *launch, const char **fields, const char *target);
@@ -99,14 +111,23 @@ void mount_stage(struct launch *launch, const struct plan *plan);
 void mount_image(const char *image, const char *target);
 bool has_option(const char *options, const char *name);
 
-/* cover.c: `mask NAME OF PATH DEVICE INODE`: in the layer NAME, which is to go above the layer OF, that path of OF is as if it were not there. */
+/*
+ * cover.c: `mask NAME OF PATH DEVICE INODE`: in the layer NAME, which is to go above the layer OF, that path of OF is
+ * as if it were not there.
+ */
 void mask_below(struct launch *launch, const char **fields);
 /* An empty folder that nobody can write to, to be mounted once. */
 int empty_tree(struct launch *launch);
-/* `cover TARGET PATH DEVICE INODE`: mounts it over that path of what is mounted at the target, which is a path below the root. */
+/*
+ * `cover TARGET PATH DEVICE INODE`: mounts it over that path of what is mounted at the target, which is a path below
+ * the root.
+ */
 void cover_below(int root, int empty, const char **fields);
 
-/* cgroup.c: a cgroup namespace whose root are the groups of the work. It is made by a child, beside the mounts: to join a group takes a while. */
+/*
+ * cgroup.c: a cgroup namespace whose root are the groups of the work. It is made by a child, beside the mounts: to join
+ * a group takes a while.
+ */
 struct work_namespace {
   pid_t holder;
   int ready, release;
@@ -116,7 +137,10 @@ struct work_namespace start_work_namespace(const struct plan *plan);
 /* Gives its descriptor, or -1 where the plan has no groups. */
 int finish_work_namespace(struct work_namespace *made);
 void enter_work_namespace(int fd);
-/* Records `cgroup-view NAME DIR`: prepares a read-only folder `cgroup` in the bundle, with DIR as NAME in it, or as itself where NAME is a dot. */
+/*
+ * Records `cgroup-view NAME DIR`: prepares a read-only folder `cgroup` in the bundle, with DIR as NAME in it, or as
+ * itself where NAME is a dot.
+ */
 void show_cgroups(struct launch *launch, const struct plan *plan);
 
 /* tree.c: trees written by agents. Links are never followed, depth does not matter. */
@@ -124,6 +148,9 @@ int remove_tree(const char *path);
 /* Removes what is in a folder, but for names with the prefix. */
 int remove_others(const char *folder, const char *prefix);
 int measure_main(char **paths);
+
+/* build.c: does what a record asks for, when it is about the sandbox's root; others are left alone. */
+void build_part(struct launch *launch, const struct plan_record *record);
 
 /* run.c, attach.c */
 int run_sandbox(struct launch *launch, const struct plan *plan);

@@ -72,7 +72,10 @@ int open_in_root(int root, const char *path, uint64_t flags) {
   return (int)syscall(CALL_OPENAT2, root, path, &how, sizeof how);
 }
 
-/* Opens a mount point below the root, making what is missing. What an image linked elsewhere is resolved inside the root. */
+/*
+ * Opens a mount point below the root, making what is missing. What an image linked elsewhere is resolved inside the
+ * root.
+ */
 static int open_target(struct launch *launch, int root, const char *target, bool file) {
   char path[4096];
   if (snprintf(path, sizeof path, "%s", target) >= (int)sizeof path) launch_fail("plan", "a mount point is too long");
@@ -170,7 +173,10 @@ static bool is_below(const char *path, const char *folder) {
   return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* Whether the plan needs anything of the folder, which the stage would hide: a workspace, the state folder, the guest itself. */
+/*
+ * Whether the plan needs anything of the folder, which the stage would hide: a workspace, the state folder, the guest
+ * itself.
+ */
 static bool is_needed(const struct plan *plan, const char *folder) {
   for (size_t i = 0; i < plan->count; i++)
     for (const char **field = plan->records[i].fields; *field != NULL; field++)
@@ -178,7 +184,9 @@ static bool is_needed(const struct plan *plan, const char *folder) {
   return false;
 }
 
-/* Any folder will do that is there and of which nothing is needed: what it holds is hidden from the OCI runtime alone. */
+/*
+ * Any folder will do that is there and of which nothing is needed: what it holds is hidden from the OCI runtime alone.
+ */
 static const char *stage_folder(const struct plan *plan) {
   static const char *const candidates[] = {"/mnt", "/media", "/srv", "/boot", "/opt", "/run"};
   struct stat status;
@@ -224,8 +232,8 @@ static int attach_loop(int control, int image) {
 }
 
 /*
- * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the last mount is gone:
- * that of a sandbox that has just died goes soon, when the kernel gets to it.
+ * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the
+ * last mount is gone: that of a sandbox that has just died goes soon, when the kernel gets to it.
  */
 static void lock_image(int file, const char *image) {
   enum { PATIENCE_MS = 5000, STEP_MS = 10 };

@@ -1,4 +1,6 @@
-/* User and network namespaces. A mapping is written by the parent of a short-lived child, since nobody may map itself. */
+/*
+ * User and network namespaces. A mapping is written by the parent of a short-lived child, since nobody may map itself.
+ */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -101,8 +103,8 @@ static void write_maps(struct launch *launch, const struct id_map *map, pid_t pi
 }
 
 /*
- * What a namespace's processes use up is counted for whoever made it as well. As root that is the sandbox's own root id, not the machine's; its capabilities are
- * kept, since not every machine lets others make one.
+ * What a namespace's processes use up is counted for whoever made it as well. As root that is the sandbox's own root
+ * id, not the machine's; its capabilities are kept, since not every machine lets others make one.
  */
 static bool become_maker(const struct id_map *map) {
   uid_t uid = outside(map->uids, map->uid_lines, 0);
@@ -112,7 +114,10 @@ static bool become_maker(const struct id_map *map) {
          limit_capabilities(held);
 }
 
-/* From inside, before anybody else is there. Where /proc/sys cannot be written to, the machine's own limits are all there are. */
+/*
+ * From inside, before anybody else is there. Where /proc/sys cannot be written to, the machine's own limits are all
+ * there are.
+ */
 static bool limit_namespace(const struct launch *launch) {
   for (size_t i = 0; i < launch->userns_limit_count; i++) {
     char path[64];
@@ -125,7 +130,10 @@ static bool limit_namespace(const struct launch *launch) {
   return true;
 }
 
-/* A child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces are there. */
+/*
+ * A child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces are
+ * there.
+ */
 static pid_t start_holder(struct launch *launch, const struct id_map *map, int flags, int *hold) {
   int ready[2], held[2];
   if (pipe2(ready, O_CLOEXEC) != 0 || pipe2(held, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");

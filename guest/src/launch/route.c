@@ -1,4 +1,6 @@
-/* A network in which every address is the sandbox's own, so that whatever a program connects to, the guest can answer. */
+/*
+ * A network in which every address is the sandbox's own, so that whatever a program connects to, the guest can answer.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -49,7 +51,10 @@ static int add_local_default(int fd, unsigned char family) {
   return ask(fd, &request, sizeof request);
 }
 
-/* Programs that look for names only of the kinds of address that the machine has would find none where there is but loopback. */
+/*
+ * Programs that look for names only of the kinds of address that the machine has would find none where there is but
+ * loopback.
+ */
 static int add_address(int fd) {
   struct address_request request = {
       .header = {.nlmsg_len = sizeof request, .nlmsg_type = RTM_NEWADDR, .nlmsg_flags = ASK},

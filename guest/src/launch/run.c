@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -35,8 +34,9 @@ struct run {
 };
 
 /*
- * A keyring of the machine's root, whose number is not limited as that of other ids is; an ordinary user's sandboxes have one together, since each would be one of the
- * few that the user may have. Nothing is ever put into it: the calls for keys do not exist inside. False when there is none, and the OCI runtime is to make its own.
+ * A keyring of the machine's root, whose number is not limited as that of other ids is; an ordinary user's sandboxes
+ * have one together, since each would be one of the few that the user may have. Nothing is ever put into it: the calls
+ * for keys do not exist inside. False when there is none, and the OCI runtime is to make its own.
  */
 static bool join_keyring(const struct launch *launch) {
   /* What a possessor may do, and that the same user finds it by its name. */
@@ -46,7 +46,10 @@ static bool join_keyring(const struct launch *launch) {
   return keyring >= 0 && syscall(SYS_keyctl, KEYCTL_SETPERM, keyring, POSSESSOR_ALL | USER_VIEW_READ_SEARCH_LINK) == 0;
 }
 
-/* Not 0: the kernel then still starts a handler that takes cores by a pipe. Where more was forbidden before, it stays so. */
+/*
+ * Not 0: the kernel then still starts a handler that takes cores by a pipe. Where more was forbidden before, it stays
+ * so.
+ */
 static void refuse_cores(void) {
   struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
   setrlimit(RLIMIT_CORE, &limit);
@@ -77,8 +80,8 @@ static int listening_socket(const char *name) {
 }
 
 /*
- * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet point,
- * some milliseconds in which the rest can be made ready.
+ * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet
+ * point, some milliseconds in which the rest can be made ready.
  */
 static pid_t start_joining(const struct plan *plan) {
   pid_t self = getpid();
@@ -115,70 +118,18 @@ static void open_cgroups(struct run *run, const struct plan *plan) {
   }
 }
 
-static void add_overlay(struct launch *launch, const char **fields) {
-  char root[64];
-  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
-  if (strcmp(fields[3], "/") == 0) {
-    mount_overlay(launch, fields, root);
-    return;
-  }
-  cleanup_fd int tree = overlay_tree(launch, fields);
-  attach_at(launch, tree, root, fields[3], false);
-}
-
-static void add_bind(struct launch *launch, const char **fields) {
-  char root[64];
-  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
-  cleanup_fd int tree = prepared_tree(launch, fields[0], fields[2], fields[3]);
-  attach_at(launch, tree, root, fields[1], has_option(fields[2], "file"));
-}
-
-static void add_cover(struct launch *launch, const char **fields) {
-  char path[64];
-  snprintf(path, sizeof path, "%s/bundle/rootfs", launch->stage);
-  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  cleanup_fd int empty = empty_tree(launch);
-  cover_below(root, empty, fields);
-}
-
-static void add_disk(struct launch *launch, const struct plan_record *record) {
-  char target[64], options[128];
-  snprintf(target, sizeof target, "%s/disk", launch->stage);
-  if (strcmp(record->verb, "disk-keep") == 0) {
-    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "what an earlier sandbox left cannot be removed");
-    return;
-  }
-  if (strcmp(record->verb, "disk-image") == 0) {
-    mount_image(record->fields[0], target);
-    return;
-  }
-  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk's size");
-  if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
-}
-
-/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
-static void hide(const char *path) {
-  if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+static void take_record(struct run *run, const struct plan_record *record) {
+  const char **fields = record->fields;
+  if (strcmp(record->verb, "config") == 0) run->config = fields[0];
+  else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
+  else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
+  else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
 }
 
 static void build(struct run *run, const struct plan *plan) {
-  struct launch *launch = run->launch;
   for (size_t i = 0; i < plan->count; i++) {
-    const struct plan_record *record = &plan->records[i];
-    const char **fields = record->fields;
-    if (strcmp(record->verb, "mkdir") == 0) make_owned_folder(launch, fields);
-    else if (strncmp(record->verb, "disk-", 5) == 0) add_disk(launch, record);
-    else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
-    else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
-    else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
-    else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
-    else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);
-    else if (strcmp(record->verb, "config") == 0) run->config = fields[0];
-    else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
-    else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
-    else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
-    else if (strcmp(record->verb, "read-only") == 0) make_read_only(fields[0]);
-    else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
+    build_part(run->launch, &plan->records[i]);
+    take_record(run, &plan->records[i]);
   }
   if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
 }
@@ -203,8 +154,9 @@ static void place_descriptors(const struct run *run, int log) {
 }
 
 /*
- * An OCI runtime guards itself against being overwritten from inside by running from a copy that nobody can change. crun and runc recognise one that is made
- * for them; making it themselves takes a mount and an unmount, and each unmount waits for all processors. A large binary is quicker left to itself.
+ * An OCI runtime guards itself against being overwritten from inside by running from a copy that nobody can change.
+ * crun and runc recognise one that is made for them; making it themselves takes a mount and an unmount, and each
+ * unmount waits for all processors. A large binary is quicker left to itself.
  */
 static int sealed_copy(const char *path) {
   enum { COPY_MAX = 2 << 20 };
@@ -265,7 +217,10 @@ __attribute__((noreturn)) static void runtime_failed(struct launch *launch, int 
   launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
 }
 
-/* In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of the one that started it. */
+/*
+ * In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of
+ * the one that started it.
+ */
 static void write_down(const char *pid) {
   cleanup_fd int fd = open(GUEST_PID_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0 || !write_full(fd, pid, strlen(pid))) launch_fail("folder", "%s", GUEST_PID_NAME);
@@ -322,7 +277,10 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   if (pid < 0) launch_fail("namespace", "cannot fork");
   if (pid == 0) {
     enter_work_namespace(work_fd);
-    /* As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the host's. */
+    /*
+     * As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the
+     * host's.
+     */
     if (!launch->rootless) {
       map_named(launch, "sandbox")->fd = userns;
       enter_user_namespace(launch);

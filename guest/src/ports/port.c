@@ -1,4 +1,4 @@
-/* Connections to ports on the sandbox's loopback, and what listens there. */
+/* Connections to ports on the sandbox's loopback. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "connection/guest.h"
+#include "base/ring.h"
+#include "ports/ports.h"
+#include "ports/serve.h"
+#include "wire/tags.h"
 
 enum {
   PORT_CHUNK = 65536,
   PORT_READ_BUDGET = 524288,
-  LISTENERS_MAX = 4096,
   /* Less is copied behind what is queued, so that many small ones leave in one call at the end of the turn. */
   COPIED_CHUNK = 16384,
 };
@@ -36,12 +38,11 @@ static void port_free(struct port *port) {
   struct loop *loop = loop_of(port);
   source_close(loop, &port->source);
   ring_free(&port->to);
-  port->stream->port = NULL;
   struct guest *guest = port->stream->connection->guest;
   stream_remove(port->stream);
   loop_free_later(loop, port);
   if (!port->accepted) return;
-  if (port->granted > ACCEPTED_WINDOW) guest->wide_count--;
+  if (port->granted > ACCEPTED_WINDOW) guest->ports->wide_count--;
   serve_slot_freed(guest);
 }
 
@@ -90,41 +91,6 @@ static void port_refused(struct port *port, int error) {
   port_fail(port, ERR_REFUSED, error);
 }
 
-bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
-  uint64_t number;
-  if (!field_find_u64(payload, header->length, 1, 0, &number) || number < 1 || number > 65535) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
-    return true;
-  }
-  struct stream *stream = stream_open(connection, header->stream, STREAM_PORT);
-  struct port *port = stream ? calloc(1, sizeof *port) : NULL;
-  if (port == NULL) {
-    if (stream) {
-      reply_error(connection, header->stream, ERR_BUSY, ENOMEM, "out of memory");
-      stream_remove(stream);
-    }
-    return true;
-  }
-  *port = (struct port){.stream = stream, .number = (uint16_t)number, .granted = STREAM_WINDOW, .window = STREAM_WINDOW, .source.fd = -1};
-  stream->port = port;
-  if (!port_dial(port)) port_refused(port, errno);
-  return true;
-}
-
-bool port_adopt(struct stream *stream, int fd, uint16_t number) {
-  struct port *port = calloc(1, sizeof *port);
-  if (port == NULL) {
-    close(fd);
-    return false;
-  }
-  *port = (struct port){.stream = stream, .number = number, .granted = ACCEPTED_WINDOW, .window = ACCEPTED_WINDOW};
-  port->connected = port->accepted = true;
-  stream->port = port;
-  source_open(&port->source, fd, port_ready);
-  set_interest(port);
-  return true;
-}
-
 /* Both sides have said all they had to say. */
 static bool port_done(struct port *port) {
   if (!port->peer_ended || !port->shut) return false;
@@ -137,9 +103,11 @@ static void send_credit(struct port *port) {
   uint64_t written = port->to.start;
   if (written - port->credited < port->granted / 4 || port->host_ended) return;
   uint64_t more = written - port->credited;
-  /* What is written on is worth a larger window, as long as not too many have one: whoever connected may stop reading. */
-  if (port->granted < STREAM_WINDOW && connection->guest->wide_count < ACCEPTED_WIDE_MAX) {
-    connection->guest->wide_count++;
+  /*
+   * What is written on is worth a larger window, as long as not too many have one: whoever connected may stop reading.
+   */
+  if (port->granted < STREAM_WINDOW && connection->guest->ports->wide_count < ACCEPTED_WIDE_MAX) {
+    connection->guest->ports->wide_count++;
     more += STREAM_WINDOW - port->granted;
     port->granted = STREAM_WINDOW;
   }
@@ -253,8 +221,8 @@ static void port_ready(struct source *source, uint32_t events) {
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) port_read(port);
 }
 
-bool port_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
-  struct port *port = stream->port;
+static bool port_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
+  struct port *port = stream->owner;
   switch (header->type) {
     case FRAME_DATA: {
       if (port->host_ended) return false;
@@ -272,67 +240,55 @@ bool port_frame(struct stream *stream, const struct frame_header *header, const 
       port->window += get_u32(payload);
       set_interest(port);
       return true;
-    case FRAME_CANCEL:
-      port_cancel(stream);
-      return true;
     default:
       return true;
   }
 }
 
 void port_cancel(struct stream *stream) {
-  struct port *port = stream->port;
+  struct port *port = stream->owner;
   /* Who connected must be able to tell an answer that broke off from one that ended. */
   struct linger reset = {.l_onoff = 1};
   if (port->accepted) setsockopt(port->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   port_free(port);
 }
 
-void port_resume(struct stream *stream) {
-  if (stream->port) set_interest(stream->port);
-}
+static void port_resume(struct stream *stream) { set_interest(stream->owner); }
 
-/* ---- listeners ---- */
+static const struct stream_kind port_stream = {.frame = port_frame, .cancel = port_cancel, .resume = port_resume};
 
-static void entry(struct connection *connection, uint32_t stream, const char *hex, unsigned number, unsigned long uid, int family) {
-  /* The kernel prints each 32-bit word of the address in the machine's own byte order. */
-  uint32_t words[4] = {0};
-  int count = family == AF_INET ? 1 : 4;
-  for (int i = 0; i < count; i++) {
-    char word[9] = "";
-    memcpy(word, hex + 8 * i, 8);
-    words[i] = (uint32_t)strtoul(word, NULL, 16);
+bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
+  uint64_t number;
+  if (!field_find_u64(payload, header->length, TAG_CONNECT_PORT, 0, &number) || number < 1 || number > 65535) {
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
+    return true;
   }
-  char text[INET6_ADDRSTRLEN] = "";
-  inet_ntop(family, words, text, sizeof text);
-  frame_begin(&connection->out, FRAME_ENTRY, stream);
-  frame_field_u64(&connection->out, 1, number);
-  frame_field_u64(&connection->out, 2, uid);
-  frame_field_text(&connection->out, 3, text);
-  frame_end(&connection->out);
-}
-
-static void entries(struct connection *connection, uint32_t stream, const char *path, int family, int *sent) {
-  FILE *file = fopen(path, "re");
-  if (file == NULL) return;
-  char line[512];
-  while (*sent < LISTENERS_MAX && fgets(line, sizeof line, file)) {
-    char hex[33] = "";
-    unsigned number, state;
-    unsigned long uid;
-    if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*32[0-9A-Fa-f]:%*x %x %*s %*s %*s %lu", hex, &number, &state, &uid) != 4) continue;
-    if (state != 0x0A || strlen(hex) != (family == AF_INET ? 8 : 32)) continue;
-    if (serve_owns(connection->guest, number)) continue; /* ours, not a program's */
-    entry(connection, stream, hex, number, uid, family);
-    (*sent)++;
+  struct stream *stream = stream_open(connection, header->stream, &port_stream, NULL);
+  struct port *port = stream ? calloc(1, sizeof *port) : NULL;
+  if (port == NULL) {
+    if (stream) {
+      reply_error(connection, header->stream, ERR_BUSY, ENOMEM, "out of memory");
+      stream_remove(stream);
+    }
+    return true;
   }
-  fclose(file);
-}
-
-bool request_listeners(struct connection *connection, const struct frame_header *header) {
-  int sent = 0;
-  entries(connection, header->stream, "/proc/net/tcp", AF_INET, &sent);
-  entries(connection, header->stream, "/proc/net/tcp6", AF_INET6, &sent);
-  reply_ok(connection, header->stream);
+  *port = (struct port){.stream = stream, .number = (uint16_t)number, .granted = STREAM_WINDOW, .window = STREAM_WINDOW, .source.fd = -1};
+  stream->owner = port;
+  if (!port_dial(port)) port_refused(port, errno);
   return true;
+}
+
+struct stream *port_adopt(struct connection *connection, uint32_t id, int fd, uint16_t number) {
+  struct port *port = calloc(1, sizeof *port);
+  struct stream *stream = port ? stream_add(connection, id, &port_stream, port) : NULL;
+  if (stream == NULL) {
+    free(port);
+    close(fd);
+    return NULL;
+  }
+  *port = (struct port){.stream = stream, .number = number, .granted = ACCEPTED_WINDOW, .window = ACCEPTED_WINDOW};
+  port->connected = port->accepted = true;
+  source_open(&port->source, fd, port_ready);
+  set_interest(port);
+  return stream;
 }

@@ -1,4 +1,7 @@
-/* Questions in one datagram to any address, answered by the host in one: the names of a sandbox whose programs know of no proxy. */
+/*
+ * Questions in one datagram to any address, answered by the host in one: the names of a sandbox whose programs know of
+ * no proxy.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -7,7 +10,10 @@
 #include "ports/serve.h"
 
 enum {
-  /* Questions without an answer; further ones wait in the socket, and what does not fit there is lost, as datagrams are. */
+  /*
+   * Questions without an answer; further ones wait in the socket, and what does not fit there is lost, as datagrams
+   * are.
+   */
   DATAGRAMS_MAX = 256,
   DATAGRAM_BYTES_MAX = 65536,
   /* An answer that takes longer may find nobody any more; looked at with every heartbeat. */
@@ -25,7 +31,7 @@ struct question {
   bool open;
   uint32_t token;
   uint64_t at;
-  const struct ear *ear;
+  const struct listening_socket *socket;
   struct sockaddr_storage from;
   socklen_t from_size;
   union local_address asked;
@@ -42,7 +48,10 @@ struct datagrams *datagrams_new(void) { return calloc(1, sizeof(struct datagrams
 bool datagrams_prepare(int fd, int family) {
   int on = 1;
   if (family == AF_INET) return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0;
-  /* Unlike IPv4, IPv6 asks whether an address to answer from was given to an interface; being routed to us is not enough. */
+  /*
+   * Unlike IPv4, IPv6 asks whether an address to answer from was given to an interface; being routed to us is not
+   * enough.
+   */
   setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
   return setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) == 0;
 }
@@ -82,8 +91,8 @@ static void take_asked(struct question *question, struct msghdr *message) {
 }
 
 /* False when there is nothing more to receive. */
-static bool take_one(struct ear *ear) {
-  struct listener *listener = ear->listener;
+static bool take_one(struct listening_socket *socket) {
+  struct listener *listener = socket->listener;
   static uint8_t bytes[TOKEN_BYTES + DATAGRAM_BYTES_MAX];
   _Alignas(struct cmsghdr) char control[256];
   struct sockaddr_storage from;
@@ -91,12 +100,12 @@ static bool take_one(struct ear *ear) {
   struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &part, .msg_iovlen = 1};
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  ssize_t got = recvmsg(ear->source.fd, &message, MSG_DONTWAIT);
+  ssize_t got = recvmsg(socket->source.fd, &message, MSG_DONTWAIT);
   if (got < 0) return errno == EINTR;
   if (listener->newest == NULL) return true; /* nobody answers now */
   struct question *question = question_new(listener->datagrams);
   question->at = listener->guest->loop.now;
-  question->ear = ear;
+  question->socket = socket;
   question->from = from;
   question->from_size = message.msg_namelen;
   take_asked(question, &message);
@@ -111,13 +120,13 @@ static bool take_one(struct ear *ear) {
 
 void datagrams_ready(struct source *source, uint32_t events) {
   (void)events;
-  struct ear *ear = container_of(source, struct ear, source);
+  struct listening_socket *socket = container_of(source, struct listening_socket, source);
   for (int turn = 0; turn < PER_TURN; turn++) {
-    if (!datagrams_may_come(ear->listener)) {
-      listener_watch(ear->listener, false);
+    if (!datagrams_may_come(socket->listener)) {
+      listener_watch(socket->listener, false);
       return;
     }
-    if (!take_one(ear)) return;
+    if (!take_one(socket)) return;
   }
 }
 
@@ -135,7 +144,7 @@ static void send_answer(const struct question *question, const uint8_t *bytes, s
   header->cmsg_len = CMSG_LEN(size);
   memcpy(CMSG_DATA(header), &question->asked, size);
   /* One that cannot be delivered is lost, as datagrams are. */
-  sendmsg(question->ear->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  sendmsg(question->socket->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool datagrams_answer(struct listener *listener, const uint8_t *payload, size_t length) {

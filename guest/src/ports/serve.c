@@ -1,6 +1,7 @@
 /*
- * Ports inside that the host serves: a listening socket for each, and each connection to it carried as a stream of the claim's connection.
- * A socket stays open once it is: while nobody claims it, whoever connects is told so, and no program inside can take its place.
+ * Ports inside that the host serves: a listening socket for each, and each connection to it carried as a stream of the
+ * claim's connection. A socket stays open once it is: while nobody claims it, whoever connects is told so, and no
+ * program inside can take its place.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,41 +11,22 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "ports/ports.h"
 #include "ports/serve.h"
+#include "wire/tags.h"
 
 enum {
   BACKLOG = 4096,
+  LISTENERS_SERVED_MAX = 256,
+  CLAIMS_MAX = 1024,
   ACCEPTS_PER_TURN = 64,
-  /* How long, and for how many bytes, somebody who is refused may still talk before the connection is closed on them. */
-  REFUSAL_MS = 1000,
-  REFUSAL_BYTES = 1048576,
   ACCEPTED_ID_MAX = 0x7FFFFFFE,
-};
-
-#define REFUSAL_BODY "No process on the host serves this sandbox's network now.\n"
-#define TEXT(number) #number
-#define NUMBER_TEXT(number) TEXT(number)
-#define REFUSAL_BODY_BYTES 58
-static const char refusal_text[] =
-    "HTTP/1.1 503 Service Unavailable\r\n"
-    "content-type: text/plain\r\n"
-    "content-length: " NUMBER_TEXT(REFUSAL_BODY_BYTES) "\r\n"
-    "connection: close\r\n"
-    "\r\n" REFUSAL_BODY;
-_Static_assert(sizeof REFUSAL_BODY - 1 == REFUSAL_BODY_BYTES, "content-length");
-
-/* Somebody who connected while nobody served. */
-struct refusal {
-  struct guest *guest;
-  struct source source;
-  struct timer timer;
-  size_t taken;
 };
 
 /* ---- room ---- */
 
 static bool may_accept(const struct listener *listener) {
-  if (listener->guest->accepted_count >= ACCEPTED_MAX) return false;
+  if (listener->guest->ports->accepted_count >= ACCEPTED_MAX) return false;
   if (listener->newest == NULL) return true;
   const struct connection *connection = listener->newest->stream->connection;
   return connection->stream_count < STREAMS_MAX && !connection_busy(connection);
@@ -55,74 +37,38 @@ static bool is_ready(const struct listener *listener) {
 }
 
 void listener_watch(struct listener *listener, bool accept) {
-  if (!accept) listener->guest->accepting_paused = true;
-  for (int i = 0; i < 2; i++) source_watch(&listener->guest->loop, &listener->ears[i].source, accept ? EPOLLIN : 0);
+  if (!accept) listener->guest->ports->accepting_paused = true;
+  for (int i = 0; i < 2; i++) source_watch(&listener->guest->loop, &listener->sockets[i].source, accept ? EPOLLIN : 0);
 }
 
 void serve_resume(struct guest *guest) {
-  if (!guest->accepting_paused) return;
-  guest->accepting_paused = false;
-  for (struct listener *l = guest->listeners; l; l = l->next) listener_watch(l, is_ready(l));
+  if (!guest->ports->accepting_paused) return;
+  guest->ports->accepting_paused = false;
+  for (struct listener *l = guest->ports->listeners; l; l = l->next) listener_watch(l, is_ready(l));
 }
 
+void ports_open(struct guest *guest) { guest->ports = xalloc(sizeof *guest->ports); }
+
 void serve_tick(struct guest *guest) {
-  for (struct listener *l = guest->listeners; l; l = l->next) {
+  for (struct listener *l = guest->ports->listeners; l; l = l->next) {
     if (l->datagrams) datagrams_expire(l);
   }
   serve_resume(guest);
 }
 
 void serve_slot_freed(struct guest *guest) {
-  guest->accepted_count--;
+  guest->ports->accepted_count--;
   serve_resume(guest);
 }
 
 bool serve_owns(const struct guest *guest, unsigned number) {
-  for (const struct listener *l = guest->listeners; l; l = l->next) {
+  for (const struct listener *l = guest->ports->listeners; l; l = l->next) {
     if (l->number == number && l->datagrams == NULL) return true;
   }
   return false;
 }
 
-/* ---- nobody serves ---- */
-
-static void refusal_end(struct refusal *refusal) {
-  struct guest *guest = refusal->guest;
-  timer_clear(&guest->loop, &refusal->timer);
-  source_close(&guest->loop, &refusal->source);
-  loop_free_later(&guest->loop, refusal);
-  serve_slot_freed(guest);
-}
-
-static void refusal_expired(struct timer *timer) { refusal_end(container_of(timer, struct refusal, timer)); }
-
-static void refusal_ready(struct source *source, uint32_t events) {
-  (void)events;
-  struct refusal *refusal = container_of(source, struct refusal, source);
-  uint8_t ignored[16384];
-  ssize_t got = recv(source->fd, ignored, sizeof ignored, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  refusal->taken += got > 0 ? (size_t)got : 0;
-  if (got <= 0 || refusal->taken >= REFUSAL_BYTES) refusal_end(refusal);
-}
-
-/* Closing with bytes unread would reset the connection, and the answer would be lost on its way. */
-static void refuse(struct guest *guest, int fd) {
-  struct refusal *refusal = calloc(1, sizeof *refusal);
-  if (refusal == NULL || send(fd, refusal_text, sizeof refusal_text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 || shutdown(fd, SHUT_WR) < 0) {
-    free(refusal);
-    close(fd);
-    return;
-  }
-  refusal->guest = guest;
-  refusal->timer.fire = refusal_expired;
-  source_open(&refusal->source, fd, refusal_ready);
-  source_watch(&guest->loop, &refusal->source, EPOLLIN);
-  timer_set(&guest->loop, &refusal->timer, guest->loop.now + REFUSAL_MS);
-  guest->accepted_count++;
-}
-
-/* ---- somebody does ---- */
+/* ---- connections ---- */
 
 static uint32_t next_id(struct connection *connection) {
   do connection->last_accepted = connection->last_accepted >= ACCEPTED_ID_MAX ? 2 : connection->last_accepted + 2;
@@ -140,8 +86,8 @@ static void put_destination(struct frame_writer *out, int fd) {
   const struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
   bool is_v4 = address.ss_family == AF_INET;
   inet_ntop(address.ss_family, is_v4 ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr, text, sizeof text);
-  frame_field_text(out, 2, text);
-  frame_field_u64(out, 3, ntohs(is_v4 ? v4->sin_port : v6->sin6_port));
+  frame_field_text(out, TAG_ACCEPTED_ADDRESS, text);
+  frame_field_u64(out, TAG_ACCEPTED_ADDRESS_PORT, ntohs(is_v4 ? v4->sin_port : v6->sin6_port));
 }
 
 static void carry(struct listener *listener, int fd) {
@@ -149,27 +95,20 @@ static void carry(struct listener *listener, int fd) {
   struct connection *connection = listener->newest->stream->connection;
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  struct stream *stream = stream_add(connection, next_id(connection), STREAM_PORT);
-  if (stream == NULL) {
-    close(fd);
-    return;
-  }
-  if (!port_adopt(stream, fd, listener->number)) {
-    stream_remove(stream);
-    return;
-  }
-  guest->accepted_count++;
+  struct stream *stream = port_adopt(connection, next_id(connection), fd, listener->number);
+  if (stream == NULL) return;
+  guest->ports->accepted_count++;
   frame_begin(&connection->out, FRAME_ACCEPTED, stream->id);
-  frame_field_u64(&connection->out, 1, listener->number);
+  frame_field_u64(&connection->out, TAG_ACCEPTED_PORT, listener->number);
   if (listener->scope != SCOPE_LOOPBACK) put_destination(&connection->out, fd);
   /* Of one that the host was not told of, it must hear nothing. */
   if (!frame_end(&connection->out)) port_cancel(stream);
   connection_touch(connection);
 }
 
-static void ear_ready(struct source *source, uint32_t events) {
+static void connection_waits(struct source *source, uint32_t events) {
   (void)events;
-  struct listener *listener = container_of(source, struct ear, source)->listener;
+  struct listener *listener = container_of(source, struct listening_socket, source)->listener;
   for (int turn = 0; turn < ACCEPTS_PER_TURN; turn++) {
     if (!may_accept(listener)) {
       listener_watch(listener, false);
@@ -230,25 +169,25 @@ static struct listener *listener_open(struct guest *guest, uint16_t number, enum
     return NULL;
   }
   for (int i = 0; i < 2; i++) {
-    struct ear *ear = &listener->ears[i];
+    struct listening_socket *socket = &listener->sockets[i];
     int fd = listen_on(families[i], number, scope);
     int error = errno;
     if (fd < 0 && !(i == 1 && is_without_ipv6(error))) {
-      if (i == 1) source_close(&guest->loop, &listener->ears[0].source);
+      if (i == 1) source_close(&guest->loop, &listener->sockets[0].source);
       free(listener->datagrams);
       free(listener);
       errno = error;
       return NULL;
     }
-    ear->listener = listener;
-    source_open(&ear->source, fd, listener->datagrams ? datagrams_ready : ear_ready);
+    socket->listener = listener;
+    source_open(&socket->source, fd, listener->datagrams ? datagrams_ready : connection_waits);
   }
   listener->guest = guest;
   listener->number = number;
   listener->scope = scope;
-  listener->next = guest->listeners;
-  guest->listeners = listener;
-  guest->listener_count++;
+  listener->next = guest->ports->listeners;
+  guest->ports->listeners = listener;
+  guest->ports->listener_count++;
   return listener;
 }
 
@@ -271,10 +210,10 @@ static enum error_code code_of(int error) {
 
 static struct listener *listener_of(struct connection *connection, uint32_t stream, uint16_t number, enum scope scope) {
   struct guest *guest = connection->guest;
-  for (struct listener *l = guest->listeners; l; l = l->next) {
+  for (struct listener *l = guest->ports->listeners; l; l = l->next) {
     if (l->number == number && l->scope == scope) return l;
   }
-  if (guest->listener_count >= LISTENERS_SERVED_MAX) {
+  if (guest->ports->listener_count >= LISTENERS_SERVED_MAX) {
     reply_error(connection, stream, ERR_BUSY, 0, "%d ports are served already", LISTENERS_SERVED_MAX);
     return NULL;
   }
@@ -283,14 +222,37 @@ static struct listener *listener_of(struct connection *connection, uint32_t stre
   return listener;
 }
 
+static bool claim_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
+  struct listener *listener = ((struct claim *)stream->owner)->listener;
+  if (header->type != FRAME_DATAGRAM) return true;
+  return listener->datagrams && datagrams_answer(listener, payload, header->length);
+}
+
+static void claim_cancel(struct stream *stream) {
+  struct claim *claim = stream->owner;
+  struct listener *listener = claim->listener;
+  struct claim **link = &listener->newest;
+  while (*link != claim) link = &(*link)->older;
+  *link = claim->older;
+  listener->guest->ports->claim_count--;
+  stream_remove(stream);
+  free(claim);
+  listener_watch(listener, is_ready(listener));
+}
+
+static void claim_resume(struct stream *stream) { serve_resume(stream->connection->guest); }
+
+/* A LISTEN that was granted. */
+static const struct stream_kind claim_stream = {.frame = claim_frame, .cancel = claim_cancel, .resume = claim_resume};
+
 bool request_listen(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   struct guest *guest = connection->guest;
   uint64_t number, scope;
-  if (!field_find_u64(payload, header->length, 1, 0, &number) || number < 1 || number > 65535) {
+  if (!field_find_u64(payload, header->length, TAG_LISTEN_PORT, 0, &number) || number < 1 || number > 65535) {
     reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
     return true;
   }
-  if (!field_find_u64(payload, header->length, 2, SCOPE_LOOPBACK, &scope) || scope > SCOPE_DATAGRAMS) {
+  if (!field_find_u64(payload, header->length, TAG_LISTEN_SCOPE, SCOPE_LOOPBACK, &scope) || scope > SCOPE_DATAGRAMS) {
     reply_error(connection, header->stream, ERR_INVALID, 0, "a scope is 0 to %d", SCOPE_DATAGRAMS);
     return true;
   }
@@ -298,43 +260,23 @@ bool request_listen(struct connection *connection, const struct frame_header *he
     reply_error(connection, header->stream, ERR_UNSUPPORTED, 0, "this sandbox has its loopback addresses only");
     return true;
   }
-  if (guest->claim_count >= CLAIMS_MAX) {
+  if (guest->ports->claim_count >= CLAIMS_MAX) {
     reply_error(connection, header->stream, ERR_BUSY, 0, "too many claims (%d)", CLAIMS_MAX);
     return true;
   }
   struct listener *listener = listener_of(connection, header->stream, (uint16_t)number, (enum scope)scope);
   if (listener == NULL) return true;
   struct claim *claim = calloc(1, sizeof *claim);
-  struct stream *stream = claim ? stream_open(connection, header->stream, STREAM_CLAIM) : NULL;
+  struct stream *stream = claim ? stream_open(connection, header->stream, &claim_stream, claim) : NULL;
   if (stream == NULL) {
     if (claim == NULL) reply_error(connection, header->stream, ERR_BUSY, ENOMEM, "out of memory");
     free(claim);
   } else {
     *claim = (struct claim){.stream = stream, .listener = listener, .older = listener->newest};
-    stream->claim = claim;
     listener->newest = claim;
-    guest->claim_count++;
+    guest->ports->claim_count++;
     reply_ok(connection, header->stream);
   }
   listener_watch(listener, is_ready(listener));
   return true;
-}
-
-bool claim_frame(struct stream *stream, const struct frame_header *header, const uint8_t *payload) {
-  struct listener *listener = stream->claim->listener;
-  if (header->type == FRAME_CANCEL) claim_cancel(stream);
-  if (header->type != FRAME_DATAGRAM) return true;
-  return listener->datagrams && datagrams_answer(listener, payload, header->length);
-}
-
-void claim_cancel(struct stream *stream) {
-  struct claim *claim = stream->claim;
-  struct listener *listener = claim->listener;
-  struct claim **link = &listener->newest;
-  while (*link != claim) link = &(*link)->older;
-  *link = claim->older;
-  listener->guest->claim_count--;
-  stream_remove(stream);
-  free(claim);
-  listener_watch(listener, is_ready(listener));
 }

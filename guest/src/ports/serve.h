@@ -1,7 +1,7 @@
 /* What the files about served ports share. */
 #pragma once
 
-#include "connection/guest.h"
+#include "connection/connection.h"
 
 /* Field 2 of LISTEN. */
 enum scope { SCOPE_LOOPBACK, SCOPE_EVERYWHERE, SCOPE_DATAGRAMS };
@@ -14,7 +14,7 @@ struct claim {
   struct claim *older;
 };
 
-struct ear {
+struct listening_socket {
   struct source source;
   struct listener *listener;
 };
@@ -24,11 +24,17 @@ struct listener {
   struct listener *next;
   uint16_t number;
   enum scope scope;
-  struct ear ears[2]; /* IPv4 and IPv6 */
+  struct listening_socket sockets[2]; /* IPv4 and IPv6 */
   struct claim *newest;
   struct datagrams *datagrams; /* those without an answer; NULL for connections */
 };
 
+/* A connection from inside ended. */
+void serve_slot_freed(struct guest *guest);
+/* There may be room for connections again. */
+void serve_resume(struct guest *guest);
+/* Whether the host serves this port. */
+bool serve_owns(const struct guest *guest, unsigned number);
 /* Listens, or waits for room: something will call serve_resume. */
 void listener_watch(struct listener *listener, bool accept);
 
@@ -41,3 +47,6 @@ void datagrams_ready(struct source *source, uint32_t events);
 /* False is a protocol error. */
 bool datagrams_answer(struct listener *listener, const uint8_t *payload, size_t length);
 void datagrams_expire(struct listener *listener);
+
+/* refusal.c: tells whoever connected that nobody serves. The descriptor is taken over. */
+void refuse(struct guest *guest, int fd);

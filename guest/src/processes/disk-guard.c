@@ -1,13 +1,17 @@
 /*
- * A sandbox without a disk limit shares the disk below it with the whole machine. This ends its work before that disk is full: process 1 looks at what is free, the
- * more often the less it is, and never while nothing runs. It is the guest's business since the guest is always there; a sandbox may outlive whoever made it.
+ * A sandbox without a disk limit shares the disk below it with the whole machine. This ends its work before that disk
+ * is full: process 1 looks at what is free, the more often the less it is, and never while nothing runs. It is the
+ * guest's business since the guest is always there; a sandbox may outlive whoever made it.
  */
+#include "processes/disk-guard.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/vfs.h>
 
-#include "processes/disk-guard.h"
-#include "connection/guest.h"
+#include "processes/process.h"
+#include "processes/processes.h"
+#include "processes/supervisors.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define RESERVE_BYTES_MIN (256 * MIB)
@@ -72,7 +76,10 @@ static void watch(struct watched *watched, const char *path) {
   if (!watched->guarded) return;
   uint64_t block = (uint64_t)found.f_bsize, share = (uint64_t)found.f_blocks * block / RESERVE_SHARE;
   watched->bytes = room_open((uint64_t)found.f_bavail * block, most(RESERVE_BYTES_MIN, least(share, RESERVE_BYTES_MAX)));
-  /* Some file systems have as many files as there is room for, and say that there are none at all: then there is nothing to guard. */
+  /*
+   * Some file systems have as many files as there is room for, and say that there are none at all: then there is
+   * nothing to guard.
+   */
   watched->files = room_open((uint64_t)found.f_ffree, least((uint64_t)found.f_files / RESERVE_SHARE, RESERVE_FILES_MAX));
 }
 
@@ -87,7 +94,7 @@ static enum room_level look(struct watched *watched, uint64_t *wait_ms) {
 }
 
 static void end_all_work(struct guest *guest) {
-  for (struct supervisor *s = guest->supervisors, *next; s; s = next) {
+  for (struct supervisor *s = guest->processes->supervisors, *next; s; s = next) {
     next = s->next;
     if (s->process) process_kill(s->process, KIND_DISK);
   }
@@ -107,14 +114,14 @@ static enum room_level check(struct disk_guard *guard) {
 
 static void on_check(struct timer *timer) {
   struct disk_guard *guard = container_of(timer, struct disk_guard, timer);
-  if (supervisor_any_busy(guard->guest)) check(guard);
+  if (supervisors_busy(guard->guest)) check(guard);
 }
 
 bool disk_guard_admits(struct guest *guest) {
   if (!guest->guards_disk) return true;
-  struct disk_guard *guard = guest->disk_guard;
+  struct disk_guard *guard = guest->processes->disk_guard;
   if (guard == NULL) {
-    guard = guest->disk_guard = xalloc(sizeof *guard);
+    guard = guest->processes->disk_guard = xalloc(sizeof *guard);
     guard->guest = guest;
     guard->timer.fire = on_check;
     watch(&guard->watched[0], "/");

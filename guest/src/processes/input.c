@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 
-#include "connection/guest.h"
+#include "processes/process.h"
 
 /* Acknowledging every write would answer each small frame with another; the window is refilled in quarters. */
 enum { ACK_STEP = STDIN_WINDOW / 4 };

@@ -4,10 +4,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "connection/guest.h"
 #include "base/proc.h"
+#include "processes/process.h"
+#include "processes/processes.h"
+#include "processes/supervisors.h"
+#include "wire/tags.h"
 
-enum { COMMAND_SHOWN_MAX = 1024, PARENTS_MAX = 4096 };
+/* Of a process in a list; see docs/guest-protocol.md. */
+enum { STATE_RUNS = 1, STATE_ENDED = 2 };
+
+enum { LIST_MAX = 4096, COMMAND_SHOWN_MAX = 1024, PARENTS_MAX = 4096 };
 
 struct listing {
   struct connection *connection;
@@ -31,8 +37,8 @@ static const struct proc_stat *find(const struct listing *listing, pid_t pid) {
 }
 
 static struct supervisor *supervisor_of(const struct guest *guest, pid_t pid) {
-  for (struct supervisor *s = guest->supervisors; s; s = s->next) {
-    if (s->pid == pid) return s;
+  for (struct supervisor *s = guest->processes->supervisors; s; s = s->next) {
+    if (s->own.pid == pid) return s;
   }
   return NULL;
 }
@@ -80,15 +86,15 @@ static void entry_live(struct listing *listing, const struct proc_stat *stat, co
   uint64_t up_ms = now_ms() - listing->connection->guest->started_at;
   struct frame_writer *out = &listing->connection->out;
   frame_begin(out, FRAME_ENTRY, listing->stream);
-  frame_field_text(out, 1, ref);
-  frame_field_u64(out, 2, (uint64_t)stat->pid);
-  frame_field_u64(out, 3, (uint64_t)stat->parent);
-  frame_field_u64(out, 4, 1);
-  frame_field_text(out, 5, command);
-  frame_field_u64(out, 6, uid);
-  frame_field_u64(out, 7, up_ms > age_ms ? up_ms - age_ms : 0);
-  frame_field_u64(out, 8, stat->resident_pages * listing->page_bytes);
-  frame_field_u64(out, 9, stat->cpu_ticks * 1000 / listing->ticks_per_second);
+  frame_field_text(out, TAG_REF, ref);
+  frame_field_u64(out, TAG_PROCESS_PID, (uint64_t)stat->pid);
+  frame_field_u64(out, TAG_PROCESS_PARENT_PID, (uint64_t)stat->parent);
+  frame_field_u64(out, TAG_PROCESS_STATE, STATE_RUNS);
+  frame_field_text(out, TAG_PROCESS_COMMAND, command);
+  frame_field_u64(out, TAG_PROCESS_UID, uid);
+  frame_field_u64(out, TAG_PROCESS_START_MS, up_ms > age_ms ? up_ms - age_ms : 0);
+  frame_field_u64(out, TAG_PROCESS_RESIDENT_BYTES, stat->resident_pages * listing->page_bytes);
+  frame_field_u64(out, TAG_PROCESS_CPU_MS, stat->cpu_ticks * 1000 / listing->ticks_per_second);
   frame_end(out);
   listing->sent++;
 }
@@ -96,15 +102,15 @@ static void entry_live(struct listing *listing, const struct proc_stat *stat, co
 static void entry_ended(struct listing *listing, const struct process *process) {
   struct frame_writer *out = &listing->connection->out;
   frame_begin(out, FRAME_ENTRY, listing->stream);
-  frame_field_text(out, 1, process->ref);
-  frame_field_u64(out, 2, (uint64_t)process->pid);
-  frame_field_u64(out, 3, 0);
-  frame_field_u64(out, 4, 2);
-  frame_field_text(out, 5, "");
-  frame_field_u64(out, 6, process->identity.uid);
-  frame_field_u64(out, 7, process->started_at - process->guest->started_at);
-  frame_field_u64(out, 8, 0);
-  frame_field_u64(out, 9, 0);
+  frame_field_text(out, TAG_REF, process->ref);
+  frame_field_u64(out, TAG_PROCESS_PID, (uint64_t)process->pid);
+  frame_field_u64(out, TAG_PROCESS_PARENT_PID, 0);
+  frame_field_u64(out, TAG_PROCESS_STATE, STATE_ENDED);
+  frame_field_text(out, TAG_PROCESS_COMMAND, "");
+  frame_field_u64(out, TAG_PROCESS_UID, process->identity.uid);
+  frame_field_u64(out, TAG_PROCESS_START_MS, process->started_at - process->guest->started_at);
+  frame_field_u64(out, TAG_PROCESS_RESIDENT_BYTES, 0);
+  frame_field_u64(out, TAG_PROCESS_CPU_MS, 0);
   frame_end(out);
   listing->sent++;
 }
@@ -128,12 +134,12 @@ bool request_list(struct connection *connection, const struct frame_header *head
   pid_t self = getpid();
   for (size_t i = 0; i < listing.count && listing.sent < LIST_MAX; i++) {
     const struct proc_stat *stat = &listing.all[i];
-    if (stat->pid == self || spawner_owns(guest, stat->pid) || stat->state == 'Z') continue;
+    if (stat->pid == self || is_own_process(guest, stat->pid) || stat->state == 'Z') continue;
     bool inside;
     const char *ref = ref_of(&listing, stat, &inside);
     if (inside) entry_live(&listing, stat, ref);
   }
-  for (struct process *p = guest->oldest; p && listing.sent < LIST_MAX; p = p->newer) {
+  for (struct process *p = guest->processes->oldest; p && listing.sent < LIST_MAX; p = p->newer) {
     if (p->state == PROCESS_ENDED && !p->forgotten) entry_ended(&listing, p);
   }
   free(listing.all);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection/guest.h"
+#include "processes/processes.h"
 
 void oom_open(struct guest *guest) {
   static const char *const usual[] = {

@@ -1,17 +1,22 @@
 /*
- * What processes write: read while there is room, kept with offsets until acknowledged, sent to whoever is attached. ENDED
- * follows the last byte.
+ * What processes write: read while there is room, kept with offsets until acknowledged, sent to whoever is attached.
+ * ENDED follows the last byte.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "connection/guest.h"
+#include "processes/process.h"
+#include "processes/processes.h"
+#include "wire/tags.h"
 
 enum {
   OUTPUT_HEADER = 9,
-  /* One frame's worth of output: large enough to be cheap, small enough that what a full socket leaves over is a cheap copy. */
+  /*
+   * One frame's worth of output: large enough to be cheap, small enough that what a full socket leaves over is a cheap
+   * copy.
+   */
   CHUNK = 131072,
   COPIED_CHUNK = 8192,
   READ_BUDGET = 1048576,
@@ -210,32 +215,22 @@ bool output_ack(struct process *process, const uint8_t *payload, size_t length) 
 
 void output_want_send(struct process *process) {
   struct stream *stream = process->stream;
-  if (process->send_queued || stream == NULL || stream->closed || process->state == PROCESS_STARTING) return;
-  struct connection *connection = stream->connection;
-  process->send_queued = true;
-  process->send_next = NULL;
-  if (connection->send_last)
-    connection->send_last->send_next = process;
-  else
-    connection->send_first = process;
-  connection->send_last = process;
-  connection_touch(connection);
+  if (stream && process->state != PROCESS_STARTING) stream_want_send(stream);
 }
 
 static void send_ended(struct process *process) {
   struct stream *stream = process->stream;
   struct frame_writer *out = &stream->connection->out;
   frame_begin(out, FRAME_ENDED, stream->id);
-  frame_field_u64(out, 1, process->kind);
-  frame_field_u64(out, 2, (uint64_t)process->exit_code);
-  frame_field_u64(out, 3, (uint64_t)process->exit_signal);
-  frame_field_u64(out, 4, process->outputs[0].ring.end);
-  frame_field_u64(out, 5, process->outputs[1].ring.end);
-  frame_field_u64(out, 6, process->ended_at - process->started_at);
-  frame_field_u64(out, 7, process->oom_kills);
+  frame_field_u64(out, TAG_ENDED_KIND, process->kind);
+  frame_field_u64(out, TAG_ENDED_EXIT_CODE, (uint64_t)process->exit_code);
+  frame_field_u64(out, TAG_ENDED_SIGNAL, (uint64_t)process->exit_signal);
+  frame_field_u64(out, TAG_ENDED_STDOUT_BYTES, process->outputs[0].ring.end);
+  frame_field_u64(out, TAG_ENDED_STDERR_BYTES, process->outputs[1].ring.end);
+  frame_field_u64(out, TAG_ENDED_DURATION_MS, process->ended_at - process->started_at);
+  frame_field_u64(out, TAG_ENDED_MEMORY_KILLS, process->oom_kills);
   frame_end(out);
-  stream->closed = true;
-  stream->connection->stream_count--;
+  stream_close(stream);
   bool all = process->outputs[0].ring.start == process->outputs[0].ring.end && process->outputs[1].ring.start == process->outputs[1].ring.end;
   /* Otherwise the stream stays known for the ACKs that are on their way. */
   if (all) process_detach(process);
@@ -279,7 +274,7 @@ bool output_pump(struct process *process) {
 }
 
 void output_trim_idle(struct guest *guest) {
-  for (struct process *process = guest->oldest; process; process = process->newer) {
+  for (struct process *process = guest->processes->oldest; process; process = process->newer) {
     for (int i = 0; i < 2; i++) {
       struct ring *ring = &process->outputs[i].ring;
       if (ring->start == ring->end && ring->capacity > 0) ring_free(ring);

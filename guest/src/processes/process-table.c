@@ -1,13 +1,21 @@
 /* Processes by ref and by age, and the refs that were forgotten. */
 #include <string.h>
 
-#include "connection/guest.h"
+#include "processes/process.h"
+#include "processes/processes.h"
+#include "processes/supervisors.h"
+
+void processes_open(struct guest *guest) {
+  guest->processes = xalloc(sizeof *guest->processes);
+  guest->processes->guest = guest;
+  guest->processes->sudo_listener.fd = -1;
+}
 
 /*
- * Forgotten refs as 64-bit keyed hashes: a false "gone" has a chance of about 1 in 10^15, and 16,384 of them fit where their
- * texts would take a megabyte. The memory is only touched as far as it is used.
+ * Forgotten refs as 64-bit keyed hashes: a false "gone" has a chance of about 1 in 10^15, and 16,384 of them fit where
+ * their texts would take a megabyte. The memory is only touched as far as it is used.
  */
-enum { TOMBSTONE_BUCKETS = 4096 };
+enum { TOMBSTONES_MAX = 16384, TOMBSTONE_BUCKETS = 4096 };
 struct tombstones {
   uint64_t hashes[TOMBSTONES_MAX];
   uint16_t next[TOMBSTONES_MAX]; /* index plus one */
@@ -28,7 +36,7 @@ static uint64_t hash_of(const struct guest *guest, const char *ref) {
 }
 
 bool tombstone_has(struct guest *guest, const char *ref) {
-  struct tombstones *t = guest->tombstones;
+  struct tombstones *t = guest->processes->tombstones;
   if (t == NULL) return false;
   uint64_t hash = hash_of(guest, ref);
   for (uint16_t at = t->buckets[hash % TOMBSTONE_BUCKETS]; at; at = t->next[at - 1]) {
@@ -38,8 +46,8 @@ bool tombstone_has(struct guest *guest, const char *ref) {
 }
 
 void tombstone_add(struct guest *guest, const char *ref) {
-  if (guest->tombstones == NULL) guest->tombstones = calloc(1, sizeof *guest->tombstones);
-  struct tombstones *t = guest->tombstones;
+  if (guest->processes->tombstones == NULL) guest->processes->tombstones = calloc(1, sizeof *guest->processes->tombstones);
+  struct tombstones *t = guest->processes->tombstones;
   if (t == NULL) return;
   uint16_t place = (uint16_t)(t->written % TOMBSTONES_MAX);
   if (t->written++ >= TOMBSTONES_MAX) {
@@ -55,7 +63,7 @@ void tombstone_add(struct guest *guest, const char *ref) {
   *bucket = (uint16_t)(place + 1);
 }
 
-static struct process **bucket_of(struct guest *guest, const char *ref) { return &guest->refs[hash_of(guest, ref) % REF_BUCKETS]; }
+static struct process **bucket_of(struct guest *guest, const char *ref) { return &guest->processes->refs[hash_of(guest, ref) % REF_BUCKETS]; }
 
 struct process *process_find(struct guest *guest, const char *ref) {
   struct process *process = *bucket_of(guest, ref);
@@ -72,8 +80,8 @@ static bool may_be_evicted(const struct process *process) {
 }
 
 struct process *process_new(struct guest *guest, const char *ref) {
-  if (guest->process_count >= PROCESSES_MAX) {
-    struct process *victim = guest->oldest;
+  if (guest->processes->process_count >= PROCESSES_MAX) {
+    struct process *victim = guest->processes->oldest;
     while (victim && !may_be_evicted(victim)) victim = victim->newer;
     if (victim == NULL) return NULL;
     process_delete(victim, true);
@@ -96,13 +104,13 @@ struct process *process_new(struct guest *guest, const char *ref) {
   struct process **bucket = bucket_of(guest, ref);
   process->bucket_next = *bucket;
   *bucket = process;
-  process->older = guest->newest;
-  if (guest->newest)
-    guest->newest->newer = process;
+  process->older = guest->processes->newest;
+  if (guest->processes->newest)
+    guest->processes->newest->newer = process;
   else
-    guest->oldest = process;
-  guest->newest = process;
-  guest->process_count++;
+    guest->processes->oldest = process;
+  guest->processes->newest = process;
+  guest->processes->process_count++;
   return process;
 }
 
@@ -114,17 +122,17 @@ static void unlink_from_table(struct process *process) {
   if (process->older)
     process->older->newer = process->newer;
   else
-    guest->oldest = process->newer;
+    guest->processes->oldest = process->newer;
   if (process->newer)
     process->newer->older = process->older;
   else
-    guest->newest = process->older;
-  guest->process_count--;
+    guest->processes->newest = process->older;
+  guest->processes->process_count--;
 }
 
 void process_delete(struct process *process, bool remember) {
   struct guest *guest = process->guest;
-  spawner_cancel(process);
+  supervisors_cancel(process);
   process_detach(process);
   process_release_request(process);
   output_close(process);

@@ -1,4 +1,5 @@
 /* What becomes of a command from its start to the end of its tree. */
+
 #include "processes/process.h"
 
 #include <errno.h>
@@ -10,7 +11,12 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#include "connection/guest.h"
+#include "processes/process-request.h"
+#include "processes/processes.h"
+#include "processes/sudo.h"
+#include "processes/supervisors.h"
+#include "spawner/order.h"
+#include "wire/tags.h"
 
 void process_release_request(struct process *process) {
   free(process->request);
@@ -30,13 +36,13 @@ void process_send_started(struct process *process, bool existing) {
   if (stream == NULL || stream->closed) return;
   struct frame_writer *out = &stream->connection->out;
   frame_begin(out, FRAME_STARTED, stream->id);
-  frame_field_text(out, 1, process->ref);
-  frame_field_u64(out, 2, (uint64_t)process->pid);
-  frame_field_u64(out, 3, existing);
-  frame_field_u64(out, 4, process->input_ring.end);
-  frame_field_u64(out, 5, process->pty);
+  frame_field_text(out, TAG_REF, process->ref);
+  frame_field_u64(out, TAG_STARTED_PID, (uint64_t)process->pid);
+  frame_field_u64(out, TAG_STARTED_EXISTING, existing);
+  frame_field_u64(out, TAG_STARTED_STDIN_BYTES, process->input_ring.end);
+  frame_field_u64(out, TAG_STARTED_PTY, process->pty);
   /* What is still on its way to the process takes up room in the window of whoever writes now. */
-  frame_field_u64(out, 6, process->input_ring.start);
+  frame_field_u64(out, TAG_STARTED_STDIN_WRITTEN, process->input_ring.start);
   process->input_acked = process->input_ring.start;
   frame_end(out);
   connection_touch(stream->connection);
@@ -62,7 +68,7 @@ void process_started(struct process *process, pid_t pid) {
   if (process->hidden) {
     if (process->sudo) sudo_started(process->sudo, pid);
   } else {
-    guest->running_count++;
+    guest->processes->running_count++;
     process_send_started(process, process->stream && process->stream->existing);
     output_want_send(process);
   }
@@ -100,7 +106,7 @@ static enum error_code code_of(int stage, int error) {
 /* Which part of the request a failure is about, for its message. */
 static void describe(const struct process *process, int stage, char *out, size_t size) {
   struct field field;
-  uint8_t tag = stage == STAGE_CWD ? 4 : 2;
+  uint8_t tag = stage == STAGE_CWD ? TAG_SPAWN_CWD : TAG_SPAWN_ARGV;
   const char *what = stage == STAGE_CWD ? "cwd " : "";
   if (stage == STAGE_IDENTITY) {
     snprintf(out, size, "uid %u", process->identity.uid);
@@ -151,25 +157,13 @@ void process_leader_ended(struct process *process, int status) {
     if (process->sudo) sudo_leader_ended(process->sudo, status);
     return;
   }
-  guest->running_count--;
+  guest->processes->running_count--;
   process->oom_kills = oom_kills(guest) - process->oom_before;
   if (process->why != KIND_NONE)
     process->kind = process->why;
   else if (process->exit_signal == SIGKILL && !process->we_killed && process->oom_kills > 0)
     process->kind = KIND_MEMORY;
   output_leader_ended(process);
-}
-
-void process_answer_kills(struct process *process) {
-  struct stream *stream = process->kill_waiters;
-  process->kill_waiters = NULL;
-  while (stream) {
-    struct stream *next = stream->next_waiter;
-    reply_ok(stream->connection, stream->id);
-    stream->process = NULL;
-    stream_remove(stream);
-    stream = next;
-  }
 }
 
 void process_tree_empty(struct process *process) {
@@ -204,9 +198,9 @@ void process_kill(struct process *process, enum ended_kind why) {
   }
   rouse_soon(process->guest);
   /* A root command may have stopped it. */
-  kill(supervisor->pid, SIGCONT);
+  kill(supervisor->own.pid, SIGCONT);
   /* One that takes no orders is ended itself; what it owned falls to main and is killed there. */
-  if (!supervisor_send(supervisor, &order)) kill(supervisor->pid, SIGKILL);
+  if (!supervisor_send(supervisor, &order)) kill(supervisor->own.pid, SIGKILL);
 }
 
 bool process_signal(struct process *process, int number, bool tree) {

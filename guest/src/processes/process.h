@@ -1,14 +1,116 @@
-/* Between process.c and the requests about processes. */
+/* One command, from its start to the end of its tree. */
 #pragma once
 
-#include "connection/guest.h"
+#include "base/loop.h"
+#include "base/privilege.h"
+#include "base/ring.h"
+#include "connection/connection.h"
 
-/* Nothing of the tree lives any more: the KILLs that waited for it are answered. */
-void process_answer_kills(struct process *process);
+enum {
+  /* How long descendants that keep a leader's pipes open and silent may hold ENDED back. */
+  LINGER_MS = 250,
+  /* How long a tree that was killed may: one of its processes may be in the middle of a write to a disk that hangs. */
+  OVERDUE_MS = 5000,
+};
+
+struct process;
+struct sudo_session;
+struct supervisor;
+
+struct output {
+  struct process *process;
+  struct source source;
+  struct ring ring;
+  uint64_t cursor;   /* what the attached stream was sent */
+  uint64_t drain_to; /* once the leader has ended: where its own output is known to end at the earliest */
+  bool open;
+  bool enlarged; /* the pipe was made as large as it gets */
+};
+
+enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
+
+enum ended_kind { KIND_NONE, KIND_EXITED, KIND_SIGNALED, KIND_TIMED_OUT, KIND_MEMORY, KIND_OUTPUT, KIND_CANCELLED, KIND_DISK };
+
+struct process {
+  struct guest *guest;
+  char ref[REF_BYTES_MAX + 1];
+  struct process *bucket_next;
+  struct process *older, *newer; /* by age */
+
+  enum process_state state;
+  bool leader_ended;
+  bool tree_empty;
+  bool discarding; /* ENDED is decided; what descendants still write is thrown away */
+  bool forgotten;  /* only its tree is left, still to be listed and killed */
+  bool lingered;   /* LINGER_MS have passed since the leader ended */
+  bool we_killed;  /* a SIGKILL went out from us: its end says nothing about memory */
+  struct supervisor *supervisor;
+  pid_t pid;
+  bool pty;
+
+  struct output outputs[2];
+  uint64_t output_max; /* 0: none */
+  struct source input; /* stdin's write end, or the terminal's master for writing */
+  struct ring input_ring;
+  uint64_t input_acked;
+  bool input_ending, input_closed;
+
+  struct stream *stream;
+  struct stream *kill_waiters;
+  bool hidden;               /* a root command asked for from inside: no ref, not in the table */
+  struct sudo_session *sudo; /* who asked for it, while they listen */
+
+  /* Kept until the leader runs, so that another supervisor can try. */
+  uint8_t *request;
+  size_t request_length;
+  int request_fd;
+  int child_fds[3]; /* a terminal has one; -1 where there is none */
+  struct process *waiting_next;
+  bool waiting;
+  bool needs_here; /* the work cgroups have no room for a fork: main must do it */
+  struct identity identity;
+
+  struct timer timeout;
+  struct timer linger;
+  struct timer overdue; /* once it was killed: how long ENDED waits for the tree */
+  bool is_overdue;
+  uint64_t timeout_ms;
+  uint64_t started_at, ended_at;
+  uint64_t oom_before, oom_kills;
+  enum ended_kind why; /* set by whoever decided to kill it */
+  enum ended_kind kind;
+  int exit_code, exit_signal;
+};
+
+/* The leader runs, could not be started, has ended; the tree is empty. */
+void process_started(struct process *process, pid_t pid);
+void process_failed(struct process *process, int stage, int error);
+void process_leader_ended(struct process *process, int status);
+void process_tree_empty(struct process *process);
+void process_kill(struct process *process, enum ended_kind why);
 bool process_signal(struct process *process, int number, bool tree);
-/* Drops outcome and output of an ended one; while its tree lives it can still be listed and killed. */
-void process_forget(struct process *process);
 /* Its time runs from here; once it has started, anew. */
 void process_set_timeout(struct process *process);
-/* What is wrong with the texts of a SPAWN, or NULL. */
-const char *spawn_fault(const uint8_t *payload, size_t length);
+/* Drops outcome and output of an ended one; while its tree lives it can still be listed and killed. */
+void process_forget(struct process *process);
+void process_detach(struct process *process);
+void process_send_started(struct process *process, bool existing);
+void process_release_request(struct process *process);
+
+/* output.c */
+void output_open(struct process *process, int which, int fd);
+bool output_ack(struct process *process, const uint8_t *payload, size_t length);
+/* Sends what fits, then ENDED when it is due. False when the socket is full. */
+bool output_pump(struct process *process);
+void output_want_send(struct process *process);
+void output_leader_ended(struct process *process);
+void output_tree_empty(struct process *process);
+/* The tree has had its time to go. */
+void output_overdue(struct process *process);
+void output_close(struct process *process);
+
+/* input.c */
+bool input_data(struct process *process, const uint8_t *payload, size_t length);
+bool input_end(struct process *process, const uint8_t *payload, size_t length);
+void input_open(struct process *process, int fd);
+void input_close(struct process *process);

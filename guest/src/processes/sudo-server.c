@@ -1,7 +1,8 @@
 /*
- * Root commands asked for from inside. Setuid programs gain nothing under no_new_privs, so `sudo` is a small client of the
- * guest: it sends argv, environment, cwd and its own stdio, and the guest runs the command as root in the work cgroups. Whoever
- * may connect may be root: the spec said so (--allow-root). The client is not trusted with anything else.
+ * Root commands asked for from inside. Setuid programs gain nothing under no_new_privs, so `sudo` is a small client of
+ * the guest: it sends argv, environment, cwd and its own stdio, and the guest runs the command as root in the work
+ * cgroups. Whoever may connect may be root: the spec said so (--allow-root). The client is not trusted with anything
+ * else.
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,9 +12,13 @@
 #include <sys/wait.h>
 
 #include "processes/disk-guard.h"
-#include "connection/guest.h"
-#include "processes/process.h"
+#include "processes/process-request.h"
+#include "processes/processes.h"
 #include "processes/sudo.h"
+#include "processes/supervisors.h"
+#include "spawner/identity.h"
+#include "spawner/order.h"
+#include "wire/tags.h"
 
 enum { SESSIONS_MAX = 32, REQUEST_PATIENCE_MS = 10000 };
 
@@ -34,14 +39,17 @@ static void session_end(struct sudo_session *session) {
   struct process *process = session->process;
   if (process) {
     process->sudo = NULL;
-    /* The client died or was killed with its tree: what it asked for goes with it. What a finished command left running stays. */
+    /*
+     * The client died or was killed with its tree: what it asked for goes with it. What a finished command left running
+     * stays.
+     */
     if (!process->leader_ended) process_kill(process, KIND_CANCELLED);
   }
   timer_clear(&guest->loop, &session->patience);
   source_close(&guest->loop, &session->source);
   for (size_t i = 0; i < session->fd_count; i++) close_fd(&session->fds[i]);
   free(session->in);
-  guest->sudo_count--;
+  guest->processes->sudo_count--;
   loop_free_later(&guest->loop, session);
 }
 
@@ -62,7 +70,7 @@ void sudo_failed(struct sudo_session *session, enum error_code code, const char 
 void sudo_started(struct sudo_session *session, pid_t pid) {
   struct frame_writer writer = {0};
   frame_begin(&writer, FRAME_STARTED, 1);
-  frame_field_u64(&writer, 2, (uint64_t)pid);
+  frame_field_u64(&writer, TAG_STARTED_PID, (uint64_t)pid);
   frame_end(&writer);
   answer(session, &writer);
 }
@@ -70,9 +78,9 @@ void sudo_started(struct sudo_session *session, pid_t pid) {
 void sudo_leader_ended(struct sudo_session *session, int status) {
   struct frame_writer writer = {0};
   frame_begin(&writer, FRAME_ENDED, 1);
-  frame_field_u64(&writer, 1, WIFSIGNALED(status) ? KIND_SIGNALED : KIND_EXITED);
-  frame_field_u64(&writer, 2, WIFSIGNALED(status) ? 0 : (uint64_t)WEXITSTATUS(status));
-  frame_field_u64(&writer, 3, WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
+  frame_field_u64(&writer, TAG_ENDED_KIND, WIFSIGNALED(status) ? KIND_SIGNALED : KIND_EXITED);
+  frame_field_u64(&writer, TAG_ENDED_EXIT_CODE, WIFSIGNALED(status) ? 0 : (uint64_t)WEXITSTATUS(status));
+  frame_field_u64(&writer, TAG_ENDED_SIGNAL, WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
   frame_end(&writer);
   answer(session, &writer);
   session_end(session);
@@ -83,7 +91,7 @@ static void session_start(struct sudo_session *session, const uint8_t *payload, 
   const char *fault = spawn_fault(payload, length);
   struct field field;
   struct identity identity;
-  cleanup_free char *user = !fault && field_find(payload, length, 5, &field) ? field_text(&field) : NULL;
+  cleanup_free char *user = !fault && field_find(payload, length, TAG_USER, &field) ? field_text(&field) : NULL;
   if (session->fd_count != 3) fault = "stdin, stdout and stderr were not passed";
   if (!fault) identity_of(guest, user ? user : "root", &identity, &fault);
   if (!fault && !disk_guard_admits(guest)) fault = "the disk below the sandbox is nearly full";
@@ -103,7 +111,7 @@ static void session_start(struct sudo_session *session, const uint8_t *payload, 
   process->sudo = session;
   session->process = process;
   timer_clear(&guest->loop, &session->patience);
-  spawner_run(process);
+  supervisors_run(process);
 }
 
 /* One frame of the client: the command first, then signals for it. False when it does not keep to that. */
@@ -115,7 +123,7 @@ static bool session_frame(struct sudo_session *session, const struct frame_heade
     return true;
   }
   uint64_t number;
-  if (header->type != FRAME_SIGNAL || !field_find_u64(payload, header->length, 2, 0, &number) || number < 1 || number > 64) return false;
+  if (header->type != FRAME_SIGNAL || !field_find_u64(payload, header->length, TAG_SIGNAL_SIGNAL, 0, &number) || number < 1 || number > 64) return false;
   if (session->process && session->process->state == PROCESS_RUNNING) process_signal(session->process, (int)number, true);
   return true;
 }
@@ -163,16 +171,16 @@ static void on_patience_over(struct timer *timer) { session_end(container_of(tim
 
 static void on_client(struct source *source, uint32_t events) {
   (void)events;
-  struct guest *guest = container_of(source, struct guest, sudo_listener);
+  struct guest *guest = container_of(source, struct processes, sudo_listener)->guest;
   cleanup_fd int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
   struct ucred peer;
   socklen_t size = sizeof peer;
   /* A peer of another pid namespace has no pid here. */
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0) return;
-  struct sudo_session *session = guest->sudo_count < SESSIONS_MAX ? calloc(1, sizeof *session) : NULL;
+  struct sudo_session *session = guest->processes->sudo_count < SESSIONS_MAX ? calloc(1, sizeof *session) : NULL;
   if (session == NULL) return;
-  guest->sudo_count++;
+  guest->processes->sudo_count++;
   session->guest = guest;
   source_open(&session->source, steal_fd(&fd), session_ready);
   source_watch(&guest->loop, &session->source, EPOLLIN);
@@ -185,6 +193,6 @@ void sudo_listen(struct guest *guest) {
   socklen_t size = sudo_address(&address);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) < 0 || listen(fd, 16) < 0) die_errno("cannot listen for sudo");
-  source_open(&guest->sudo_listener, fd, on_client);
-  source_watch(&guest->loop, &guest->sudo_listener, EPOLLIN);
+  source_open(&guest->processes->sudo_listener, fd, on_client);
+  source_watch(&guest->loop, &guest->processes->sudo_listener, EPOLLIN);
 }

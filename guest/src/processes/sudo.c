@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "wire/frame.h"
 #include "spawner/order.h"
+#include "wire/tags.h"
 
 extern char **environ;
 
@@ -143,7 +144,7 @@ static bool is_kept(const char *variable) {
 static void variable(struct frame_writer *out, const char *name, const char *value) {
   char text[8192];
   snprintf(text, sizeof text, "%s=%s", name, value);
-  frame_field_text(out, 3, text);
+  frame_field_text(out, TAG_SPAWN_ENV, text);
 }
 
 static void put_environment(struct frame_writer *out, const struct wish *wish, const struct person *person) {
@@ -151,7 +152,7 @@ static void put_environment(struct frame_writer *out, const struct wish *wish, c
   for (char **at = environ; *at; at++) {
     bool own = false;
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) own = own || strncmp(*at, ours[i], strlen(ours[i])) == 0;
-    if (!own && (wish->keep_env || is_kept(*at))) frame_field_text(out, 3, *at);
+    if (!own && (wish->keep_env || is_kept(*at))) frame_field_text(out, TAG_SPAWN_ENV, *at);
   }
   const char *path = getenv("PATH"), *home = getenv("HOME");
   char longer[4096];
@@ -168,7 +169,7 @@ static void put_environment(struct frame_writer *out, const struct wish *wish, c
   snprintf(number, sizeof number, "%u", (unsigned)getgid());
   variable(out, "SUDO_GID", number);
   variable(out, "SUDO_USER", getenv("USER") ? getenv("USER") : "user");
-  for (int i = 0; i < wish->variable_count; i++) frame_field_text(out, 3, wish->variables[i]);
+  for (int i = 0; i < wish->variable_count; i++) frame_field_text(out, TAG_SPAWN_ENV, wish->variables[i]);
 }
 
 /* With -i and -s the words become one line for a shell, each character that could mean something escaped. */
@@ -184,19 +185,19 @@ static void put_shell_line(struct frame_writer *out, const struct wish *wish) {
       *at++ = *c;
     }
   }
-  frame_field_text(out, 2, "-c");
-  frame_field_text(out, 2, line);
+  frame_field_text(out, TAG_SPAWN_ARGV, "-c");
+  frame_field_text(out, TAG_SPAWN_ARGV, line);
   free(line);
 }
 
 static void put_command(struct frame_writer *out, const struct wish *wish, const struct person *person) {
   if (!wish->login && !wish->shell) {
-    for (int i = 0; i < wish->argc; i++) frame_field_text(out, 2, wish->argv[i]);
+    for (int i = 0; i < wish->argc; i++) frame_field_text(out, TAG_SPAWN_ARGV, wish->argv[i]);
     return;
   }
   const char *shell = wish->shell && getenv("SHELL") ? getenv("SHELL") : person->shell;
-  frame_field_text(out, 2, shell);
-  if (wish->login) frame_field_text(out, 2, "-l");
+  frame_field_text(out, TAG_SPAWN_ARGV, shell);
+  if (wish->login) frame_field_text(out, TAG_SPAWN_ARGV, "-l");
   if (wish->argc > 0) put_shell_line(out, wish);
 }
 
@@ -220,7 +221,7 @@ static int attend(int guest, int signals) {
     struct signalfd_siginfo info;
     if ((wait[1].revents & POLLIN) && read(signals, &info, sizeof info) == sizeof info) {
       frame_begin(&out, FRAME_SIGNAL, 1);
-      frame_field_u64(&out, 2, info.ssi_signo);
+      frame_field_u64(&out, TAG_SIGNAL_SIGNAL, info.ssi_signo);
       frame_end(&out);
       write_full(guest, out.data, out.length);
       out.length = 0;
@@ -230,13 +231,13 @@ static int attend(int guest, int signals) {
     if (!frame_header_parse(head, FROM_GUEST, &header) || header.length > sizeof payload) refuse("a malformed answer");
     if (read_full(guest, payload, header.length) != (ssize_t)header.length) refuse("the guest hung up");
     if (header.type == FRAME_ERROR) {
-      if (!field_find(payload, header.length, 2, &field)) refuse("refused");
+      if (!field_find(payload, header.length, TAG_ERROR_MESSAGE, &field)) refuse("refused");
       refuse("%.*s", (int)field.length, (const char *)field.data);
     }
     if (header.type != FRAME_ENDED) continue;
     uint64_t code, number;
-    field_find_u64(payload, header.length, 2, 1, &code);
-    field_find_u64(payload, header.length, 3, 0, &number);
+    field_find_u64(payload, header.length, TAG_ENDED_EXIT_CODE, 1, &code);
+    field_find_u64(payload, header.length, TAG_ENDED_SIGNAL, 0, &number);
     frame_writer_free(&out);
     return number ? 128 + (int)number : (int)code;
   }
@@ -255,9 +256,9 @@ int sudo_main(int argc, char **argv) {
   frame_begin(&out, FRAME_SPAWN, 1);
   put_command(&out, &wish, &person);
   put_environment(&out, &wish, &person);
-  frame_field_text(&out, 4, wish.login ? person.home : getcwd(folder, sizeof folder) ? folder : "/");
+  frame_field_text(&out, TAG_SPAWN_CWD, wish.login ? person.home : getcwd(folder, sizeof folder) ? folder : "/");
   snprintf(uid, sizeof uid, "%u", person.uid);
-  frame_field_text(&out, 5, uid);
+  frame_field_text(&out, TAG_USER, uid);
   if (!frame_end(&out)) refuse("the command and its environment are too long");
 
   sigset_t passed;

@@ -1,4 +1,7 @@
-/* Where the `sudo` client and the guest meet: a name in the sandbox's own network namespace, so no file can be replaced. */
+/*
+ * Where the `sudo` client and the guest meet: a name in the sandbox's own network namespace, so no file can be
+ * replaced.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +9,16 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "wire/frame.h"
+
 #define SUDO_NAME "caisson-sudo"
+
+struct sudo_session;
+
+/* sudo-server.c: what became of the command that a client asked for. */
+void sudo_leader_ended(struct sudo_session *session, int status);
+void sudo_started(struct sudo_session *session, pid_t pid);
+void sudo_failed(struct sudo_session *session, enum error_code code, const char *message);
 
 /* The address starts with a NUL: it is not a path. */
 static inline socklen_t sudo_address(struct sockaddr_un *address) {

@@ -1,9 +1,7 @@
-/* Whom "user", "root" and a number mean here. */
+#include "spawner/identity.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "connection/guest.h"
-#include "base/privilege.h"
 
 bool identity_of(const struct guest *guest, const char *user, struct identity *out, const char **why) {
   bool default_user = user == NULL || user[0] == 0 || strcmp(user, "user") == 0;

@@ -1,6 +1,7 @@
 /*
- * What main, the spawner and the supervisors say to each other, over SOCK_SEQPACKET pairs: one struct a message, then bytes, with
- * descriptors beside it. All three are the same program and believe each other; a message of the wrong size is a bug.
+ * What main, the spawner and the supervisors say to each other, over SOCK_SEQPACKET pairs: one struct a message, then
+ * bytes, with descriptors beside it. All three are the same program and believe each other; a message of the wrong size
+ * is a bug.
  */
 #pragma once
 
@@ -55,5 +56,8 @@ enum start_stage { STAGE_FORK, STAGE_SETUP, STAGE_IDENTITY, STAGE_CWD, STAGE_EXE
 /* Sends one message. False with errno set. */
 bool message_send(int socket, const void *head, size_t head_length, const void *body, size_t body_length, const int *fds, size_t fd_count,
                   int flags);
-/* Receives one message; the descriptors are close-on-exec and for the caller to close. Gives the length, 0 at the end, -1. */
+/*
+ * Receives one message; the descriptors are close-on-exec and for the caller to close. Gives the length, 0 at the end,
+ * -1.
+ */
 ssize_t message_receive(int socket, void *head, size_t head_length, void *body, size_t body_length, int *fds, size_t *fd_count, int flags);

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "base/privilege.h"
-#include "processes/supervisor.h"
+#include "spawner/supervisor.h"
 
 static void close_between(unsigned from, unsigned to) {
   if (from > to) return;

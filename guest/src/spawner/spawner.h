@@ -1,6 +1,6 @@
 /*
- * The spawner is forked once, moves itself into the work cgroups, and from then on forks supervisors and file workers on
- * request: they are born in the work cgroups, so no command pays for a migration.
+ * The spawner is forked once, moves itself into the work cgroups, and from then on forks supervisors and file workers
+ * on request: they are born in the work cgroups, so no command pays for a migration.
  */
 #pragma once
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/tags.h"
+
 /* Which side may send each type; 0 is an unknown type. 64 bytes are cheaper than a switch and easier to read. */
 static const uint8_t senders[0x40] = {
     [FRAME_HELLO] = FROM_HOST,
@@ -204,9 +206,9 @@ bool frame_end(struct frame_writer *writer) {
 
 bool frame_error(struct frame_writer *writer, uint32_t stream, enum error_code code, int errno_value, const char *message) {
   frame_begin(writer, FRAME_ERROR, stream);
-  frame_field_u64(writer, 1, code);
-  frame_field_text(writer, 2, message);
-  frame_field_u64(writer, 3, (uint64_t)errno_value);
+  frame_field_u64(writer, TAG_ERROR_CODE, code);
+  frame_field_text(writer, TAG_ERROR_MESSAGE, message);
+  frame_field_u64(writer, TAG_ERROR_ERRNO, (uint64_t)errno_value);
   return frame_end(writer);
 }
 

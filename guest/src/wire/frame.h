@@ -137,8 +137,8 @@ void put_u32(uint8_t *bytes, uint32_t value);
 void put_u64(uint8_t *bytes, uint64_t value);
 
 /*
- * Grows as frames are appended, so one writer can carry several. `failed` is sticky: set when memory is out or a payload passed
- * its maximum; what was begun last is then dropped by frame_end.
+ * Grows as frames are appended, so one writer can carry several. `failed` is sticky: set when memory is out or a
+ * payload passed its maximum; what was begun last is then dropped by frame_end.
  */
 struct frame_writer {
   uint8_t *data;

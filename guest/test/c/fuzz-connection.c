@@ -1,6 +1,6 @@
 /*
- * A whole connection: any bytes from the host, against a guest that has processes to attach to, acknowledge, feed and forget.
- * It is shutting down, so that nothing is started and no file is touched, and has a network of its own.
+ * A whole connection: any bytes from the host, against a guest that has processes to attach to, acknowledge, feed and
+ * forget. It is shutting down, so that nothing is started and no file is touched, and has a network of its own.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -11,7 +11,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "connection/guest.h"
+#include "base/ring.h"
+#include "dispatch.h"
+#include "ports/ports.h"
+#include "processes/process.h"
+#include "processes/processes.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,6 +37,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   guest->not_init = guest->shutting_down = guest->transparent = true;
   guest->oom_fd = -1;
   loop_open(&guest->loop);
+  processes_open(guest);
+  ports_open(guest);
   loopback_up();
   return 0;
 }
@@ -63,7 +69,7 @@ static void populate(void) {
     process->pid = 1;
     process->state = PROCESS_RUNNING;
     if (i == 0) {
-      guest->running_count++;
+      guest->processes->running_count++;
       process->tree_empty = true;
       process_leader_ended(process, 0);
     }
@@ -74,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   populate();
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) abort();
-  connection_accept(guest, pair[0]);
+  connection_accept(guest, pair[0], dispatch);
   struct frame_writer hello = {0};
   frame_begin(&hello, FRAME_HELLO, 0);
   frame_field_u64(&hello, 1, PROTOCOL_VERSION);
@@ -94,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     connection_flush_all(guest);
     while (read(pair[1], answers, sizeof answers) > 0) {}
     if (guest->connections == NULL) break;
-    if (at < size / 2 || dials[0] >= 0 || guest->listeners == NULL) continue;
+    if (at < size / 2 || dials[0] >= 0 || guest->ports->listeners == NULL) continue;
     dial(dials, DIALS);
     loop_turn(&guest->loop, false);
     connection_flush_all(guest);
@@ -105,15 +111,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   while (guest->connections) connection_close(guest->connections);
   for (int i = 0; i < DIALS; i++) close_fd(&dials[i]);
   /* Listeners stay; whoever was refused is gone a turn after they hung up, those still in the backlog two. */
-  for (int turn = 0; turn < 4 || (guest->accepted_count > 0 && turn < 100); turn++) loop_turn(&guest->loop, false);
-  while (guest->oldest) {
-    guest->oldest->tree_empty = true;
-    process_delete(guest->oldest, false);
+  for (int turn = 0; turn < 4 || (guest->ports->accepted_count > 0 && turn < 100); turn++) loop_turn(&guest->loop, false);
+  while (guest->processes->oldest) {
+    guest->processes->oldest->tree_empty = true;
+    process_delete(guest->processes->oldest, false);
   }
-  free(guest->tombstones);
-  guest->tombstones = NULL;
-  guest->running_count = 0;
+  free(guest->processes->tombstones);
+  guest->processes->tombstones = NULL;
+  guest->processes->running_count = 0;
   loop_turn(&guest->loop, false);
-  if (guest->connection_count || guest->process_count || guest->accepted_count || guest->claim_count || rings_held()) abort();
+  if (guest->connection_count || guest->processes->process_count || guest->ports->accepted_count || guest->ports->claim_count || rings_held()) abort();
   return 0;
 }

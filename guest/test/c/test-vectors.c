@@ -191,7 +191,10 @@ static void refuses(void) {
   frame_writer_free(&writer);
 }
 
-/* A conversation about a port that the host serves: a claim, then bytes on the first stream that the guest opens, its end, the claim's. */
+/*
+ * A conversation about a port that the host serves: a claim, then bytes on the first stream that the guest opens, its
+ * end, the claim's.
+ */
 static void save_served(const char *folder) {
   static const uint8_t bytes[48];
   struct frame_writer writer = {0};

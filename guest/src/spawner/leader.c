@@ -1,4 +1,4 @@
-#include "processes/leader.h"
+#include "spawner/leader.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "wire/frame.h"
 #include "base/privilege.h"
+#include "wire/tags.h"
 
 enum { CHILD_STACK_BYTES = 65536 };
 
@@ -137,8 +138,8 @@ static bool prepare(struct plan *plan, void **memory) {
   struct fields cursor = fields_of(leader->request, leader->request_length);
   struct field field;
   while (fields_next(&cursor, &field) == 1) {
-    arguments += field.tag == 2;
-    variables += field.tag == 3;
+    arguments += field.tag == TAG_SPAWN_ARGV;
+    variables += field.tag == TAG_SPAWN_ENV;
   }
   char **slots = *memory = calloc(arguments + 1 + variables + 1 + arguments + 2, sizeof *slots);
   if (slots == NULL) return false;
@@ -148,9 +149,9 @@ static bool prepare(struct plan *plan, void **memory) {
   size_t argument = 0, variable = 0;
   cursor = fields_of(leader->request, leader->request_length);
   while (fields_next(&cursor, &field) == 1) {
-    if (field.tag == 2) plan->argv[argument++] = terminate(&field);
-    if (field.tag == 3) plan->envp[variable++] = terminate(&field);
-    if (field.tag == 4) plan->cwd = terminate(&field);
+    if (field.tag == TAG_SPAWN_ARGV) plan->argv[argument++] = terminate(&field);
+    if (field.tag == TAG_SPAWN_ENV) plan->envp[variable++] = terminate(&field);
+    if (field.tag == TAG_SPAWN_CWD) plan->cwd = terminate(&field);
   }
   if (plan->cwd == NULL) plan->cwd = "/";
   plan->shell_argv[0] = "/bin/sh";

@@ -1,4 +1,4 @@
-#include "processes/supervisor.h"
+#include "spawner/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "processes/leader.h"
+#include "spawner/leader.h"
 #include "spawner/order.h"
 #include "base/privilege.h"
 #include "base/proc.h"
@@ -71,8 +71,9 @@ static void reap(struct state *state) {
 }
 
 /*
- * Signals every descendant. Their process groups get it too: the kernel serves a group and a fork one after the other, so a
- * child born while we look does not get away. All those groups are the tree's own, because each leader begins a session.
+ * Signals every descendant. Their process groups get it too: the kernel serves a group and a fork one after the other,
+ * so a child born while we look does not get away. All those groups are the tree's own, because each leader begins a
+ * session.
  */
 static void signal_tree(struct state *state, int number) {
   struct pids pids = {0};
@@ -179,8 +180,9 @@ static void obey(struct state *state, uint8_t *blob) {
 }
 
 /*
- * Commands inherit this, so that they are killed for memory before the guest's own processes. It is raised here and not in each
- * command, where opening a file of /proc would cost a tenth of the whole start; between us and a command, size decides.
+ * Commands inherit this, so that they are killed for memory before the guest's own processes. It is raised here and not
+ * in each command, where opening a file of /proc would cost a tenth of the whole start; between us and a command, size
+ * decides.
  */
 static void raise_oom_score(void) {
   cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

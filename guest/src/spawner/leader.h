@@ -15,5 +15,8 @@ struct leader {
   size_t work_fd_count;
 };
 
-/* Gives the leader's pid, or -1 with the stage and errno of what failed. Returns once the program runs or has failed to. */
+/*
+ * Gives the leader's pid, or -1 with the stage and errno of what failed. Returns once the program runs or has failed
+ * to.
+ */
 pid_t leader_start(struct leader *leader, int *stage, int *error);

@@ -1,89 +1,16 @@
-/* READ and WRITE. */
+/* WRITE. */
 #include "base/privilege.h"
-#include "files/worker.h"
+#include "files/worker-content.h"
+#include "wire/tags.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { LINKS_FOLLOWED_MAX = 40, APPEND_MEMORY = 1048576 };
 /* No mode was asked for; 0 is one that can be. */
 #define NO_MODE 0xffffffffu
-enum how { REPLACE = 0, APPEND = 1, CREATE = 2 };
-
-/* 0, or why it is not a regular file. */
-static int regular(const struct stat *status) {
-  if (S_ISREG(status->st_mode)) return 0;
-  return S_ISDIR(status->st_mode) ? EISDIR : EOPNOTSUPP;
-}
-
-static void answer_not_regular(struct worker *worker, int error, const char *verb, const char *path) {
-  if (error == EOPNOTSUPP) answer_error(worker, ERR_UNSUPPORTED, error, verb, path, "not a regular file");
-  else answer_errno(worker, error, verb, path);
-}
-
-/*
- * Looks before it opens: to open a FIFO, even without blocking, would wake its writer and then break its pipe. O_NONBLOCK is for what is put
- * there between the look and the open.
- */
-static int open_regular(const char *path, int flags, struct stat *status) {
-  if (stat(path, status) != 0) return -1;
-  int fd = -1;
-  if ((errno = regular(status)) == 0) fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (fstat(fd, status) == 0 && (errno = regular(status)) == 0) return fd;
-  int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-static void send_file(struct worker *worker, int fd, const char *path, uint64_t length) {
-  uint64_t left = length == 0 ? UINT64_MAX : length;
-  while (left > 0) {
-    ssize_t room = worker_data_room(worker, left);
-    if (room < 0) return;
-    ssize_t got = read(fd, worker_data(worker), (size_t)room);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      answer_errno(worker, errno, "read", path);
-      return;
-    }
-    if (got == 0) break;
-    if (!worker_data_send(worker, (size_t)got)) return;
-    left -= (uint64_t)got;
-  }
-  worker_data_end(worker);
-}
-
-void do_read(struct worker *worker, const struct request *request) {
-  uint64_t offset, length;
-  struct stat status;
-  cleanup_free char *path = request_path(worker, request, 1, "read");
-  if (path == NULL || !request_number(worker, request, 2, 0, &offset) || !request_number(worker, request, 3, 0, &length)) return;
-  cleanup_fd int fd = open_regular(path, O_RDONLY, &status);
-  if (fd < 0) {
-    answer_not_regular(worker, errno, "read", path);
-    return;
-  }
-  if (offset > INT64_MAX || (offset > 0 && lseek(fd, (off_t)offset, SEEK_SET) < 0)) {
-    answer_error(worker, ERR_INVALID, EINVAL, "read", path, "the offset is not one");
-    return;
-  }
-  answer_file(worker, FRAME_OK, path, &status, NULL);
-  send_file(worker, fd, path, length);
-}
-
-/* Where a write ends up: the folder, the name in it and what is there now. */
-struct target {
-  char path[PATH_MAX];
-  int folder_fd;
-  const char *base;
-  bool exists;
-  struct stat status;
-};
 
 /* Replaces a link's path by what it points to, as far as links go. 0 or an errno. */
 static int follow_links(struct target *target) {
@@ -117,108 +44,9 @@ static int open_target_folder(struct target *target, bool parents) {
   return target->folder_fd < 0 ? errno : 0;
 }
 
-/* A file that is not there yet for anybody else. `name` is empty when it has none at all. */
-struct draft {
-  int fd;
-  char name[TEMPORARY_NAME_BYTES];
-};
-
-static int draft_open_named(struct draft *draft, int folder_fd, mode_t mode) {
-  temporary_name(draft->name);
-  temporary_set(folder_fd, draft->name);
-  draft->fd = openat(folder_fd, draft->name, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, mode);
-  if (draft->fd >= 0) return 0;
-  int error = errno;
-  temporary_clear();
-  draft->name[0] = 0;
-  return error;
-}
-
-static int draft_open(struct draft *draft, int folder_fd, mode_t mode) {
-  draft->name[0] = 0;
-  /* Without a name nothing is left behind even by SIGKILL; it gets its name through /proc. */
-  static int proc_there = -1;
-  if (proc_there < 0) proc_there = access("/proc/self/fd", X_OK) == 0;
-  draft->fd = proc_there ? openat(folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode) : -1;
-  return draft->fd >= 0 ? 0 : draft_open_named(draft, folder_fd, mode);
-}
-
-static void draft_drop(struct draft *draft, int folder_fd) {
-  if (draft->name[0]) unlinkat(folder_fd, draft->name, 0);
-  temporary_clear();
-  draft->name[0] = 0;
-  close_fd(&draft->fd);
-}
-
-static int draft_link(const struct draft *draft, int folder_fd, const char *name) {
-  char descriptor[64];
-  snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", draft->fd);
-  return linkat(AT_FDCWD, descriptor, folder_fd, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
-}
-
-/* 0 or an errno; `written` counts also what a failed call wrote. */
-static int write_all(int fd, const uint8_t *bytes, size_t length, uint64_t *written) {
-  while (length > 0) {
-    ssize_t put = write(fd, bytes, length);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return errno;
-    *written += (uint64_t)put;
-    bytes += put;
-    length -= (size_t)put;
-  }
-  return 0;
-}
-
-/* Gives a draft a name where the kernel would not link it: copies it to one that has a name from the beginning. */
-static int draft_materialise(struct draft *draft, int folder_fd) {
-  struct stat status;
-  uint8_t buffer[65536];
-  uint64_t copied = 0;
-  cleanup_fd int nameless = steal_fd(&draft->fd);
-  if (fstat(nameless, &status) != 0 || lseek(nameless, 0, SEEK_SET) != 0) return errno;
-  int error = draft_open_named(draft, folder_fd, status.st_mode & 07777);
-  while (error == 0) {
-    ssize_t got = read(nameless, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) break;
-    error = write_all(draft->fd, buffer, (size_t)got, &copied);
-  }
-  if (error == 0 && fchown(draft->fd, status.st_uid, status.st_gid) == 0) error = fchmod(draft->fd, status.st_mode & 07777) == 0 ? 0 : errno;
-  return error;
-}
-
-/* Puts the draft in its place in one step. 0 or an errno; the draft is gone in either case. */
-static int draft_publish(struct draft *draft, const struct target *target, enum how how) {
-  int folder_fd = target->folder_fd, error = 0;
-  if (!draft->name[0]) {
-    error = how == CREATE || !target->exists ? draft_link(draft, folder_fd, target->base) : EEXIST;
-    if (error == 0 || (error == EEXIST && how == CREATE)) {
-      draft_drop(draft, folder_fd);
-      return error;
-    }
-    if (error == EEXIST) {
-      temporary_name(draft->name);
-      temporary_set(folder_fd, draft->name);
-      error = draft_link(draft, folder_fd, draft->name);
-    }
-    if (error && error != ENOSPC && error != EDQUOT) error = draft_materialise(draft, folder_fd);
-  }
-  if (error == 0 && how == CREATE) {
-    error = renameat2(folder_fd, draft->name, folder_fd, target->base, RENAME_NOREPLACE) == 0 ? 0 : errno;
-    if (error == 0) draft->name[0] = 0;
-    else if (error == EINVAL || error == ENOSYS) error = linkat(folder_fd, draft->name, folder_fd, target->base, 0) == 0 ? 0 : errno;
-  } else if (error == 0) {
-    error = renameat(folder_fd, draft->name, folder_fd, target->base) == 0 ? 0 : errno;
-    if (error == 0) draft->name[0] = 0;
-  }
-  draft_drop(draft, folder_fd);
-  return error;
-}
-
 static void answer_written(struct worker *worker, uint64_t bytes) {
   frame_begin(&worker->out, FRAME_OK, worker->stream);
-  frame_field_u64(&worker->out, 1, bytes);
+  frame_field_u64(&worker->out, TAG_WRITTEN_BYTES, bytes);
   worker_queue(worker);
 }
 
@@ -232,8 +60,8 @@ static int keep_attributes(const struct draft *draft, const struct target *targe
 }
 
 /*
- * No fsync: what a sandbox writes is as durable as what its own programs write, and a flush for each of a thousand small files would cost
- * far more than the writing. The rename makes it whole or not at all for every reader.
+ * No fsync: what a sandbox writes is as durable as what its own programs write, and a flush for each of a thousand
+ * small files would cost far more than the writing. The rename makes it whole or not at all for every reader.
  */
 static void write_new(struct worker *worker, struct target *target, mode_t asked, enum how how, const char *path) {
   mode_t mode = asked != NO_MODE ? asked : target->exists ? target->status.st_mode & 0777 : 0644;
@@ -321,7 +149,7 @@ static void write_append(struct worker *worker, struct target *target, mode_t as
                 asked != NO_MODE ? asked : 0644);
     if (fd < 0) error = errno;
     else if (fstat(fd, &status) != 0) error = errno;
-    else error = regular(&status);
+    else error = not_regular(&status);
   }
   if (error == 0 && got == 0) error = append_spool(&spool, fd);
   draft_drop(&spool.draft, target->folder_fd);
@@ -333,7 +161,7 @@ static void write_append(struct worker *worker, struct target *target, mode_t as
 static int check_target(const struct target *target, enum how how) {
   if (!target->exists) return 0;
   if (how == CREATE) return EEXIST;
-  int error = regular(&target->status);
+  int error = not_regular(&target->status);
   if (error) return error;
   /* A rename would replace a file that its mode protects; a program that opens it for writing could not. */
   if (faccessat(target->folder_fd, target->base, W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS)) return errno;
@@ -343,9 +171,9 @@ static int check_target(const struct target *target, enum how how) {
 void do_write(struct worker *worker, const struct request *request) {
   uint64_t mode, parents, how;
   struct target target = {.folder_fd = -1};
-  cleanup_free char *path = request_path(worker, request, 1, "write");
-  if (path == NULL || !request_number(worker, request, 2, NO_MODE, &mode) || !request_number(worker, request, 3, 0, &parents)) return;
-  if (!request_number(worker, request, 4, REPLACE, &how)) return;
+  cleanup_free char *path = request_path(worker, request, TAG_WRITE_PATH, "write");
+  if (path == NULL || !request_number(worker, request, TAG_WRITE_MODE, NO_MODE, &mode) || !request_number(worker, request, TAG_WRITE_PARENTS, 0, &parents)) return;
+  if (!request_number(worker, request, TAG_WRITE_HOW, REPLACE, &how)) return;
   if (how > CREATE) {
     answer_error(worker, ERR_INVALID, 0, "write", path, "there is no such way of writing");
     return;

@@ -1,0 +1,66 @@
+/* The parts of a sandbox's root that the records of its plan ask for. */
+#include "launch/launch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+
+static void add_overlay(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  if (strcmp(fields[3], "/") == 0) {
+    mount_overlay(launch, fields, root);
+    return;
+  }
+  cleanup_fd int tree = overlay_tree(launch, fields);
+  attach_at(launch, tree, root, fields[3], false);
+}
+
+static void add_bind(struct launch *launch, const char **fields) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int tree = prepared_tree(launch, fields[0], fields[2], fields[3]);
+  attach_at(launch, tree, root, fields[1], has_option(fields[2], "file"));
+}
+
+static void add_cover(struct launch *launch, const char **fields) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int empty = empty_tree(launch);
+  cover_below(root, empty, fields);
+}
+
+static void add_disk(struct launch *launch, const struct plan_record *record) {
+  char target[64], options[128];
+  snprintf(target, sizeof target, "%s/disk", launch->stage);
+  if (strcmp(record->verb, "disk-keep") == 0) {
+    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "what an earlier sandbox left cannot be removed");
+    return;
+  }
+  if (strcmp(record->verb, "disk-image") == 0) {
+    mount_image(record->fields[0], target);
+    return;
+  }
+  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk's size");
+  if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
+}
+
+/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
+static void hide(const char *path) {
+  if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+}
+
+void build_part(struct launch *launch, const struct plan_record *record) {
+  const char **fields = record->fields;
+  if (strcmp(record->verb, "mkdir") == 0) make_owned_folder(launch, fields);
+  else if (strncmp(record->verb, "disk-", 5) == 0) add_disk(launch, record);
+  else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
+  else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
+  else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
+  else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
+  else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);
+  else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
+  else if (strcmp(record->verb, "read-only") == 0) make_read_only(fields[0]);
+}
