@@ -1,18 +1,35 @@
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { timeEach } from "./measure.ts";
+import { createSqliteLog } from "../src/log/sqlite/log.ts";
+import { appendRuns } from "./listing.ts";
+import { type Sample, timeTogether } from "./measure.ts";
 import { runPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
-/** Whole processes, as a person at a shell waits for them. */
+/** As a folder looks after some months: most runs have ended. */
+const RUNS = { count: 2000, events: 200, open: 20 };
+
+/** Whole processes, as a person at a shell waits for them; those that are compared take turns, so that a busy minute is everybody's. */
 export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
   const home = join(place.dir, "home");
-  const caisson = (args: readonly string[]) =>
-    runPeer(["env", "-C", "/usr/share/doc", `CAISSON_HOME=${home}`, join(place.root, "caisson"), ...args]);
-  const docker = await timeEach({ n: 10, once: () => runPeer([...place.docker, "run", "--rm", "--network", "none", place.image, "true"]) });
-  const exec = await timeEach({ n: 15, warmup: 3, once: () => caisson(["exec", "--no-workspace", "--", "true"]) });
-  const node = await timeEach({ n: 10, once: () => runPeer([process.execPath, "-e", ""]) });
-  const row = (name: string, sample: { p50: number; p95: number; n: number }): Row => ({
+  const caisson = (stateDir: string, args: readonly string[]) => () =>
+    runPeer(["env", "-C", "/usr/share/doc", `CAISSON_HOME=${stateDir}`, join(place.root, "caisson"), ...args]);
+  const node = () => runPeer([join(place.root, "node_modules", "node", "bin", "node"), "-e", "0"]);
+  const starts = await timeTogether({
+    n: 15,
+    warmup: 3,
+    each: {
+      docker: () => runPeer([...place.docker, "run", "--rm", "--network", "none", place.image, "true"]),
+      exec: caisson(home, ["exec", "--no-workspace", "--", "true"]),
+      node,
+      version: caisson(home, ["--version"]),
+    },
+  });
+  const full = join(place.dir, "home-with-runs");
+  await fill(full);
+  const lists = await timeTogether({ n: 15, warmup: 2, each: { empty: caisson(home, ["ps"]), full: caisson(full, ["ps"]) } });
+  const row = (name: string, sample: Sample): Row => ({
     group: "whole process",
     name,
     value: sample.p50,
@@ -20,8 +37,31 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
     p95: sample.p95,
     n: sample.n,
   });
+  const ratio = (name: string, [of, over]: readonly [Sample, Sample], bound: { atLeast: number } | { atMost: number }): Target => ({
+    name,
+    measured: of.p50 / over.p50,
+    unit: "×",
+    ...bound,
+  });
   return {
-    rows: [row("`docker run --rm IMAGE true`", docker), row("`./caisson exec -- true`", exec), row("Node itself, doing nothing", node)],
-    targets: [{ name: "`./caisson exec -- true`: faster than `docker run --rm`", measured: docker.p50 / exec.p50, unit: "×", atLeast: 1 }],
+    rows: [
+      row("`docker run --rm IMAGE true`", starts.docker),
+      row("`./caisson exec -- true`", starts.exec),
+      row("Node itself, doing nothing", starts.node),
+      row("`./caisson --version`", starts.version),
+      row("`./caisson ps`, no runs", lists.empty),
+      row("`./caisson ps`, 2,000 runs of 200 events, 20 of them open", lists.full),
+    ],
+    targets: [
+      ratio("`./caisson exec -- true`: faster than `docker run --rm`", [starts.docker, starts.exec], { atLeast: 2.5 }),
+      ratio("`./caisson --version` over Node doing nothing", [starts.version, starts.node], { atMost: 1.5 }),
+      ratio("`./caisson ps` with 2,000 runs over none", [lists.full, lists.empty], { atMost: 1.5 }),
+    ],
   };
+}
+
+async function fill(stateDir: string): Promise<void> {
+  await mkdir(stateDir, { recursive: true });
+  await using log = createSqliteLog({ path: join(stateDir, "log.db") });
+  await appendRuns(log, RUNS);
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { AgentDefinition } from "../src/contract/agent.ts";
-import type { NewEvent } from "../src/log/log.ts";
+import type { Log, NewEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { headOfRun, runStream } from "../src/station/runs/head-of-run.ts";
 import { foldRun } from "../src/station/runs/owned-journal.ts";
@@ -8,22 +8,15 @@ import type { Figures } from "./report.ts";
 
 const RUNS = 1000;
 const EVENTS = 1000;
+/** Appended at a time. */
+const TOGETHER = 50;
 /** Folding all of them takes half a minute; a part of them tells as much. */
 const FOLDED = 50;
 
 /** What `ps` and `send` cost where many long runs are: by the heads that the log keeps, and by folding the runs. */
 export async function benchListing(dir: string): Promise<Figures> {
   await using log = createSqliteLog({ path: join(dir, "listing.db") });
-  const names = Array.from(
-    { length: RUNS },
-    (_, at) =>
-      `run_bench${String(at)
-        .padStart(7, "a")
-        .replaceAll(/[0189]/g, "b")}${at}`,
-  );
-  for (let from = 0; from < RUNS; from += 50) {
-    await Promise.all(names.slice(from, from + 50).map((run) => log.append(runStream(run), eventsOf(run))));
-  }
+  const names = await appendRuns(log, { count: RUNS, events: EVENTS, open: RUNS });
   const timed = async (work: () => Promise<unknown>): Promise<number> => {
     const startMs = performance.now();
     await work();
@@ -48,7 +41,25 @@ export async function benchListing(dir: string): Promise<Figures> {
   };
 }
 
-function eventsOf(run: string): NewEvent[] {
+/** Runs of that many events each, the newest `open` of which have not ended; gives their names. */
+export async function appendRuns(log: Log, options: { count: number; events: number; open: number }): Promise<string[]> {
+  const { count, events, open } = options;
+  const names = Array.from(
+    { length: count },
+    (_, at) =>
+      `run_bench${String(at)
+        .padStart(7, "a")
+        .replaceAll(/[0189]/g, "b")}${at}`,
+  );
+  for (let from = 0; from < count; from += TOGETHER) {
+    const some = names.slice(from, from + TOGETHER);
+    await Promise.all(some.map((run, at) => log.append(runStream(run), eventsOf(run, { events, ended: from + at < count - open }))));
+  }
+  return names;
+}
+
+function eventsOf(run: string, { events, ended }: { events: number; ended: boolean }): NewEvent[] {
+  const usage = { inputTokens: 10, outputTokens: 10, cachedInputTokens: 0, reasoningTokens: 0 };
   const definition = AgentDefinition.parse({ name: "bench", system: "You work." });
   const created: NewEvent = {
     type: "run.created",
@@ -63,7 +74,7 @@ function eventsOf(run: string): NewEvent[] {
       budgets: {},
     },
   };
-  const steps = Array.from({ length: Math.floor((EVENTS - 1) / 3) }, (_, at): NewEvent[] => [
+  const steps = Array.from({ length: Math.floor((events - 2) / 3) }, (_, at): NewEvent[] => [
     { type: "step.started", version: 1, data: { step: at + 1 } },
     { type: "tool.streamed", version: 1, data: { call: `t${at + 1}.1`, text: "a line of some forty characters or so…" } },
     {
@@ -72,12 +83,13 @@ function eventsOf(run: string): NewEvent[] {
       data: {
         call: `m${at + 1}`,
         parts: [{ kind: "text", text: "some words of the model ".repeat(5) }],
-        usage: { inputTokens: 10, outputTokens: 10, cachedInputTokens: 0, reasoningTokens: 0 },
+        usage,
         costUsd: 0.001,
         stop: "end",
         durationMs: 10,
       },
     },
   ]).flat();
-  return [created, ...steps];
+  const end: NewEvent = { type: "run.ended", version: 1, data: { reason: "done", text: "Done.", steps: 1, usage, costUsd: 0.001 } };
+  return [created, ...steps, ...(ended ? [end] : [])];
 }

@@ -17,6 +17,24 @@ export async function timeEach(options: { n: number; warmup?: number; once: (ind
   return summarise(times);
 }
 
+/** The same for several things that are compared, which take turns. */
+export async function timeTogether<Name extends string>(options: {
+  n: number;
+  warmup: number;
+  each: Record<Name, () => Promise<unknown>>;
+}): Promise<Record<Name, Sample>> {
+  const names = Object.keys(options.each) as Name[];
+  const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
+  for (let round = -options.warmup; round < options.n; round++) {
+    for (const name of names) {
+      const start = performance.now();
+      await options.each[name]();
+      if (round >= 0) times[name].push(performance.now() - start);
+    }
+  }
+  return Object.fromEntries(names.map((name) => [name, summarise(times[name])])) as Record<Name, Sample>;
+}
+
 export function summarise(values: readonly number[]): Sample {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))] ?? Number.NaN;
