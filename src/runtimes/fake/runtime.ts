@@ -78,84 +78,28 @@ interface Room {
   remains: { files: MemoryFiles | null } | null;
 }
 
+/** What the parts of this runtime share. */
+interface FakeContext {
+  clock: Clock;
+  programs: ReadonlyMap<string, Program>;
+  rooms: Map<SandboxId, Room>;
+  snapshots: Map<SnapshotId, { info: SnapshotInfo; files: MemoryFiles }>;
+  onEvent: FakeRuntimeOptions["onEvent"] | undefined;
+}
+
 /**
  * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the test's choice. Files,
  * processes and the guest's protocol behave as in the real ones; the same client and the same conformance suite are used.
  */
 export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
-  const clock = options.clock ?? systemClock;
-  const programs = new Map(Object.entries({ ...basicPrograms, ...options.programs }));
-  const rooms = new Map<SandboxId, Room>();
-  const snapshots = new Map<SnapshotId, { info: SnapshotInfo; files: MemoryFiles }>();
-
-  const keep = (sandbox: SandboxId, files: MemoryFiles, name: string | null): SnapshotId => {
-    const info = { id: freshId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
-    snapshots.set(info.id, { info, files: files.clone() });
-    return info.id;
+  const fake: FakeContext = {
+    clock: options.clock ?? systemClock,
+    programs: new Map(Object.entries({ ...basicPrograms, ...options.programs })),
+    rooms: new Map(),
+    snapshots: new Map(),
+    onEvent: options.onEvent,
   };
-  const enter = async (room: Room): Promise<OwnedSandbox> => {
-    const [inside, outside] = duplexPair();
-    serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
-    const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
-    room.connections.add(connection);
-    const { id } = room.info;
-    const unsupported = (what: "pause") => {
-      throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
-    };
-    return createGuestSandbox({
-      info: room.info,
-      spec: room.spec,
-      connection,
-      onEvent: options.onEvent,
-      wall: {
-        stats: async () => ({
-          cpuMs: null,
-          memoryBytes: null,
-          memoryKills: null,
-          processes: room.machine.live().length,
-          diskBytes: null,
-          source: "host",
-        }),
-        condition: async () => "running",
-        pause: async () => unsupported("pause"),
-        resume: async () => {},
-        snapshot: async ({ name }) => keep(id, room.machine.files, name ?? null),
-        fork: async () => enter(build(room.spec, room.machine.files.clone())),
-        async release() {},
-        async destroy() {
-          rooms.delete(id);
-          room.machine.killAll();
-          connection.close();
-        },
-      },
-    });
-  };
-  const build = (spec: SandboxSpec, files: MemoryFiles): Room => {
-    const { template, workspace, network, allowRoot, keep, labels } = spec;
-    const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
-    const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
-    const createdAt = new Date(clock.now()).toISOString();
-    const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
-    const info: SandboxInfo = { ...common, id: freshId("sb"), runtime: NAME, state: "running" };
-    const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
-    rooms.set(info.id, room);
-    emitCreated(options.onEvent, info);
-    return room;
-  };
-  const filesFor = async (spec: SandboxSpec): Promise<MemoryFiles> => {
-    if (spec.template.kind === "snapshot") {
-      const snapshot = snapshots.get(spec.template.id);
-      if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${spec.template.id}`);
-      return snapshot.files.clone();
-    }
-    const files = freshTree(clock);
-    if (spec.workspace.kind === "folder") {
-      const bounds = { bytesMax: 0, entriesMax: 0, stripComponents: 0, uid: USER };
-      await unpackIntoMemory(files, WORKSPACE, packFolder(spec.workspace.path), bounds);
-    }
-    return files;
-  };
-
+  const { rooms, snapshots } = fake;
   const roomOf = (id: SandboxId): Room => {
     const room = rooms.get(id);
     if (room === undefined) throw new CaissonError("not_found", `there is no sandbox ${id}`);
@@ -176,19 +120,19 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
         if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: signal.reason });
       };
       checkCancelled();
-      const files = await filesFor(spec);
+      const files = await filesFor(fake, spec);
       checkCancelled();
-      return enter(build(spec, files));
+      return enter(fake, build(fake, spec, files));
     },
     async open(id) {
       const room = roomOf(id);
       if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains are there`);
-      return enter(room);
+      return enter(fake, room);
     },
     async salvage(id, { name }) {
       const files = roomOf(id).remains?.files;
       if (!files) throw new CaissonError("lost", `nothing is left of sandbox ${id}`);
-      return keep(id, files, name);
+      return keep(fake, id, { files, name });
     },
     kill(id, { files = "left" } = {}) {
       const room = roomOf(id);
@@ -211,6 +155,80 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     async [Symbol.asyncDispose]() {},
   };
   return runtime;
+}
+
+/** A handle of a sandbox, over a guest connection of its own. */
+async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
+  const [inside, outside] = duplexPair();
+  serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
+  const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
+  room.connections.add(connection);
+  const { id } = room.info;
+  const unsupported = (what: "pause") => {
+    throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
+  };
+  return createGuestSandbox({
+    info: room.info,
+    spec: room.spec,
+    connection,
+    onEvent: fake.onEvent,
+    wall: {
+      stats: async () => ({
+        cpuMs: null,
+        memoryBytes: null,
+        memoryKills: null,
+        processes: room.machine.live().length,
+        diskBytes: null,
+        source: "host",
+      }),
+      condition: async () => "running",
+      pause: async () => unsupported("pause"),
+      resume: async () => {},
+      snapshot: async ({ name }) => keep(fake, id, { files: room.machine.files, name: name ?? null }),
+      fork: async () => enter(fake, build(fake, room.spec, room.machine.files.clone())),
+      async release() {},
+      async destroy() {
+        fake.rooms.delete(id);
+        room.machine.killAll();
+        connection.close();
+      },
+    },
+  });
+}
+
+function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSpec, files: MemoryFiles): Room {
+  const { template, workspace, network, allowRoot, keep, labels } = spec;
+  const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
+  const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
+  const createdAt = new Date(clock.now()).toISOString();
+  const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
+  const info: SandboxInfo = { ...common, id: freshId("sb"), runtime: NAME, state: "running" };
+  const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
+  rooms.set(info.id, room);
+  emitCreated(onEvent, info);
+  return room;
+}
+
+async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): Promise<MemoryFiles> {
+  if (spec.template.kind === "snapshot") {
+    const snapshot = snapshots.get(spec.template.id);
+    if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${spec.template.id}`);
+    return snapshot.files.clone();
+  }
+  const files = freshTree(clock);
+  if (spec.workspace.kind === "folder") {
+    const bounds = { bytesMax: 0, entriesMax: 0, stripComponents: 0, uid: USER };
+    await unpackIntoMemory(files, WORKSPACE, packFolder(spec.workspace.path), bounds);
+  }
+  return files;
+}
+
+/** Keeps files as a snapshot. */
+function keep({ snapshots, clock }: FakeContext, sandbox: SandboxId, kept: { files: MemoryFiles; name: string | null }): SnapshotId {
+  const { files, name } = kept;
+  const info = { id: freshId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
+  snapshots.set(info.id, { info, files: files.clone() });
+  return info.id;
 }
 
 function refuse(spec: SandboxSpec): void {

@@ -16,7 +16,7 @@ import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { parseSpec } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
-import { createStore, infoOf, isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
+import { createStore, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
 import { guestAlive, killEverything, SANDBOX_MARK, SOCKET_NAME, startGuest } from "./guest-process.ts";
@@ -26,113 +26,33 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const SHUTDOWN_GRACE_MS = 500;
 const SHUTDOWN_PATIENCE_MS = 3_000;
 
+/** What the parts of this runtime share. */
+interface HostContext extends RuntimeContext {
+  store: Store;
+}
+
 /**
  * Commands on this machine itself, without any isolation, for those who ask for it by name. The paths of the contract
  * hold all the same: `/workspace` means the workspace's folder, translated here and nowhere else. Commands see the
  * machine's real paths.
  */
 export function createHostRuntime(context: RuntimeContext): Runtime {
-  const store = createStore(context);
-
-  const destroy = async (id: SandboxId, connection: GuestConnection | null) => {
-    const dir = store.dir(id);
-    const record = await store.read(id).catch(() => null);
-    if (record !== null) await store.write({ ...record, state: "completing" });
-    if (connection !== null && !connection.isClosed) await shutDown(connection);
-    await killEverything(realPath(dir), id);
-    await store.remove(id);
-  };
-  const sandboxOver = (record: SandboxRecord, connection: GuestConnection): OwnedSandbox => {
-    const { id, spec } = record;
-    const { username, homedir } = userInfo();
-    return createGuestSandbox({
-      info: infoOf(record),
-      spec,
-      connection,
-      wall: wallOf(record, connection),
-      onEvent: context.onEvent,
-      defaultEnv: { USER: username, HOME: homedir, [SANDBOX_MARK]: id },
-      sharedNetwork: "the host runtime uses the machine's own network.",
-      paths: workspacePaths(workspaceFolder(record, store.dir(id))),
-    });
-  };
-  const wallOf = ({ id, details }: SandboxRecord, connection: GuestConnection): Wall => {
-    const guest = z.object({ guestPid: z.int().positive() }).safeParse(details);
-    const unsupported = (what: "pause" | "snapshot") => {
-      throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${hostCapabilities.reasons[what]}`, {
-        hint: "Use the oci runtime.",
-      });
-    };
-    return {
-      async stats() {
-        // The guest and its own helpers are not the sandbox's work.
-        const processes = (await connection.processes()).filter(({ state }) => state === "running").length;
-        return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
-      },
-      condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
-      pause: async () => unsupported("pause"),
-      // Nothing can hold it still.
-      resume: async () => {},
-      snapshot: async () => unsupported("snapshot"),
-      fork: async () => unsupported("snapshot"),
-      async release() {
-        await store.write({ ...(await store.read(id)), owner: null });
-      },
-      destroy: () => destroy(id, connection),
-    };
-  };
-
+  const host: HostContext = { ...context, store: createStore(context) };
+  const { store } = host;
   const runtime: Runtime = {
     name: NAME,
     capabilities: async () => hostCapabilities,
     async probe() {
       return probe(runtime);
     },
-    async create(asked, options = {}) {
-      const spec = checkedSpec(asked, context);
-      if (options.signal?.aborted) throw cancelled(options.signal.reason);
-      const owner = store.ownerOf();
-      const record: SandboxRecord = {
-        id: store.newId(),
-        runtime: NAME,
-        state: "creating",
-        createdAt: new Date().toISOString(),
-        spec,
-        limits: hostLimits(spec),
-        warnings: hostWarnings,
-        owner,
-        details: {},
-      };
-      const { id } = record;
-      const dir = store.dir(id);
-      await store.write(record);
-      let connection: GuestConnection | null = null;
-      try {
-        if (spec.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
-        const { uid, gid, homedir } = userInfo();
-        const token = makeGuestToken(dir);
-        const guest = startGuest({ guestPath: context.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
-        const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
-        connecting.catch(() => {});
-        connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
-        const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
-        await store.write(running);
-        options.signal?.throwIfAborted();
-        emitCreated(context.onEvent, infoOf(running));
-        return sandboxOver(running, connection);
-      } catch (error) {
-        connection?.close();
-        await destroy(id, null);
-        throw options.signal?.aborted ? cancelled(error) : error;
-      }
-    },
+    create: (asked, options = {}) => create(host, asked, options),
     async open(id) {
       const record = await store.read(id);
       if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the runtime ${record.runtime}`);
       if (record.state !== "running") throw new CaissonError("lost", `sandbox ${id} is ${record.state}`);
       const token = readGuestToken(store.dir(id));
       const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS });
-      return sandboxOver(record, connection);
+      return sandboxOver(host, record, connection);
     },
     async list() {
       const { records } = await store.list();
@@ -146,12 +66,12 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       const removed: SandboxId[] = [];
       for (const record of (await store.list()).records) {
         if (record.runtime !== NAME || !isForSweep(record, store.ownerAlive(record.owner))) continue;
-        await destroy(record.id, null);
+        await destroy(host, record.id, null);
         removed.push(record.id);
       }
       return removed;
     },
-    discard: (id) => destroy(id, null),
+    discard: (id) => destroy(host, id, null),
     snapshots: async () => [],
     async removeSnapshot(id) {
       throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "The host runtime makes none." });
@@ -159,6 +79,96 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     async [Symbol.asyncDispose]() {},
   };
   return runtime;
+}
+
+async function create(host: HostContext, asked: SandboxSpec, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
+  const { store } = host;
+  const spec = checkedSpec(asked, host);
+  if (options.signal?.aborted) throw cancelled(options.signal.reason);
+  const owner = store.ownerOf();
+  const record: SandboxRecord = {
+    id: store.newId(),
+    runtime: NAME,
+    state: "creating",
+    createdAt: new Date().toISOString(),
+    spec,
+    limits: hostLimits(spec),
+    warnings: hostWarnings,
+    owner,
+    details: {},
+  };
+  const { id } = record;
+  const dir = store.dir(id);
+  await store.write(record);
+  let connection: GuestConnection | null = null;
+  try {
+    if (spec.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
+    const { uid, gid, homedir } = userInfo();
+    const token = makeGuestToken(dir);
+    const guest = startGuest({ guestPath: host.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
+    const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
+    connecting.catch(() => {});
+    connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
+    const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
+    await store.write(running);
+    options.signal?.throwIfAborted();
+    emitCreated(host.onEvent, infoOf(running));
+    return sandboxOver(host, running, connection);
+  } catch (error) {
+    connection?.close();
+    await destroy(host, id, null);
+    throw options.signal?.aborted ? cancelled(error) : error;
+  }
+}
+
+function sandboxOver(host: HostContext, record: SandboxRecord, connection: GuestConnection): OwnedSandbox {
+  const { id, spec } = record;
+  const { username, homedir } = userInfo();
+  return createGuestSandbox({
+    info: infoOf(record),
+    spec,
+    connection,
+    wall: wallOf(host, record, connection),
+    onEvent: host.onEvent,
+    defaultEnv: { USER: username, HOME: homedir, [SANDBOX_MARK]: id },
+    sharedNetwork: "the host runtime uses the machine's own network.",
+    paths: workspacePaths(workspaceFolder(record, host.store.dir(id))),
+  });
+}
+
+function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: GuestConnection): Wall {
+  const guest = z.object({ guestPid: z.int().positive() }).safeParse(details);
+  const unsupported = (what: "pause" | "snapshot") => {
+    throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${hostCapabilities.reasons[what]}`, {
+      hint: "Use the oci runtime.",
+    });
+  };
+  return {
+    async stats() {
+      // The guest and its own helpers are not the sandbox's work.
+      const processes = (await connection.processes()).filter(({ state }) => state === "running").length;
+      return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
+    },
+    condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
+    pause: async () => unsupported("pause"),
+    // Nothing can hold it still.
+    resume: async () => {},
+    snapshot: async () => unsupported("snapshot"),
+    fork: async () => unsupported("snapshot"),
+    async release() {
+      await host.store.write({ ...(await host.store.read(id)), owner: null });
+    },
+    destroy: () => destroy(host, id, connection),
+  };
+}
+
+async function destroy({ store }: HostContext, id: SandboxId, connection: GuestConnection | null): Promise<void> {
+  const dir = store.dir(id);
+  const record = await store.read(id).catch(() => null);
+  if (record !== null) await store.write({ ...record, state: "completing" });
+  if (connection !== null && !connection.isClosed) await shutDown(connection);
+  await killEverything(realPath(dir), id);
+  await store.remove(id);
 }
 
 /** What a dead creator left: orphans, and creates and deletes that were begun. A kept sandbox that runs stays. */

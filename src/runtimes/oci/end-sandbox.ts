@@ -9,7 +9,7 @@ import type { OciDetails } from "./details.ts";
 import { releaseRange } from "./identity/id-ranges.ts";
 import { identityOfProcess, isAlive } from "./identity/process-identity.ts";
 import { GUEST_PATH } from "./launch/bundle.ts";
-import { removeFiles } from "./launch/remove-files.ts";
+import { removeFiles } from "./launch/launcher.ts";
 import { layerFolders } from "./layers/layers.ts";
 import { isBuiltOn, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";

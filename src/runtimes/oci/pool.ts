@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import { viewState } from "../../sandbox/state-places.ts";
-import { limitCgroups } from "./cgroups/cgroup.ts";
+import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";

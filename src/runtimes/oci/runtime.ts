@@ -17,7 +17,7 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
-import { removeFiles } from "./launch/remove-files.ts";
+import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
 import { lastingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";

@@ -3,7 +3,7 @@ import { isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, cgroupNames, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroups/cgroup.ts";
 import { type OciDetails, OciDetails as OciDetailsSchema } from "./details.ts";
 import { endSandbox, endUnrecorded } from "./end-sandbox.ts";
-import { removeFiles } from "./launch/remove-files.ts";
+import { removeFiles } from "./launch/launcher.ts";
 import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 import { createTemplateCache } from "./template/template-cache.ts";

@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
+import { field, putIfThere, read } from "./cgroup-files.ts";
 import { type CgroupParent, limiters } from "./cgroup-parents.ts";
 
 /** A sandbox's groups in one hierarchy: a folder with the leaves `guest` and `work`. */
@@ -15,12 +16,6 @@ export const CgroupFolder = z.object({
 });
 export type CgroupFolder = z.infer<typeof CgroupFolder>;
 
-export interface CgroupLimits {
-  cpus: number | null;
-  memoryBytes: number | null;
-  pids: number | null;
-}
-
 export interface CgroupFigures {
   cpuMs: number | null;
   memoryBytes: number | null;
@@ -28,10 +23,6 @@ export interface CgroupFigures {
   processes: number | null;
 }
 
-/** What the guest itself may use beyond the limit of the work: its buffers, and the OCI runtime while it starts. */
-const GUEST_MEMORY_BYTES = 256 * 1024 * 1024;
-const GUEST_PIDS = 512;
-const CPU_PERIOD_US = 100_000;
 const MAKE_ATTEMPTS = 5;
 /** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
 const EMPTY_TIMEOUT_MS = 20_000;
@@ -132,52 +123,6 @@ export function cgroupViews(folders: readonly CgroupFolder[]): { name: string; d
     const folder = folders.find(({ version, controllers }) => version === 1 && controllers.includes(name));
     return folder === undefined ? [] : [{ name, dir: join(folder.dir, "work") }];
   });
-}
-
-/** Puts limits on the work; may be called again with others while it runs. */
-export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLimits): void {
-  for (const folder of folders) {
-    const has = (controller: string) => folder.controllers.includes(controller);
-    const work = join(folder.dir, "work");
-    const guest = join(folder.dir, "guest");
-    try {
-      if (has("memory")) {
-        limitMemory(folder.version, work, limits.memoryBytes);
-        limitMemory(folder.version, guest, GUEST_MEMORY_BYTES);
-      }
-      if (has("pids")) {
-        put(join(work, "pids.max"), limits.pids ?? "max");
-        put(join(guest, "pids.max"), GUEST_PIDS);
-      }
-      if (has("cpu")) limitCpu(folder.version, work, limits.cpus);
-    } catch (cause) {
-      throw new CaissonError("unavailable", `limits cannot be written to ${folder.dir}`, { cause });
-    }
-  }
-}
-
-function limitMemory(version: 1 | 2, dir: string, bytes: number | null): void {
-  if (version === 2) {
-    put(join(dir, "memory.max"), bytes ?? "max");
-    putIfThere(join(dir, "memory.swap.max"), bytes === null ? "max" : 0);
-    return;
-  }
-  // Memory and swap together may not be less than memory alone at any moment, so a raise begins with the sum.
-  const both = join(dir, "memory.memsw.limit_in_bytes");
-  const raising = Number(read(join(dir, "memory.limit_in_bytes")) ?? 0) < (bytes ?? Number.MAX_SAFE_INTEGER);
-  if (raising) putIfThere(both, bytes ?? -1);
-  put(join(dir, "memory.limit_in_bytes"), bytes ?? -1);
-  putIfThere(both, bytes ?? -1);
-  putIfThere(join(dir, "memory.swappiness"), 0);
-}
-
-function limitCpu(version: 1 | 2, dir: string, cpus: number | null): void {
-  const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * CPU_PERIOD_US));
-  if (version === 2) put(join(dir, "cpu.max"), `${quota ?? "max"} ${CPU_PERIOD_US}`);
-  else {
-    put(join(dir, "cpu.cfs_period_us"), CPU_PERIOD_US);
-    put(join(dir, "cpu.cfs_quota_us"), quota ?? -1);
-  }
 }
 
 export function cgroupFigures(folders: readonly CgroupFolder[]): CgroupFigures {
@@ -300,17 +245,6 @@ function killQuietly(pid: number): void {
   }
 }
 
-function put(path: string, value: number | string): void {
-  writeFileSync(path, String(value));
-}
-function putIfThere(path: string, value: number | string): void {
-  try {
-    writeFileSync(path, String(value), { flag: "r+" });
-  } catch {
-    // Kernels without swap accounting have no such file; a group may have been removed by another sweep meanwhile.
-  }
-}
-
 function listed(dir: string): string[] {
   try {
     return readdirSync(dir);
@@ -318,19 +252,6 @@ function listed(dir: string): string[] {
     // None was ever made here.
     return [];
   }
-}
-
-function read(path: string): string | null {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return null;
-  }
-}
-
-function field(text: string | null, name: string): number | null {
-  const line = text?.split("\n").find((candidate) => candidate.startsWith(`${name} `));
-  return line === undefined ? null : Number(line.slice(name.length + 1));
 }
 
 function isCode(error: unknown, code: string): boolean {

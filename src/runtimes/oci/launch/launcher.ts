@@ -26,6 +26,12 @@ export interface LaunchOptions {
 /** Starts a launch; a function so that tests can look at plans without starting anything. */
 export type Launch = (options: LaunchOptions) => Promise<string[]>;
 
+/** What a launch on the sandboxes' behalf takes: the launcher, and who the sandboxes are on this host. */
+interface LaunchAs {
+  launch: Launch;
+  identity(): { plan: readonly PlanRecord[] };
+}
+
 /** The longest a launch may take; it is a start of a process or the copy of a sandbox's files. */
 const LAUNCH_TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
@@ -41,6 +47,24 @@ export function encodePlan(plan: readonly PlanRecord[]): Buffer {
 /** `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is translated here, once. */
 export function createLauncher(options: { guestPath: string; path: string }): Launch {
   return (launch) => runLauncher(options, launch);
+}
+
+/**
+ * Runs a program as root of the sandboxes' user namespace (as root: as the host's), with the host's files, and gives the lines it wrote. Rejects when it fails.
+ */
+export function runInside(
+  { launch, identity }: LaunchAs,
+  argv: readonly string[],
+  options: { timeoutMs?: number; signal?: AbortSignal | undefined } = {},
+): Promise<string[]> {
+  const plan = [...identity().plan, ...argv.map((argument) => ["argument", argument] as const)];
+  return launch({ what: "inside", plan, ...options });
+}
+
+/** Trees an agent wrote are removed by the launcher: as their owner, and without ever following a link. */
+export async function removeFiles({ launch, identity }: LaunchAs, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return;
+  await launch({ what: "remove", plan: [...identity().plan, ...paths.map((path) => ["remove", path] as const)] });
 }
 
 function runLauncher({ guestPath, path }: { guestPath: string; path: string }, launch: LaunchOptions): Promise<string[]> {

@@ -1,5 +1,4 @@
-import { removeFiles } from "../launch/remove-files.ts";
-import { runInside } from "../launch/run-inside.ts";
+import { removeFiles, runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import type { GeneratedFile } from "../template/etc-files.ts";
 import type { TemplateFolder } from "../template/host-template.ts";

@@ -7,7 +7,7 @@ import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
 import { Owner } from "../../../sandbox/store.ts";
 import { Basis } from "../details.ts";
-import { removeFiles } from "../launch/remove-files.ts";
+import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 
 /** What is remembered of a snapshot, beside its layers. */

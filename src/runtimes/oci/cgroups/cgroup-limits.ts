@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import { CaissonError } from "../../../contract/error.ts";
+import type { CgroupFolder } from "./cgroup.ts";
+import { put, putIfThere, read } from "./cgroup-files.ts";
+
+export interface CgroupLimits {
+  cpus: number | null;
+  memoryBytes: number | null;
+  pids: number | null;
+}
+
+/** What the guest itself may use beyond the limit of the work: its buffers, and the OCI runtime while it starts. */
+const GUEST_MEMORY_BYTES = 256 * 1024 * 1024;
+const GUEST_PIDS = 512;
+const CPU_PERIOD_US = 100_000;
+
+/** Puts limits on the work; may be called again with others while it runs. */
+export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLimits): void {
+  for (const folder of folders) {
+    const has = (controller: string) => folder.controllers.includes(controller);
+    const work = join(folder.dir, "work");
+    const guest = join(folder.dir, "guest");
+    try {
+      if (has("memory")) {
+        limitMemory(folder.version, work, limits.memoryBytes);
+        limitMemory(folder.version, guest, GUEST_MEMORY_BYTES);
+      }
+      if (has("pids")) {
+        put(join(work, "pids.max"), limits.pids ?? "max");
+        put(join(guest, "pids.max"), GUEST_PIDS);
+      }
+      if (has("cpu")) limitCpu(folder.version, work, limits.cpus);
+    } catch (cause) {
+      throw new CaissonError("unavailable", `limits cannot be written to ${folder.dir}`, { cause });
+    }
+  }
+}
+
+function limitMemory(version: 1 | 2, dir: string, bytes: number | null): void {
+  if (version === 2) {
+    put(join(dir, "memory.max"), bytes ?? "max");
+    putIfThere(join(dir, "memory.swap.max"), bytes === null ? "max" : 0);
+    return;
+  }
+  // Memory and swap together may not be less than memory alone at any moment, so a raise begins with the sum.
+  const both = join(dir, "memory.memsw.limit_in_bytes");
+  const raising = Number(read(join(dir, "memory.limit_in_bytes")) ?? 0) < (bytes ?? Number.MAX_SAFE_INTEGER);
+  if (raising) putIfThere(both, bytes ?? -1);
+  put(join(dir, "memory.limit_in_bytes"), bytes ?? -1);
+  putIfThere(both, bytes ?? -1);
+  putIfThere(join(dir, "memory.swappiness"), 0);
+}
+
+function limitCpu(version: 1 | 2, dir: string, cpus: number | null): void {
+  const quota = cpus === null ? null : Math.max(1000, Math.round(cpus * CPU_PERIOD_US));
+  if (version === 2) put(join(dir, "cpu.max"), `${quota ?? "max"} ${CPU_PERIOD_US}`);
+  else {
+    put(join(dir, "cpu.cfs_period_us"), CPU_PERIOD_US);
+    put(join(dir, "cpu.cfs_quota_us"), quota ?? -1);
+  }
+}
