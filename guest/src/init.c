@@ -168,12 +168,13 @@ static void fill_standard_fds(void) {
 }
 
 /*
- * Whoever starts a guest lets it off the leash once it has written down that there is one. Should it die before that,
- * nobody would ever find the guest: so it goes, too.
+ * Whoever starts a guest is told that it is there, by whom the kernel knows, and lets it off the leash once that is
+ * written down. Should they die before, nobody would ever find the guest: so it goes, too.
  */
 static void wait_for_leash(int fd) {
   char go;
   ssize_t got;
+  if (send(fd, "r", 1, MSG_NOSIGNAL) != 1) _exit(1);
   do got = read(fd, &go, 1);
   while (got < 0 && errno == EINTR);
   if (got != 1) _exit(1);
@@ -228,6 +229,9 @@ int init_main(int argc, char **argv) {
   struct guest *guest = xalloc(sizeof *guest);
   struct options options;
   options_parse(&options, guest, argc, argv);
+  /* Before anything from outside is looked at. */
+  if (options.filter_fd >= 0 && !obey_filter(options.filter_fd)) die_errno("the filter of system calls is refused");
+  close_fd(&options.filter_fd);
   set_up(guest, &options);
   if (options.leash_fd >= 0) wait_for_leash(options.leash_fd);
   for (;;) {

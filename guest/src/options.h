@@ -6,7 +6,7 @@
 struct options {
   int listen_fd;
   /* Or -1. */
-  int leash_fd;
+  int leash_fd, filter_fd;
   const char *listen_path;
   /* Where the token that HELLO must carry is read from, once: a path, or an open descriptor, or -1. */
   const char *token_file;

@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
@@ -114,3 +118,13 @@ bool become_for_files(const struct identity *identity) {
 }
 
 void hide_self(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+bool obey_filter(int fd) {
+  static struct sock_filter instructions[BPF_MAXINSNS];
+  ssize_t got = read_full(fd, instructions, sizeof instructions);
+  if (got < 0) return false;
+  errno = EINVAL;
+  if (got == 0 || (size_t)got % sizeof instructions[0] != 0) return false;
+  struct sock_fprog program = {.len = (unsigned short)((size_t)got / sizeof instructions[0]), .filter = instructions};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}

@@ -18,6 +18,11 @@ struct identity {
  */
 enum { WORKER_UID = 65520, WORKER_UID_SPARE = 65521 };
 
+/*
+ * Reads a filter of system calls (struct sock_filter, one after the other) to the descriptor's end and obeys it from
+ * now on, as does everything started later.
+ */
+bool obey_filter(int fd);
 /* What root commands may hold; see docs/guest-protocol.md. */
 uint64_t root_capabilities(void);
 /* Bits this process holds and may use. */

@@ -152,6 +152,30 @@ int measure_main(char **paths);
 /* build.c: does what a record asks for, when it is about the sandbox's root; others are left alone. */
 void build_part(struct launch *launch, const struct plan_record *record);
 
+/*
+ * leash.c: the guest waits for its number to be written down, and says so by a socket that tells who wrote. Our end is
+ * the second.
+ */
+void make_leash(int leash[2]);
+/*
+ * Gives the guest's number as soon as it runs; `runtime` becomes 0 when it ended before that. Fails for whichever
+ * fails.
+ */
+pid_t await_guest(struct launch *launch, int leash, pid_t *runtime);
+/*
+ * Writes the number down in the sandbox's folder, lets the guest go on, and tells the caller. From here on nothing dies
+ * with the caller.
+ */
+void let_go(int leash, pid_t guest);
+int finish_runtime(struct launch *launch, pid_t pid);
+
+/*
+ * sealed.c: the filter of system calls for the guest, and a copy of the OCI runtime, or -1 where it is better started
+ * as it is.
+ */
+int filter_file(const char *hex);
+int sealed_copy(const char *path);
+
 /* run.c, attach.c */
 int run_sandbox(struct launch *launch, const struct plan *plan);
 int attach_workspace(struct launch *launch, const struct plan *plan);

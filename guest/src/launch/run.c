@@ -8,9 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,8 +17,6 @@
 
 #define OPTIONS_MAX 16
 #define LISTEN_BACKLOG 64
-
-#define GUEST_PID_NAME "guest.pid"
 
 struct run {
   struct launch *launch;
@@ -153,39 +149,18 @@ static void place_descriptors(const struct run *run, int log) {
   close_range((unsigned)(3 + run->passed_count), ~0U, 0);
 }
 
-/*
- * An OCI runtime guards itself against being overwritten from inside by running from a copy that nobody can change.
- * crun and runc recognise one that is made for them; making it themselves takes a mount and an unmount, and each
- * unmount waits for all processors. A large binary is quicker left to itself.
- */
-static int sealed_copy(const char *path) {
-  enum { COPY_MAX = 2 << 20 };
-  cleanup_fd int from = open(path, O_RDONLY | O_CLOEXEC);
-  struct stat status;
-  if (from < 0 || fstat(from, &status) != 0 || status.st_size > COPY_MAX) return -1;
-  cleanup_fd int copy = memfd_create("runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (copy < 0) return -1;
-  for (off_t done = 0; done < status.st_size;)
-    if (sendfile(copy, from, &done, (size_t)(status.st_size - done)) <= 0) return -1;
-  if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) return -1;
-  int kept = copy;
-  copy = -1;
-  return kept;
-}
-
 static void exec_runtime(struct run *run, int log) {
-  static char state[64], bundle[64], pid_file[64], log_file[64], fds[16];
+  static char state[64], bundle[64], log_file[64], fds[16];
   const char *stage = run->launch->stage;
   snprintf(state, sizeof state, "%s/state", stage);
   snprintf(bundle, sizeof bundle, "%s/bundle", stage);
-  snprintf(pid_file, sizeof pid_file, "%s/bundle/pid", stage);
   snprintf(log_file, sizeof log_file, "%s/bundle/log", stage);
   snprintf(fds, sizeof fds, "%zu", run->passed_count);
   const char *argv[OPTIONS_MAX + 16];
   size_t n = 0;
   argv[n++] = run->runtime;
   for (size_t i = 0; i < run->option_count; i++) argv[n++] = run->options[i];
-  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--pid-file", pid_file, "--preserve-fds", fds};
+  const char *rest[] = {"--root", state, "--log", log_file, "run", "--detach", "--bundle", bundle, "--preserve-fds", fds};
   for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) argv[n++] = rest[i];
   if (run->keep_keyring != NULL) argv[n++] = run->keep_keyring;
   argv[n++] = run->id;
@@ -200,42 +175,6 @@ static void exec_runtime(struct run *run, int log) {
   _exit(127);
 }
 
-/* Says what the runtime said, from the end of its log and output. */
-__attribute__((noreturn)) static void runtime_failed(struct launch *launch, int status) {
-  char text[2048] = "", path[64];
-  size_t length = 0;
-  static const char *const files[] = {"bundle/log", "output"};
-  for (size_t i = 0; i < 2 && length < sizeof text - 1; i++) {
-    snprintf(path, sizeof path, "%s/%s", launch->stage, files[i]);
-    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read_full(fd, text + length, sizeof text / 2 - 1);
-    if (got > 0) length += (size_t)got;
-  }
-  for (char *c = text; *c; c++)
-    if (*c == '\n') *c = ' ';
-  errno = 0;
-  launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
-}
-
-/*
- * In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of
- * the one that started it.
- */
-static void write_down(const char *pid) {
-  cleanup_fd int fd = open(GUEST_PID_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (fd < 0 || !write_full(fd, pid, strlen(pid))) launch_fail("folder", "%s", GUEST_PID_NAME);
-}
-
-static void report_pid(struct launch *launch, int leash) {
-  char path[64], text[32] = "";
-  snprintf(path, sizeof path, "%s/bundle/pid", launch->stage);
-  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0 || read_full(fd, text, sizeof text - 1) <= 0) launch_fail("runtime", "it wrote no process id");
-  write_down(text);
-  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest is gone");
-  dprintf(STDOUT_FILENO, "pid %ld\n", strtol(text, NULL, 10));
-}
-
 int run_sandbox(struct launch *launch, const struct plan *plan) {
   struct run run = {.launch = launch};
   for (size_t i = 0; i < plan->count; i++) {
@@ -243,6 +182,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "listen") == 0) pass(&run, listening_socket(record->fields[0]));
     if (strcmp(record->verb, "token") == 0) pass(&run, open_token(record->fields[0]));
+    if (strcmp(record->verb, "filter") == 0) pass(&run, filter_file(record->fields[0]));
     if (strcmp(record->verb, "keyring") == 0 && join_keyring(launch)) run.keep_keyring = record->fields[0];
   }
   dprintf(STDOUT_FILENO, "listening\n");
@@ -259,7 +199,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   }
   open_cgroups(&run, plan);
   int leash[2];
-  if (pipe2(leash, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");
+  make_leash(leash);
   pass(&run, leash[0]);
   private_mounts();
   mount_stage(launch, plan);
@@ -292,9 +232,7 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     exec_runtime(&run, log);
   }
   for (size_t i = 0; i < run.passed_count; i++) close(run.passed[i]);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) runtime_failed(launch, status);
-  report_pid(launch, leash[1]);
+  let_go(leash[1], await_guest(launch, leash[1], &pid));
+  if (pid != 0) finish_runtime(launch, pid);
   return 0;
 }

@@ -3,25 +3,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { argumentRules } from "./argument-rules.ts";
 import { dockerSeccompProfile, maskedPaths, readonlyPaths, type SeccompRule, seccompProfile } from "./seccomp.ts";
+import { outcomes } from "./seccomp-fixture.ts";
 import { absent, allowed, refused } from "./system-calls.ts";
 
 const namesOf = (groups: readonly { names: readonly string[] }[]) => groups.flatMap(({ names }) => names);
 const EPERM = 1;
-
-/** What the filter does with a call: the outcomes of all rules that match, or the default. */
-function outcomes(rules: readonly SeccompRule[], name: string, args: readonly bigint[] = []): string[] {
-  const matching = rules.filter((rule) => rule.names.includes(name) && (rule.args ?? []).every((arg) => holds(arg, args[arg.index] ?? 0n)));
-  const found = matching.map((rule) => (rule.action === "SCMP_ACT_ALLOW" ? "allowed" : `errno ${rule.errnoRet}`));
-  return found.length === 0 ? ["errno 38"] : [...new Set(found)];
-}
-
-function holds(arg: NonNullable<SeccompRule["args"]>[number], actual: bigint): boolean {
-  const value = BigInt(arg.value);
-  if (arg.op === "SCMP_CMP_EQ") return actual === value;
-  if (arg.op === "SCMP_CMP_GT") return actual > value;
-  if (arg.op === "SCMP_CMP_MASKED_EQ") return (actual & value) === BigInt(arg.valueTwo ?? 0);
-  throw new Error(`unknown comparison ${arg.op}`);
-}
 
 describe("the table of system calls", () => {
   it("decides each call once", () => {

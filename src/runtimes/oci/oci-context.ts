@@ -4,6 +4,7 @@ import { userInfo } from "node:os";
 import type { RuntimeContext } from "../../sandbox/runtime.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
 import { CGROUP_NAME } from "./cgroups/cgroup.ts";
+import { createQuickMigration, type QuickMigration } from "./cgroups/cgroup-migration.ts";
 import { type CgroupParents, cgroupParents, readLayout } from "./cgroups/cgroup-parents.ts";
 import type { Basis } from "./details.ts";
 import { chosenOciRuntime, findOciRuntimes, findProgram, type OciBinary } from "./discover.ts";
@@ -39,6 +40,7 @@ export interface OciContext {
   cgroups(): CgroupParents;
   /** From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing. */
   doWithoutScopes(reason: string): void;
+  readonly migration: QuickMigration;
   /** The name of our folder in each hierarchy; another state folder has another. */
   readonly cgroupName: string;
   ability(): LimitAbility;
@@ -75,6 +77,7 @@ export function createOciContext(context: RuntimeContext, options: OciOptions): 
     arch: process.arch,
     identity,
     cgroups,
+    migration: createQuickMigration(),
     cgroupName: `${CGROUP_NAME}-${createHash("sha256").update(context.stateDir).digest("hex").slice(0, 8)}`,
     ability: () => (ability ??= limitAbility({ cgroups: cgroups(), rootless: process.getuid?.() !== 0, mkfs: mkfs() })),
     doWithoutScopes(reason) {

@@ -9,7 +9,6 @@ import type { SandboxRecord } from "../../sandbox/store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
 import { cgroupEntrances, cgroupFolders, cgroupViews, makeCgroups } from "./cgroups/cgroup.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
-import { quickenMigration } from "./cgroups/cgroup-migration.ts";
 import { enterScope, SCOPE_STEP } from "./cgroups/cgroup-scope.ts";
 import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
@@ -18,6 +17,7 @@ import { enforcedLimits } from "./enforced-limits.ts";
 import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
 import { identityOfProcess } from "./identity/process-identity.ts";
 import { bundleConfig } from "./launch/bundle.ts";
+import { filterRecord } from "./launch/call-filter.ts";
 import type { PlanRecord } from "./launch/launcher.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
@@ -49,6 +49,7 @@ export interface StartOptions {
  * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
  */
 export async function startSandbox(oci: OciContext, options: StartOptions): Promise<Started> {
+  const releaseMigration = oci.migration.hold(oci.cgroups());
   try {
     return await startOnce(oci, options);
   } catch (error) {
@@ -56,6 +57,8 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
     // Once more without: limits that were asked for are then refused by name, and defaults dropped with a warning.
     oci.doWithoutScopes(error.message);
     return await startOnce(oci, options);
+  } finally {
+    releaseMigration();
   }
 }
 
@@ -97,7 +100,6 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     owner: store.ownerOf(),
     details,
   };
-  const migration = quickenMigration(oci.cgroups());
   store.note(record);
   try {
     return await bringUp(oci, { record, details, options: { ...options, namespaces } });
@@ -105,8 +107,6 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
     await endSandbox(oci, record, details).catch(() => {});
     throw error;
-  } finally {
-    migration.stop();
   }
 }
 
@@ -215,7 +215,6 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
   const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
   const config = bundleConfig({
     spec,
-    arch: oci.arch,
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
@@ -229,6 +228,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ["folder", oci.store.dir(record.id)],
     ["listen", SOCKET_NAME],
     ["token", tokenName],
+    filterRecord(spec, oci.arch),
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),

@@ -1,12 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
-import { seccompProfile } from "../../hardening/seccomp.ts";
 import { type BundleOptions, bundleConfig, parseHardLimits } from "./bundle.ts";
 
 const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {}) =>
   bundleConfig({
     spec: SandboxSpec.parse(spec),
-    arch: "x64",
     hidden: [],
     workDescriptors: 0,
     memoryKillsDescriptor: false,
@@ -18,14 +16,13 @@ const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {
   });
 
 describe("bundleConfig", () => {
-  it("is hardened: namespaces, no new privileges, few capabilities, a filter, nothing of /proc/sys", () => {
+  it("is hardened: namespaces, no new privileges, few capabilities, nothing of /proc/sys", () => {
     const { process, linux } = config();
     expect(linux.namespaces.map(({ type }) => type).sort()).toEqual(["cgroup", "ipc", "mount", "pid", "uts"]);
     expect(process.noNewPrivileges).toBe(true);
     expect(process.capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"]);
     expect(process.capabilities.ambient).toEqual([]);
     expect(process.capabilities.inheritable).toEqual([]);
-    expect(linux.seccomp.defaultAction).toBe("SCMP_ACT_ERRNO");
     expect(linux.readonlyPaths).toContain("/proc/sys");
     expect(linux.maskedPaths).toContain("/proc/kcore");
   });
@@ -58,8 +55,8 @@ describe("bundleConfig", () => {
   });
   it("numbers the guest's descriptors from 3", () => {
     const { args } = config({}, { workDescriptors: 3, memoryKillsDescriptor: true }).process;
-    expect(args.join(" ")).toContain("--listen-fd 3 --token-fd 4");
-    expect(args.join(" ")).toContain("--work-procs-fds 5,6,7 --oom-fd 8");
+    expect(args.join(" ")).toContain("--listen-fd 3 --token-fd 4 --filter-fd 5");
+    expect(args.join(" ")).toContain("--work-procs-fds 6,7,8 --oom-fd 9");
   });
   it("gives no limit that this process does not have itself", () => {
     const limits = parseHardLimits(
@@ -78,15 +75,5 @@ describe("bundleConfig", () => {
     const inMemory = mounts.filter(({ type }) => type === "tmpfs");
     expect(inMemory.map(({ destination }) => destination).sort()).toEqual(["/dev", "/dev/shm", "/tmp"]);
     for (const { options } of inMemory) expect(options.some((option) => /^nr_inodes=[1-9]/.test(option))).toBe(true);
-  });
-});
-
-describe("the filter of a sandbox that writes to a folder of the host", () => {
-  const rules = (access: "rw" | "overlay") => config({ workspace: { kind: "folder", path: "/work", access } }).linux.seccomp.syscalls;
-  it("lets nobody make a set-user-id file", () => {
-    expect(rules("rw")).toEqual(seccompProfile({ arch: "x64", writesToHost: true }).syscalls);
-  });
-  it("is the usual one otherwise", () => {
-    expect(rules("overlay")).toEqual(seccompProfile({ arch: "x64", writesToHost: false }).syscalls);
   });
 });

@@ -1,16 +1,14 @@
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
-import { maskedPaths, readonlyPaths, seccompProfile } from "../../hardening/seccomp.ts";
+import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import { sandboxHostname, sandboxUser } from "../template/etc-files.ts";
 import { isTransparent } from "./transparent.ts";
 
 export interface BundleOptions {
-  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "workspace" | "network">;
-  /** Node's name for the processor. */
-  arch: string;
+  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "network">;
   /** Paths the template wants covered. */
   hidden: readonly string[];
-  /** How many descriptors of work groups the guest is given, from 5 on; and whether the one that counts kills for memory follows. */
+  /** How many descriptors of work groups the guest is given, from 6 on; and whether the one that counts kills for memory follows. */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
   /** Whether its files lie on a disk of their own; otherwise the guest leaves room on the host's. */
@@ -24,9 +22,10 @@ export interface BundleOptions {
 }
 
 export const GUEST_PATH = "/.caisson/guest";
-/** The descriptors of the listening socket and of the file with the token; the others follow them. */
+/** The descriptors of the listening socket, of the file with the token and of the one with the filter of system calls; the others follow them. */
 const LISTEN_FD = 3;
 const TOKEN_FD = 4;
+const FILTER_FD = 5;
 /** The machine has about three thousand for all. */
 const TERMINALS_MAX = 64;
 const SHM_BYTES = 64 * 1024 * 1024;
@@ -42,7 +41,10 @@ const rootCapabilities = ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_N
 /** The guest listens on the ports of the world's services for programs that know nothing of proxies. */
 const transparentCapability = "CAP_NET_BIND_SERVICE";
 
-/** The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them. */
+/**
+ * The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them. The filter of system calls is not in it: the
+ * guest puts it on before anything else, which spares the OCI runtime to compile it for each sandbox.
+ */
 export function bundleConfig(options: BundleOptions) {
   const { spec } = options;
   const capabilities = [
@@ -68,7 +70,6 @@ export function bundleConfig(options: BundleOptions) {
     linux: {
       // Where there are groups the launcher has made that of cgroups: its root is the work, not the guest that starts here.
       namespaces: ["pid", "mount", "ipc", "uts", ...(options.workDescriptors === 0 ? ["cgroup"] : [])].map((type) => ({ type })),
-      seccomp: seccompProfile({ arch: options.arch, writesToHost: spec.workspace.kind === "folder" && spec.workspace.access === "rw" }),
       maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
       readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
       rootfsPropagation: "private",
@@ -77,12 +78,12 @@ export function bundleConfig(options: BundleOptions) {
 }
 
 function guestArguments(options: BundleOptions): string[] {
-  const first = TOKEN_FD + 1;
+  const first = FILTER_FD + 1;
   const work = Array.from({ length: options.workDescriptors }, (_, index) => first + index);
   return [
     GUEST_PATH,
     "init",
-    ...["--listen-fd", String(LISTEN_FD), "--token-fd", String(TOKEN_FD)],
+    ...["--listen-fd", String(LISTEN_FD), "--token-fd", String(TOKEN_FD), "--filter-fd", String(FILTER_FD)],
     ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
     ...(options.spec.allowRoot ? ["--allow-root"] : []),
     ...(isTransparent(options.spec.network) ? ["--transparent"] : []),

@@ -87,7 +87,10 @@ function runLauncher({ guestPath, path }: { guestPath: string; path: string }, l
     for (let stop = text.indexOf("\n", seen); stop >= 0; stop = text.indexOf("\n", seen)) {
       const line = text.slice(seen, stop);
       launch.onLine?.(line);
-      if (launch.lastLine?.test(line)) resolve(text.slice(0, stop).split("\n"));
+      if (launch.lastLine?.test(line)) {
+        launch.signal?.removeEventListener("abort", abort);
+        resolve(text.slice(0, stop).split("\n"));
+      }
       seen = stop + 1;
       // Its holder may end: what was to be taken over was, while the line was handled.
       if (launch.what === "namespaces") (child.stdio[3] as Writable | undefined)?.end();

@@ -1,0 +1,106 @@
+/* From the OCI runtime's start to the guest's first word: waiting for either, and telling what became of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "launch/launch.h"
+
+#define GUEST_PID_NAME "guest.pid"
+
+/* Says what the runtime, and what it started, said: the end of its log and output. */
+__attribute__((noreturn)) static void runtime_failed(struct launch *launch, int status) {
+  char text[2048] = "", path[64];
+  size_t length = 0;
+  static const char *const files[] = {"bundle/log", "output"};
+  for (size_t i = 0; i < 2 && length < sizeof text - 1; i++) {
+    snprintf(path, sizeof path, "%s/%s", launch->stage, files[i]);
+    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read_full(fd, text + length, sizeof text / 2 - 1);
+    if (got > 0) length += (size_t)got;
+  }
+  for (char *c = text; *c; c++)
+    if (*c == '\n') *c = ' ';
+  errno = 0;
+  launch_fail("runtime", "status %d: %s", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text);
+}
+
+int finish_runtime(struct launch *launch, pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) runtime_failed(launch, status);
+  return status;
+}
+
+/*
+ * In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of
+ * the one that started it.
+ */
+static void write_down(pid_t pid) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", pid);
+  cleanup_fd int fd = open(GUEST_PID_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("folder", "%s", GUEST_PID_NAME);
+}
+
+/* Two ends that tell their reader who wrote, in the reader's own numbers. */
+void make_leash(int leash[2]) {
+  int on = 1;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash) != 0) launch_fail("namespace", "no pair of sockets");
+  if (setsockopt(leash[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) launch_fail("namespace", "no credentials from the guest");
+}
+
+/* Whoever wrote a byte to the other end, or 0 when nobody has it open any more. */
+static pid_t writer_of(int leash) {
+  char byte;
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(struct ucred))];
+  } control = {0};
+  struct iovec part = {.iov_base = &byte, .iov_len = 1};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  ssize_t got;
+  do got = recvmsg(leash, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  const struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+  if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS) return 0;
+  struct ucred writer;
+  memcpy(&writer, CMSG_DATA(header), sizeof writer);
+  return writer.pid;
+}
+
+/*
+ * The guest speaks as soon as it runs, when the OCI runtime still has some cleaning up to do: nobody waits for that.
+ * Until then either may fail.
+ */
+pid_t await_guest(struct launch *launch, int leash, pid_t *runtime) {
+  cleanup_fd int watch = (int)syscall(SYS_pidfd_open, *runtime, 0);
+  if (watch < 0) launch_fail("runtime", "it cannot be watched");
+  struct pollfd sources[] = {{.fd = leash, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
+  for (;;) {
+    if (poll(sources, 2, -1) < 0 && errno != EINTR) launch_fail("runtime", "it cannot be waited for");
+    if (sources[0].revents != 0) {
+      pid_t guest = writer_of(leash);
+      if (guest > 0) return guest;
+      runtime_failed(launch, *runtime == 0 ? 0 : finish_runtime(launch, *runtime));
+    }
+    if (sources[1].revents != 0) {
+      finish_runtime(launch, *runtime);
+      *runtime = 0;
+      sources[1].fd = -1;
+    }
+  }
+}
+
+void let_go(int leash, pid_t guest) {
+  /* From here on it is found, and the OCI runtime is left to end by itself. */
+  write_down(guest);
+  prctl(PR_SET_PDEATHSIG, 0);
+  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest is gone");
+  dprintf(STDOUT_FILENO, "pid %d\n", guest);
+}

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { seccompProfile } from "../../hardening/seccomp.ts";
+import { compileSeccomp } from "../../hardening/seccomp-filter.ts";
+import { filterRecord } from "./call-filter.ts";
+
+const filterOf = (access: "rw" | "overlay") =>
+  filterRecord(SandboxSpec.parse({ workspace: { kind: "folder", path: "/work", access } }), "x64");
+const compiled = (writesToHost: boolean) => compileSeccomp(seccompProfile({ arch: "x64", writesToHost })).toString("hex");
+
+it("a sandbox that writes to a folder of the host lets nobody make a set-user-id file", () => {
+  expect(filterOf("rw")).toEqual(["filter", compiled(true)]);
+  expect(compiled(true)).not.toBe(compiled(false));
+});
+
+it("every other has the usual filter", () => {
+  expect(filterOf("overlay")).toEqual(["filter", compiled(false)]);
+  expect(filterRecord(SandboxSpec.parse({}), "x64")).toEqual(["filter", compiled(false)]);
+});
+
+it("a processor without one has no sandboxes", () => {
+  expect(() => filterRecord(SandboxSpec.parse({}), "arm")).toThrow(expect.objectContaining({ code: "unsupported" }));
+});

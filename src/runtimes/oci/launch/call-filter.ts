@@ -1,0 +1,15 @@
+import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { seccompProfile } from "../../hardening/seccomp.ts";
+import { compileSeccomp } from "../../hardening/seccomp-filter.ts";
+import type { PlanRecord } from "./launcher.ts";
+
+const compiled = new Map<string, string>();
+
+/** The filter of system calls that the guest is to obey. `arch` is Node's name for the processor. Compiled once for each kind of sandbox. */
+export function filterRecord(spec: Pick<SandboxSpec, "workspace">, arch: string): PlanRecord {
+  const writesToHost = spec.workspace.kind === "folder" && spec.workspace.access === "rw";
+  const key = `${arch} ${writesToHost}`;
+  const known = compiled.get(key) ?? compileSeccomp(seccompProfile({ arch, writesToHost })).toString("hex");
+  compiled.set(key, known);
+  return ["filter", known];
+}
