@@ -15,6 +15,14 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
+/** Events that were put behind one end of a stream, which is the other now. The sum of all events tells one end from every other. */
+export interface Appended {
+  after: { seq: number; sum: number };
+  end: { seq: number; sum: number };
+  at: string;
+  events: readonly NewEvent[];
+}
+
 /**
  * How long a change waits for another process's transaction before it fails; others queue up meanwhile. A backup that copies the file, or a disk that stands still
  * under another writer, takes seconds or minutes, and whoever has something to put down has nothing better to do than to wait.
@@ -43,7 +51,7 @@ export function createCommitter(options: {
   /** Told once for each wait that takes long, and what for. */
   onBusy: () => void;
   /** In the transaction of the append. */
-  onAppended: (stream: string, appended: { afterSeq: number; at: string; events: readonly NewEvent[] }) => void;
+  onAppended: (stream: string, appended: Appended) => void;
   onCommitted: (streams: Set<string>) => void;
 }) {
   const { database } = options;
@@ -64,8 +72,8 @@ export function createCommitter(options: {
     if (lease && (row?.epoch ?? 0) !== lease.epoch) throw fencedOut(item.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
     if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(item.stream, { expectedSeq, lastSeq });
     const at = new Date(options.nowMs()).toISOString();
-    let seq = lastSeq;
-    let sum = row?.last_sum ?? 0;
+    const after = { seq: lastSeq, sum: row?.last_sum ?? 0 };
+    let { seq, sum } = after;
     item.events.forEach((event, index) => {
       seq += 1;
       const data = item.texts[index] ?? "null";
@@ -74,7 +82,7 @@ export function createCommitter(options: {
     });
     if (seq > lastSeq) {
       advance.run(item.stream, seq, sum, at);
-      options.onAppended(item.stream, { afterSeq: lastSeq, at, events: item.events });
+      options.onAppended(item.stream, { after, end: { seq, sum }, at, events: item.events });
     }
     return { lastSeq: seq };
   };

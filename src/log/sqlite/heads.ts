@@ -1,7 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import { compareHeads, type HeadCursor, type HeadFilter, matchesHead } from "../head-filter.ts";
-import type { NewEvent, StoredEvent, StreamHead } from "../log.ts";
+import type { StoredEvent, StreamHead } from "../log.ts";
 import { type FindProjection, type Projection, project } from "../projection.ts";
+import type { Appended } from "./commit.ts";
 
 interface HeadRow {
   stream: string;
@@ -17,6 +18,8 @@ type DatedHead = HeadRow & { at: string };
 
 /** Events folded at a time when a head is made again. */
 const PAGE = 2000;
+/** Heads remembered between two appends of ours; beyond it the one that waited longest is read again. */
+const REMEMBERED_MAX = 1000;
 
 /** The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours, appended last. */
 export function createHeads(options: {
@@ -33,6 +36,18 @@ export function createHeads(options: {
       "ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, version = excluded.version, open = excluded.open, head = excluded.head, " +
       "damage = excluded.damage WHERE excluded.seq > heads.seq OR excluded.version <> heads.version",
   );
+  const move = database.prepare(
+    "UPDATE heads SET seq = ?, open = ?, head = ?, damage = coalesce(damage, ?) WHERE stream = ? AND seq = ? AND version = ?",
+  );
+  const remembered = new Map<string, { end: Appended["end"]; made: ReturnType<typeof project> }>();
+  /** What the head is before an append: as our own last append left it, unless somebody else came in between. */
+  const before = (stream: string, after: Appended["after"], projection: Projection): ReturnType<typeof project> | null => {
+    const known = remembered.get(stream);
+    remembered.delete(stream);
+    if (known !== undefined && known.end.seq === after.seq && known.end.sum === after.sum) return known.made;
+    const row = findRow(stream);
+    return row?.seq === after.seq && row.version === projection.version ? { head: JSON.parse(row.head), damage: row.damage } : null;
+  };
   const store = (row: HeadRow) => put.run(row.stream, row.seq, row.version, row.open, row.head, row.damage);
   const ends = database.prepare("SELECT stream, last_seq, at FROM streams WHERE stream = ?");
 
@@ -92,15 +107,23 @@ export function createHeads(options: {
 
   return {
     /** In the transaction of an append. One that is behind, or of another version, is left alone: whoever asks for it makes it again. */
-    advance(stream: string, appended: { afterSeq: number; at: string; events: readonly NewEvent[] }): void {
+    advance(stream: string, { after, end, at, events }: Appended): void {
       const projection = projectionOf(stream);
       if (projection === null) return;
-      const { afterSeq, at } = appended;
-      const row = findRow(stream);
-      if (afterSeq > 0 && (row?.seq !== afterSeq || row.version !== projection.version)) return;
-      const events = appended.events.map((event, index) => ({ ...event, at, seq: afterSeq + index + 1 }));
-      const from = row === undefined || afterSeq === 0 ? { head: null, damage: null } : { head: JSON.parse(row.head), damage: row.damage };
-      store(rowOf(projection, { stream, seq: afterSeq + events.length }, project(projection, from, events)));
+      const from = after.seq === 0 ? { head: null, damage: null } : before(stream, after, projection);
+      if (from === null) return;
+      const made = project(
+        projection,
+        from,
+        events.map((event, index) => ({ ...event, at, seq: after.seq + index + 1 })),
+      );
+      const row = rowOf(projection, { stream, seq: end.seq }, made);
+      if (after.seq === 0) store(row);
+      else if (move.run(row.seq, row.open, row.head, row.damage, stream, after.seq, row.version).changes === 0) return;
+      // Damage may be mended by whoever looks after it; then the row says so.
+      if (made.damage !== null) return;
+      if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value ?? "");
+      remembered.set(stream, { end, made });
     },
     remove(stream: string): void {
       database.prepare("DELETE FROM heads WHERE stream = ?").run(stream);

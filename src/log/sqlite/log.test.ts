@@ -102,6 +102,21 @@ test("heads that are missing, behind, or of an older version are made again from
     });
   }));
 
+test("a head follows appends of two processes in turn, one that failed, and damage that was noted meanwhile", () =>
+  withFile(async (path) => {
+    await using ours = createSqliteLog({ path });
+    await using theirs = createSqliteLog({ path });
+    for (const [at, log] of [ours, theirs, ours, ours, theirs].entries()) await log.append("run/a", [step(at + 1)]);
+    await expect(ours.append("run/a", [step(9)], { expectedSeq: 2 })).rejects.toMatchObject({ code: "conflict" });
+    await theirs.noteDamage("run/a", "torn");
+    await theirs.append("run/a", [step(6)]);
+    await ours.append("run/a", [step(7)]);
+    for (const log of [ours, theirs]) {
+      const found = await log.head("run/a");
+      expect([found?.seq, (found?.head as { step: number }).step, found?.damage]).toEqual([7, 7, "torn"]);
+    }
+  }));
+
 test("a log of the first schema is taken over: its runs have heads, its leases hold by the wall clock", () =>
   withFile(async (path) => {
     const database = new DatabaseSync(path);
