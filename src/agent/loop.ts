@@ -62,8 +62,8 @@ async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, 
   const give = (graceMs: number, then: () => void) => {
     timer = setTimeout(then, graceMs);
   };
-  const error = new CaissonError("timeout", "the call was interrupted and did not end", { hint: "Its sandbox was ended." });
   const endSandbox = () => {
+    const error = new CaissonError("timeout", "the call was interrupted and did not end", { hint: "Its sandbox was ended." });
     give(INTERRUPTED_GRACE_MS, () => stuck.reject(error));
     options.onLost(error).catch(() => undefined);
   };

@@ -43,9 +43,10 @@ export function createSqliteLog(options: {
   const nowMs = options.nowMs ?? Date.now;
   mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   const database = openDatabase(options.path);
+  const dataVersion = database.prepare("PRAGMA data_version");
   const wakeups = createWakeups(() => {
     try {
-      return Number((database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version);
+      return Number((dataVersion.get() as { data_version: number }).data_version);
     } catch {
       // Those who are woken read, and are told what is wrong.
       return Number.NaN;
