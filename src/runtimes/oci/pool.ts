@@ -77,7 +77,10 @@ export function createPool(oci: OciContext): Pool {
   return {
     async take(options) {
       if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
-      const spec = { ...options.spec, workspace: resolveWorkspace(options.spec.workspace, { state: viewState(oci.context.stateDir) }) };
+      const spec = {
+        ...options.spec,
+        workspace: resolveWorkspace(options.spec.workspace, { state: () => viewState(oci.context.stateDir) }),
+      };
       const member = waiting.find((candidate) => suits(oci, candidate, spec, options));
       try {
         if (member === undefined) return await cold(options);

@@ -65,7 +65,7 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
 async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
   const { store } = oci;
   const asked = await withSnapshotWorkspace(oci, options.spec);
-  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: viewState(oci.context.stateDir) }) };
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: () => viewState(oci.context.stateDir) }) };
   const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
   if (spec.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);

@@ -78,8 +78,8 @@ export function makeCgroups(folders: readonly CgroupFolder[]): void {
 
 function makeFolder({ version, controllers, dir }: CgroupFolder): void {
   if (version === 2) for (const above of [dirname(dirname(dir)), dirname(dir), dir]) enableBelow(above, controllers);
-  mkdirSync(join(dir, "guest"), { recursive: true });
-  mkdirSync(join(dir, "work"), { recursive: true });
+  // From above, since whatever is not there is looked for upwards.
+  for (const path of [dir, join(dir, "guest"), join(dir, "work")]) mkdirSync(path, { recursive: true });
 }
 
 /** Removes the folders that held all sandboxes, where they hold none any more. */

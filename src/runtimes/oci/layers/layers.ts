@@ -96,7 +96,7 @@ export function rootRecords(
 }
 
 /** A workspace folder that is there, as an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
-export function resolveWorkspace(workspace: WorkspaceMount, options: { state: StateView }): WorkspaceMount {
+export function resolveWorkspace(workspace: WorkspaceMount, options: { state: () => StateView }): WorkspaceMount {
   if (workspace.kind === "empty") return workspace;
   const { path } = workspace;
   if (!isAbsolute(path) || path.includes("\0")) {
@@ -108,7 +108,7 @@ export function resolveWorkspace(workspace: WorkspaceMount, options: { state: St
     const real = realpathSync(path);
     if (!statSync(real).isDirectory())
       throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give the folder itself, not a file in it." });
-    options.state.refuse(real, { access: workspace.access });
+    options.state().refuse(real, { access: workspace.access });
     if (workspace.layer !== undefined) checkLayer(workspace.layer, workspace.access);
     return { ...workspace, path: real };
   } catch (cause) {
