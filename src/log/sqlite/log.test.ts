@@ -112,8 +112,7 @@ test("a head follows appends of two processes in turn, one that failed, and dama
     await theirs.append("run/a", [step(6)]);
     await ours.append("run/a", [step(7)]);
     for (const log of [ours, theirs]) {
-      const found = await log.head("run/a");
-      expect([found?.seq, (found?.head as { step: number }).step, found?.damage]).toEqual([7, 7, "torn"]);
+      expect(await log.head("run/a")).toMatchObject({ seq: 7, head: { step: 7 }, damage: "torn" });
     }
   }));
 
