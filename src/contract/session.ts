@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { SnapshotId } from "./ids.ts";
+import { HostProcess } from "./process-identity.ts";
 import { SessionId } from "./run.ts";
 
 /** Where a workspace comes from. */
@@ -45,14 +46,7 @@ export const Session = z.object({
 export type Session = z.infer<typeof Session>;
 
 /** Who works in a session: the holder of its lock. */
-export const LockOwner = z.object({
-  run: z.string(),
-  pid: z.int(),
-  host: z.string(),
-  startTicks: z.int(),
-  bootId: z.string(),
-  since: z.iso.datetime().optional(),
-});
+export const LockOwner = HostProcess.extend({ run: z.string(), since: z.iso.datetime().optional() });
 export type LockOwner = z.infer<typeof LockOwner>;
 
 export const SessionLock = z.object({

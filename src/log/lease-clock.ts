@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { bootId } from "../lib/boot-id.ts";
 
 /**
  * What the life of a lease is measured by. On one machine that is the kernel's monotonic clock, which all its processes share: setting the machine's clock, or
@@ -11,6 +11,5 @@ export interface LeaseClock {
 }
 
 export function machineClock(): LeaseClock {
-  const boot = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  return { boot, nowMs: () => Number(process.hrtime.bigint() / 1_000_000n) };
+  return { boot: bootId(), nowMs: () => Number(process.hrtime.bigint() / 1_000_000n) };
 }

@@ -1,10 +1,11 @@
 import { CaissonError } from "../contract/error.ts";
 import type { SandboxId } from "../contract/ids.ts";
+import type { ProcessIdentity } from "../contract/process-identity.ts";
 import type { Runtime } from "./runtime.ts";
-import type { Owner, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 /** An owner who cannot be alive: no boot has this name. */
-const nobody: Owner = { pid: 1, startTicks: 0, bootId: "none" };
+const nobody: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
 
 /**
  * Removes a sandbox whose record cannot be read. Which runtime made it is not known any more, so each ends what it has under that id; of one whose engine is dead, the

@@ -4,6 +4,7 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { bootId } from "../lib/boot-id.ts";
 import type { Finding, Probe, Runtime } from "./runtime.ts";
 import type { RuntimeSet } from "./runtime-set.ts";
 
@@ -162,7 +163,7 @@ function noneUsable(findings: readonly { runtime: string; finding: Finding }[]):
 
 /** Changes with whatever could change a probe's outcome: kernel, boot, user, guest, runtime binaries. */
 function machineKey(options: { path: string; guestPath: string }): string {
-  const parts = [readText("/proc/sys/kernel/random/boot_id"), readText("/proc/sys/kernel/osrelease"), String(process.getuid?.() ?? -1)];
+  const parts = [bootId(), readText("/proc/sys/kernel/osrelease"), String(process.getuid?.() ?? -1)];
   parts.push(identity(options.guestPath) ?? "no guest");
   const folders = options.path.split(":").filter((folder) => folder.startsWith("/"));
   for (const program of programs) {

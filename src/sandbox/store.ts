@@ -1,19 +1,16 @@
-import { randomBytes } from "node:crypto";
-import { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName, SandboxId } from "../contract/ids.ts";
+import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
-import { processStat } from "./process-stat.ts";
+import { newId, randomLetters } from "../lib/new-id.ts";
+import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
-/** Who made a sandbox, so that anyone can tell whether that process still lives: a pid alone is reused. */
-export const Owner = z.object({ pid: z.int().positive(), startTicks: z.int().nonnegative(), bootId: z.string().min(1).max(64) });
-export type Owner = z.infer<typeof Owner>;
-
-/** What the host remembers of a sandbox. `owner: null` means that it is kept, or was released. */
+/** What the host remembers of a sandbox. `owner` is the process that made it; null means that it is kept, or was released. */
 export const SandboxRecord = z.object({
   id: SandboxId,
   runtime: RuntimeName,
@@ -22,7 +19,7 @@ export const SandboxRecord = z.object({
   spec: SandboxSpec,
   limits: Limits,
   warnings: z.array(z.string()),
-  owner: Owner.nullable(),
+  owner: ProcessIdentity.nullable(),
   /** The runtime's own, as it likes. */
   details: z.json(),
 });
@@ -52,8 +49,8 @@ export interface Store {
   remove(id: SandboxId): Promise<void>;
   newId(): SandboxId;
   /** This process. */
-  ownerOf(): Owner;
-  ownerAlive(owner: Owner | null): boolean;
+  ownerOf(): ProcessIdentity;
+  ownerAlive(owner: ProcessIdentity | null): boolean;
 }
 
 /** How far the machine's clock may have been set since it started. */
@@ -71,14 +68,14 @@ export function createStore(options: { stateDir: string }): Store {
       throw new CaissonError("invalid", `"${id}" is not a sandbox id`, { hint: "It looks like sb_k3v7q2m5x4ab." });
     return join(root, id);
   };
-  const ownerOf = () => (self ??= currentOwner());
-  let self: Owner | undefined;
+  const ownerOf = () => (self ??= currentProcess());
+  let self: ProcessIdentity | undefined;
 
   const store: Store = {
     dir,
-    newId: () => `sb_${randomName(12)}`,
+    newId: () => newId("sb"),
     ownerOf,
-    ownerAlive,
+    ownerAlive: isProcessAlive,
     async write(record) {
       const target = dir(record.id);
       const text = `${JSON.stringify(record, null, 1)}\n`;
@@ -88,7 +85,7 @@ export function createStore(options: { stateDir: string }): Store {
       }
       const { pid, startTicks } = ownerOf();
       await mkdir(root, { recursive: true, mode: 0o700 });
-      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomName(8)}`);
+      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomLetters(8)}`);
       await mkdir(fresh, { mode: 0o700 });
       try {
         await writeSynced(join(fresh, RECORD_NAME), text);
@@ -103,12 +100,12 @@ export function createStore(options: { stateDir: string }): Store {
       const text = `${JSON.stringify(record, null, 1)}\n`;
       const { pid, startTicks } = ownerOf();
       if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) {
-        const temporary = join(target, `${RECORD_NAME}.${randomName(8)}.tmp`);
+        const temporary = join(target, `${RECORD_NAME}.${randomLetters(8)}.tmp`);
         writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });
         renameSync(temporary, join(target, RECORD_NAME));
         return;
       }
-      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomName(8)}`);
+      const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomLetters(8)}`);
       mkdirSync(root, { recursive: true, mode: 0o700 });
       mkdirSync(fresh, { mode: 0o700 });
       writeFileSync(join(fresh, RECORD_NAME), text, { flag: "wx", mode: 0o600 });
@@ -126,7 +123,7 @@ export function createStore(options: { stateDir: string }): Store {
       const records: SandboxRecord[] = [];
       const damaged: DamagedRecord[] = [];
       for (const name of await namesIn(root)) {
-        if (name.startsWith(GONE_PREFIX) || (name.startsWith(NEW_PREFIX) && !makerAlive(name, ownerOf().bootId))) {
+        if (name.startsWith(GONE_PREFIX) || (name.startsWith(NEW_PREFIX) && !makerAlive(name))) {
           await rm(join(root, name), { recursive: true, force: true });
         }
         if (!SandboxId.safeParse(name).success) continue;
@@ -143,7 +140,7 @@ export function createStore(options: { stateDir: string }): Store {
       for (const name of await namesIn(target)) {
         if (name !== RECORD_NAME) await rm(join(target, name), { recursive: true, force: true });
       }
-      const gone = join(root, `${GONE_PREFIX}${id}-${randomName(8)}`);
+      const gone = join(root, `${GONE_PREFIX}${id}-${randomLetters(8)}`);
       try {
         await rename(target, gone);
       } catch (error) {
@@ -165,36 +162,12 @@ export function infoOf(record: SandboxRecord): SandboxInfo {
 
 /** True for a sandbox that died with its creator and is for `sweep` to remove. */
 export function isOrphan(record: SandboxRecord): boolean {
-  return record.owner !== null && !record.spec.keep && !ownerAlive(record.owner);
+  return record.owner !== null && !record.spec.keep && !isProcessAlive(record.owner);
 }
 
-/** This process. */
-export function currentOwner(): Owner {
-  return { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
-}
-
-export function ownerAlive(owner: Owner | null): boolean {
-  if (owner === null || owner.bootId !== bootId()) return false;
-  const stat = processStat(owner.pid);
-  return stat !== null && stat.startTicks === owner.startTicks && stat.state !== "Z" && stat.state !== "X";
-}
-
-function makerAlive(name: string, currentBoot: string): boolean {
+function makerAlive(name: string): boolean {
   const [pid, ticks] = name.slice(NEW_PREFIX.length).split("-");
-  return ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: currentBoot });
-}
-
-let bootIdRead: string | undefined;
-function bootId(): string {
-  bootIdRead ??= readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  return bootIdRead;
-}
-
-const base32 = "abcdefghijklmnopqrstuvwxyz234567";
-function randomName(length: number): string {
-  let name = "";
-  for (const byte of randomBytes(length)) name += base32[byte & 31];
-  return name;
+  return isRunning({ pid: Number(pid), startTicks: Number(ticks) });
 }
 
 type ReadOutcome = { record: SandboxRecord } | { record?: undefined; missing: boolean; reason: string };
@@ -220,7 +193,7 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
 }
 
 async function replaceFile(dir: string, text: string): Promise<void> {
-  const temporary = join(dir, `${RECORD_NAME}.${randomName(8)}.tmp`);
+  const temporary = join(dir, `${RECORD_NAME}.${randomLetters(8)}.tmp`);
   try {
     await writeSynced(temporary, text);
     await rename(temporary, join(dir, RECORD_NAME));

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Model } from "../agent/model/model.ts";
 import type { AgentSource } from "../agent/rights/agent-source.ts";
+import type { ProcessIdentity } from "../contract/process-identity.ts";
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { removeRemains } from "../sandbox/remove-remains.ts";
@@ -49,7 +50,7 @@ export function createLocalStation(options: {
   const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
   const store = createStore({ stateDir });
   const identity = { ...store.ownerOf(), host: hostname() };
-  const alive = (owner: { pid: number; startTicks: number; bootId: string }) => store.ownerAlive(owner);
+  const alive = (owner: ProcessIdentity) => store.ownerAlive(owner);
   const sessions = createSessionStore({ stateDir, log, identity, alive });
   const owner = JSON.stringify(identity);
   const ownerGone = (other: string) => isGone({ identity, alive }, other);

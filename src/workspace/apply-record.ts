@@ -3,7 +3,7 @@ import { link, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } fr
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import { Owner as Applier } from "../sandbox/store.ts";
+import { ProcessIdentity as Applier } from "../contract/process-identity.ts";
 import { type FolderTree, isErrno } from "./folder-tree.ts";
 import { STAGING_PREFIX } from "./protected-path.ts";
 

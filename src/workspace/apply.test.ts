@@ -18,7 +18,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changesBetween, edited } from "../../test/support/random-trees.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
-import { ownerAlive } from "../sandbox/store.ts";
+import { isProcessAlive } from "../sandbox/process-identity.ts";
 import { type ApplyOptions, applyChanges } from "./apply.ts";
 import type { Change, FileSide } from "./change.ts";
 
@@ -351,7 +351,7 @@ describe("applying refuses", () => {
     expect(readdirSync(folder)).toEqual([staging]);
     // Dead, its folder is taken by one of those that come next.
     const names = ["a", "b", "c", "d"];
-    const results = await Promise.allSettled(names.map((path) => apply([change(path, null, file("x"))], { alive: ownerAlive })));
+    const results = await Promise.allSettled(names.map((path) => apply([change(path, null, file("x"))], { alive: isProcessAlive })));
     for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "conflict" });
     const applied = names.filter((_, index) => results[index]?.status === "fulfilled");
     expect(applied.length).toBeGreaterThan(0);

@@ -1,7 +1,8 @@
 import { realpathSync } from "node:fs";
 import { posix, relative } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import { currentOwner, type Owner, ownerAlive } from "../sandbox/store.ts";
+import type { ProcessIdentity } from "../contract/process-identity.ts";
+import { currentProcess, isProcessAlive } from "../sandbox/process-identity.ts";
 import { openStaging, perform, type Staging, takeBack } from "./apply-journal.ts";
 import { stage } from "./apply-stage.ts";
 import { type Change, isWithin, type LeftOut, sameSide } from "./change.ts";
@@ -23,7 +24,7 @@ export interface ApplyOptions {
   /** Also over files that the user changed since the agent's copy was made. */
   force?: boolean;
   /** Whether another one that applies still lives: one at a time, and what a dead one left is taken back. Default: as seen on this machine. */
-  alive?: (applier: Owner) => boolean;
+  alive?: (applier: ProcessIdentity) => boolean;
   /** For tests: called before each effect. */
   crashpoint?: (name: string) => void;
 }
@@ -44,7 +45,7 @@ export interface ApplyResult {
 export async function applyChanges(changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
     using tree = new FolderTree(options.folder);
-    const staging = await openStaging(tree, { stateDir: options.stateDir, self: currentOwner(), alive: options.alive ?? ownerAlive });
+    const staging = await openStaging(tree, { stateDir: options.stateDir, self: currentProcess(), alive: options.alive ?? isProcessAlive });
     return await applyTo(staging, changes, options);
   } catch (error) {
     throw translate(error, options.folder);

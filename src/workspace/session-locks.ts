@@ -1,4 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
+import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { LockOwner, type Session, type SessionLock } from "../contract/session.ts";
 import type { NewSessionEvent } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
@@ -24,8 +25,8 @@ export interface SessionLocks {
 
 export function createSessionLocks(options: {
   log: Log;
-  identity: { pid: number; host: string; startTicks: number; bootId: string };
-  alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
+  identity: HostProcess;
+  alive: (owner: ProcessIdentity) => boolean;
   now: () => Date;
   stream: (id: string) => string;
   get: (id: string) => Promise<Session>;

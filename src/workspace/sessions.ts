@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
 import { makeEvent, readableEvent } from "../contract/event-family.ts";
+import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { SessionId } from "../contract/run.ts";
 import { Session, type WorkspaceSource } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
@@ -41,8 +42,8 @@ export interface SessionStore extends SessionLocks {
 export function createSessionStore(options: {
   stateDir: string;
   log: Log;
-  identity: { pid: number; host: string; startTicks: number; bootId: string };
-  alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
+  identity: HostProcess;
+  alive: (owner: ProcessIdentity) => boolean;
   now?: () => Date;
 }): SessionStore {
   const { log } = options;

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { currentOwner, type Owner, ownerAlive } from "../../sandbox/store.ts";
+import type { ProcessIdentity } from "../../contract/process-identity.ts";
+import { currentProcess, isProcessAlive } from "../../sandbox/process-identity.ts";
 import { becomeKeeper, createServingMark, keeperOf, servedBy } from "./serving.ts";
 
 let folder: string;
@@ -15,8 +16,8 @@ afterEach(() => rm(folder, { recursive: true }));
 
 /** A process of that number, as long as it is in `alive`. */
 const storeOf = (pid: number, alive: Set<number>) => ({
-  ownerOf: (): Owner => ({ pid, startTicks: 1, bootId: "boot" }),
-  ownerAlive: (owner: Owner | null) => owner !== null && alive.has(owner.pid),
+  ownerOf: (): ProcessIdentity => ({ pid, startTicks: 1, bootId: "boot" }),
+  ownerAlive: (owner: ProcessIdentity | null) => owner !== null && alive.has(owner.pid),
 });
 
 test("of many who find no keeper one becomes it; and of many who find it dead, one", async () => {
@@ -67,8 +68,8 @@ test("a process serves until the last of its handles has ended; marks of dead pr
 test("processes exclude each other, too", async () => {
   const program = `
     import { becomeKeeper } from ${JSON.stringify(join(import.meta.dirname, "serving.ts"))};
-    import { currentOwner, ownerAlive } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/store.ts"))};
-    process.stdout.write(String(await becomeKeeper(process.argv[1], { ownerOf: currentOwner, ownerAlive })));
+    import { currentProcess, isProcessAlive } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/process-identity.ts"))};
+    process.stdout.write(String(await becomeKeeper(process.argv[1], { ownerOf: currentProcess, ownerAlive: isProcessAlive })));
     process.stdin.resume();
   `;
   const children = Array.from({ length: 4 }, () =>
@@ -82,5 +83,5 @@ test("processes exclude each other, too", async () => {
   await Promise.all(children);
   expect(words.map(String).sort()).toEqual(["false", "false", "false", "true"]);
   // They are dead now.
-  expect(await becomeKeeper(folder, { ownerOf: currentOwner, ownerAlive })).toBe(true);
+  expect(await becomeKeeper(folder, { ownerOf: currentProcess, ownerAlive: isProcessAlive })).toBe(true);
 });

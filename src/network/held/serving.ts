@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { link, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Owner, type Store } from "../../sandbox/store.ts";
+import { ProcessIdentity } from "../../contract/process-identity.ts";
+import type { Store } from "../../sandbox/store.ts";
 
 /** Who serves a sandbox's network now: a mark of each handle in its folder, which counts as long as the process that made it lives. */
 const markName = /^network-served-by-.+\.json$/;
@@ -41,7 +42,7 @@ function serversOf(folder: string, store: Pick<Store, "ownerAlive">): number[] {
   return marksIn(folder).flatMap(({ owner }) => (store.ownerAlive(owner) ? [owner.pid] : []));
 }
 
-function marksIn(folder: string): { name: string; owner: Owner }[] {
+function marksIn(folder: string): { name: string; owner: ProcessIdentity }[] {
   return namesIn(folder, markName).flatMap((name) => {
     const owner = ownerIn(join(folder, name));
     return owner === null ? [] : [{ name, owner }];
@@ -81,7 +82,7 @@ export async function becomeKeeper(folder: string, store: Pick<Store, "ownerOf" 
   }
 }
 
-function newestClaim(folder: string): { number: number; owner: Owner | null } {
+function newestClaim(folder: string): { number: number; owner: ProcessIdentity | null } {
   const number = Math.max(0, ...namesIn(folder, claimName).map((name) => Number(claimName.exec(name)?.[1])));
   return { number, owner: number === 0 ? null : ownerIn(claimPath(folder, number)) };
 }
@@ -99,9 +100,9 @@ function namesIn(folder: string, pattern: RegExp): string[] {
   }
 }
 
-function ownerIn(path: string): Owner | null {
+function ownerIn(path: string): ProcessIdentity | null {
   try {
-    return Owner.parse(JSON.parse(readFileSync(path, "utf8")));
+    return ProcessIdentity.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch {
     return null;
   }

@@ -1,13 +1,13 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
+import { randomLetters } from "../../lib/new-id.ts";
 
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 /** Five bits each: 160 bits, and well within a label of a host name. */
 const TOKEN_CHARS = 32;
 const TOKEN = /^[a-z2-7]{26,63}$/;
 
 /** What opens one preview: lower-case base 32, so that it can be a label of a host name. */
 export function newPreviewToken(): string {
-  return [...randomBytes(TOKEN_CHARS)].map((byte) => ALPHABET[byte & 31]).join("");
+  return randomLetters(TOKEN_CHARS);
 }
 
 /** At least 130 bits, and a label. */

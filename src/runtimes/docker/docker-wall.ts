@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxState } from "../../contract/sandbox.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
-import { conditionOfProcess } from "../../sandbox/process-stat.ts";
+import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { containerName } from "./container-config.ts";

@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { newId } from "../../lib/new-id.ts";
 import type { SnapshotInfo } from "../../sandbox/runtime.ts";
 import { containerName, labels } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
@@ -24,7 +24,7 @@ export async function commitSnapshot(options: Commit & { name: string | null }):
   if (name !== null && (name.length === 0 || name.length > NAME_MAX)) {
     throw new CaissonError("invalid", `a snapshot's name has 1 to ${NAME_MAX} characters`);
   }
-  const snapshot = newSnapshotId();
+  const snapshot = newId("sn");
   await commit(options, {
     repository,
     tag: snapshot,
@@ -98,8 +98,3 @@ export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; 
 /** A label travels in a Dockerfile's syntax, where a name's quotes and dollars would mean something. */
 const encodeName = (name: string) => Buffer.from(name).toString("base64url");
 const decodeName = (label: string) => Buffer.from(label, "base64url").toString();
-
-const base32 = "abcdefghijklmnopqrstuvwxyz234567";
-function newSnapshotId(): SnapshotId {
-  return `sn_${[...randomBytes(12)].map((byte) => base32[byte & 31]).join("")}`;
-}

@@ -1,10 +1,10 @@
-import { randomBytes } from "node:crypto";
 import { lstatSync } from "node:fs";
 import { type Duplex, duplexPair } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
+import { newId } from "../../lib/new-id.ts";
 import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
@@ -202,7 +202,7 @@ function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSp
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
   const createdAt = new Date(clock.now()).toISOString();
   const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
-  const info: SandboxInfo = { ...common, id: freshId("sb"), runtime: NAME, state: "running" };
+  const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
   const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
   rooms.set(info.id, room);
   emitCreated(onEvent, info);
@@ -226,7 +226,7 @@ async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): P
 /** Keeps files as a snapshot. */
 function keep({ snapshots, clock }: FakeContext, sandbox: SandboxId, kept: { files: MemoryFiles; name: string | null }): SnapshotId {
   const { files, name } = kept;
-  const info = { id: freshId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
+  const info = { id: newId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
   snapshots.set(info.id, { info, files: files.clone() });
   return info.id;
 }
@@ -254,10 +254,4 @@ function freshTree(clock: Clock): MemoryFiles {
     files.mkdir(path, { parents: true, mode: path === "/tmp" ? 0o1777 : 0o755, uid: 0 });
   for (const path of [WORKSPACE, "/home/user"]) files.mkdir(path, { parents: true, mode: 0o755, uid: USER });
   return files;
-}
-
-function freshId(prefix: string): string {
-  let id = `${prefix}_`;
-  for (const byte of randomBytes(12)) id += "abcdefghijklmnopqrstuvwxyz234567"[byte & 31];
-  return id;
 }

@@ -10,7 +10,7 @@ import { connectGuest, type GuestConnection } from "../../sandbox/guest/connecti
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { makeGuestToken, readGuestToken } from "../../sandbox/guest-token.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
-import { conditionOfProcess } from "../../sandbox/process-stat.ts";
+import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { SnapshotId } from "../../contract/ids.ts";
-import { Owner, type SandboxRecord } from "../../sandbox/store.ts";
+import { ProcessIdentity } from "../../contract/process-identity.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
 import { CgroupFolder } from "./cgroups/cgroup.ts";
 
 const RootPlan = z.object({
@@ -39,7 +40,7 @@ export const OciDetails = z.object({
   /** A snapshot that goes with this sandbox, made for a fork. */
   ownSnapshot: SnapshotId.nullable(),
   /** Who froze it to copy its files, written down before it does: should that process die, whoever comes next thaws the sandbox. */
-  frozenBy: Owner.nullable().default(null),
+  frozenBy: ProcessIdentity.nullable().default(null),
   /** Where the sandbox's own range of ids begins; null: the range that all had before there were more. */
   firstId: z.int().positive().nullable().default(null),
   /** Started before anybody asked for it, and not yet given to anybody. */

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
+import { isRunning, startedProcess } from "../../sandbox/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroups/cgroup.ts";
 import type { OciDetails } from "./details.ts";
 import { releaseRange } from "./identity/id-ranges.ts";
-import { identityOfProcess, isAlive } from "./identity/process-identity.ts";
 import { GUEST_PATH } from "./launch/bundle.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { layerFolders } from "./layers/layers.ts";
@@ -64,7 +64,7 @@ function writtenDown(folder: string): OciDetails["guest"] {
   try {
     const pid = Number(readFileSync(join(folder, GUEST_PID_NAME), "latin1"));
     // The number may be another process's by now.
-    return isGuest(pid) ? identityOfProcess(pid) : null;
+    return isGuest(pid) ? startedProcess(pid) : null;
   } catch {
     return null;
   }
@@ -76,7 +76,7 @@ function isGuest(pid: number): boolean {
 
 /** Process 1 of a process namespace takes all others with it, wherever they hide. */
 async function killGuest(guest: OciDetails["guest"]): Promise<void> {
-  if (guest === null || !isAlive(guest)) return;
+  if (guest === null || !isRunning(guest)) return;
   try {
     process.kill(guest.pid, "SIGKILL");
   } catch (error) {
@@ -90,7 +90,7 @@ async function killGuest(guest: OciDetails["guest"]): Promise<void> {
 
 async function guestGone(guest: OciDetails["guest"]): Promise<void> {
   const deadline = performance.now() + DEATH_TIMEOUT_MS;
-  for (let waitMs = 1; guest !== null && isAlive(guest); waitMs = Math.min(waitMs + 1, 20)) {
+  for (let waitMs = 1; guest !== null && isRunning(guest); waitMs = Math.min(waitMs + 1, 20)) {
     if (performance.now() > deadline) throw new CaissonError("timeout", `process ${guest.pid} was killed and is still there`);
     await delay(waitMs);
   }

@@ -1,8 +1,9 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
+import type { ProcessIdentity } from "../../contract/process-identity.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
-import { conditionOfProcess } from "../../sandbox/process-stat.ts";
-import type { Owner, SandboxRecord } from "../../sandbox/store.ts";
+import { conditionOfProcess } from "../../sandbox/process-identity.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
 import { canFreeze, freezeWork, isFrozen } from "./cgroups/cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import type { OciContext } from "./oci-context.ts";
@@ -52,7 +53,7 @@ export async function conditionOf(oci: OciContext, id: SandboxId, { guest, cgrou
   return oci.store.ownerAlive(frozenBy) ? condition : "frozen";
 }
 
-function holdBy(oci: OciContext, record: SandboxRecord, frozenBy: Owner | null): SandboxRecord {
+function holdBy(oci: OciContext, record: SandboxRecord, frozenBy: ProcessIdentity | null): SandboxRecord {
   const held: SandboxRecord = { ...record, details: { ...detailsOf(record), frozenBy } };
   oci.store.note(held);
   return held;

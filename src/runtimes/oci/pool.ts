@@ -1,12 +1,12 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
+import { isRunning } from "../../sandbox/process-identity.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { adoptLayer, identityOf, layerRange } from "./identity/id-ranges.ts";
-import { isAlive } from "./identity/process-identity.ts";
 import { type HeldNamespaces, makeNamespaces } from "./launch/namespace-pool.ts";
 import { isTransparent } from "./launch/transparent.ts";
 import { layerState } from "./layers/disk.ts";
@@ -157,7 +157,7 @@ async function claim(oci: OciContext, member: Started, spec: SandboxSpec): Promi
 async function attach(oci: OciContext, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
   if (record.spec.workspace.kind === "empty") return;
-  if (guest === null || !isAlive(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
+  if (guest === null || !isRunning(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
   const identity = identityOf(oci, details);
   await oci.launch({
     what: "attach",

@@ -4,6 +4,7 @@ import { defaultLimits, type SandboxSpec } from "../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
+import { startedProcess } from "../../sandbox/process-identity.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
@@ -15,7 +16,6 @@ import type { OciBinary } from "./discover.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
-import { identityOfProcess } from "./identity/process-identity.ts";
 import { bundleConfig } from "./launch/bundle.ts";
 import { filterRecord } from "./launch/call-filter.ts";
 import type { PlanRecord } from "./launch/launcher.ts";
@@ -123,7 +123,7 @@ async function bringUp(oci: OciContext, start: { record: SandboxRecord; details:
   for (const binary of [first, ...others]) {
     try {
       const { pid, connection } = await launchOnce(oci, start, binary);
-      const details: OciDetails = { ...start.details, ociRuntime: binary.name, guest: identityOfProcess(pid) };
+      const details: OciDetails = { ...start.details, ociRuntime: binary.name, guest: startedProcess(pid) };
       if (binary !== first) oci.prefer(binary);
       const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
       try {

@@ -7,7 +7,7 @@ import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { conditionOf, refuseWhileHeld } from "./freeze.ts";
-import { processesOf } from "./identity/process-identity.ts";
+import { processesOf } from "./identity/namespace-processes.ts";
 import { takeSnapshot } from "./layers/snapshot.ts";
 import type { OciContext } from "./oci-context.ts";
 

@@ -7,6 +7,7 @@ import type { Model } from "../../agent/model/model.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
+import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
 import type { Session } from "../../contract/session.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -18,7 +19,7 @@ import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
 import { headOfRun } from "./head-of-run.ts";
 import { foldRun, type OwnedJournal, openJournal } from "./owned-journal.ts";
-import { acquireRun, type Identity, isGone } from "./ownership.ts";
+import { acquireRun, isGone } from "./ownership.ts";
 import { runHistory } from "./run-history.ts";
 import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
 import type { Runs } from "./runs.ts";
@@ -32,8 +33,8 @@ export interface RunsOptions {
   model: (name: string) => Promise<Model>;
   /** Sub-agents by name. */
   agent: (name: string) => Promise<AgentDefinition>;
-  identity: Identity;
-  alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean;
+  identity: HostProcess;
+  alive: (owner: ProcessIdentity) => boolean;
   crashpoint: Crashpoint;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   removeRemains: RemoveRemains;

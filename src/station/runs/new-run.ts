@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { HostProcess } from "../../contract/process-identity.ts";
 import type { Session } from "../../contract/session.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
@@ -15,7 +16,7 @@ import type { NewRun, Runs } from "./runs.ts";
 const Announced = z.object({
   run: z.string(),
   session: z.string(),
-  maker: z.object({ pid: z.int(), host: z.string(), startTicks: z.int(), bootId: z.string() }),
+  maker: HostProcess,
 });
 type Announced = z.infer<typeof Announced>;
 

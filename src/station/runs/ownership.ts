@@ -1,18 +1,11 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
 import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import { runStream } from "./head-of-run.ts";
 
 /** A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can be seen, else after it. */
 const LEASE_TTL_MS = 15_000;
-
-/** A process, so that others can tell whether it still lives. */
-export interface Identity {
-  pid: number;
-  host: string;
-  startTicks: number;
-  bootId: string;
-}
 
 /** Becomes the run's owner, and stays it while this is held. Throws `conflict` with `details.owner` when another process has it. */
 export async function acquireRun(
@@ -30,12 +23,9 @@ export async function acquireRun(
 }
 
 /** Whether the process that a lease names can never come back. Of another machine's that cannot be seen from here. */
-export function isGone(
-  options: { identity: Identity; alive: (owner: { pid: number; startTicks: number; bootId: string }) => boolean },
-  owner: string,
-): boolean {
+export function isGone(options: { identity: HostProcess; alive: (owner: ProcessIdentity) => boolean }, owner: string): boolean {
   try {
-    const other = JSON.parse(owner) as Identity;
+    const other = JSON.parse(owner) as HostProcess;
     return other.host === options.identity.host && !options.alive(other);
   } catch {
     return false;

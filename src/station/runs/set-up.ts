@@ -7,6 +7,7 @@ import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts"
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Budgets } from "../../contract/run.ts";
+import { idFrom } from "../../lib/new-id.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { DriveOptions, Workplace } from "./drive.ts";
 import { runStream } from "./head-of-run.ts";
@@ -109,9 +110,7 @@ async function subAgents(
 }
 
 function childRunId(parent: string, call: string): string {
-  const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
-  const bytes = createHash("sha256").update(`${parent} ${call}`).digest().subarray(0, 12);
-  return `run_${[...bytes].map((byte) => alphabet[byte & 31]).join("")}`;
+  return idFrom("run", createHash("sha256").update(`${parent} ${call}`).digest());
 }
 
 /** What the parent may still spend bounds what the sub-run may. */

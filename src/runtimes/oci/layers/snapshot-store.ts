@@ -1,11 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
+import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
-import { Owner } from "../../../sandbox/store.ts";
+import { newId } from "../../../lib/new-id.ts";
+import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -22,7 +23,7 @@ export const SnapshotRecord = z.object({
   /** The sandbox's own, so that a fork is made like it. */
   spec: SandboxSpec,
   /** Made for a fork, by this process: never listed, and removed when the maker is gone and nothing is built on it any more. */
-  hiddenFor: Owner.nullable(),
+  hiddenFor: ProcessIdentity.nullable(),
 });
 export type SnapshotRecord = z.infer<typeof SnapshotRecord>;
 
@@ -35,8 +36,7 @@ export function snapshotDir(oci: OciContext, id: SnapshotId): string {
 }
 
 export function newSnapshotId(): SnapshotId {
-  const letters = "abcdefghijklmnopqrstuvwxyz234567";
-  return `sn_${[...randomBytes(12)].map((byte) => letters[byte & 31]).join("")}`;
+  return newId("sn");
 }
 
 /** Throws `not_found`, `internal` for a damaged record. */
@@ -71,7 +71,7 @@ export async function listSnapshots(oci: OciContext): Promise<{ snapshots: Snaps
   const root = join(oci.context.stateDir, "snapshots");
   for (const name of await readdir(root).catch(() => [])) {
     const id = SnapshotId.safeParse(name);
-    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(oci, name))) remains.push(join(root, name));
+    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(name))) remains.push(join(root, name));
     if (id.success) snapshots.push(...(await readIfThere(oci, id.data)));
   }
   return { snapshots, remains };
@@ -97,9 +97,9 @@ export async function makeSnapshotDraft(oci: OciContext, id: SnapshotId): Promis
   return draft;
 }
 
-function makerAlive(oci: OciContext, name: string): boolean {
+function makerAlive(name: string): boolean {
   const [pid, startTicks] = name.slice(DRAFT_PREFIX.length).split("-");
-  return oci.store.ownerAlive({ pid: Number(pid), startTicks: Number(startTicks), bootId: oci.store.ownerOf().bootId });
+  return isRunning({ pid: Number(pid), startTicks: Number(startTicks) });
 }
 
 /** Whether a sandbox or another snapshot has one of its layers. */

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { isRunning } from "../../../sandbox/process-identity.ts";
 import { createStore } from "../../../sandbox/store.ts";
 
 /** A draft's name says which process makes it, and when that process began. */
@@ -42,7 +43,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   const makerLives = (name: string) => {
     const [, pid, ticks] = DRAFT.exec(name) ?? [];
     if (ticks === undefined) return existsSync(`/proc/${OTHER_DRAFT.exec(name)?.[1]}`);
-    return store.ownerAlive({ pid: Number(pid), startTicks: Number(ticks), bootId: store.ownerOf().bootId });
+    return isRunning({ pid: Number(pid), startTicks: Number(ticks) });
   };
   const cache: TemplateCache = {
     folder,

@@ -1,0 +1,45 @@
+import { readFileSync } from "node:fs";
+import type { ProcessIdentity } from "../contract/process-identity.ts";
+import { bootId } from "../lib/boot-id.ts";
+import type { GuestCondition } from "./guest/waits.ts";
+
+/** This process. */
+export function currentProcess(): ProcessIdentity {
+  return { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
+}
+
+/** Whether the very process is still there; never for none, nor for one of another boot. */
+export function isProcessAlive(identity: ProcessIdentity | null): boolean {
+  return identity !== null && identity.bootId === bootId() && isRunning(identity);
+}
+
+/** The same for a process that is known to be of this boot. */
+export function isRunning({ pid, startTicks }: Pick<ProcessIdentity, "pid" | "startTicks">): boolean {
+  const stat = processStat(pid);
+  return stat !== null && stat.startTicks === startTicks && stat.state !== "Z" && stat.state !== "X";
+}
+
+/** A process of this boot, or null when there is none with this number. */
+export function startedProcess(pid: number): Pick<ProcessIdentity, "pid" | "startTicks"> | null {
+  const stat = processStat(pid);
+  return stat === null ? null : { pid, startTicks: stat.startTicks };
+}
+
+/** State and start time of a process from /proc, or null when there is none. The command's name may contain anything, so fields are counted from the last parenthesis. */
+function processStat(pid: number): { state: string; startTicks: number } | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const rest = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: rest[0] ?? "X", startTicks: Number(rest[19]) };
+  } catch {
+    return null;
+  }
+}
+
+/** What the kernel says of a guest's process. Without a start time the number alone has to do. */
+export function conditionOfProcess({ pid, startTicks }: { pid: number; startTicks?: number }): GuestCondition {
+  const stat = processStat(pid);
+  if (stat === null || stat.state === "Z" || stat.state === "X") return "dead";
+  if (startTicks !== undefined && stat.startTicks !== startTicks) return "dead";
+  return stat.state === "T" || stat.state === "t" ? "stopped" : "running";
+}
