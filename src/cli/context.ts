@@ -2,6 +2,7 @@ import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
 import type { Output } from "./output.ts";
 import type { Interruption } from "./signals.ts";
@@ -31,7 +32,8 @@ export interface CliContext {
   variable(name: string): string | undefined;
   /** Starts this program again with these arguments, in the background and independent of us. */
   startDetached(args: readonly string[]): Promise<void>;
-  readonly station: Pick<Station, "sandboxes" | "networks">;
+  readonly station: Pick<Station, "sandboxes" | "networks" | "machine">;
+  readonly tools: SandboxTools;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwnSandboxes(): Promise<void>;
   /** Serves the network of a kept sandbox, as its one keeper, until we are told to end or the sandbox is gone. */

@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import { type Copied, copyIn, copyOut } from "../sandbox/copy.ts";
 import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
+import type { Copied } from "../station/sandboxes/tools.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, quotedName } from "./line.ts";
@@ -55,7 +55,7 @@ async function bringIn(context: CliContext, source: string, inside: Inside): Pro
   const outside = resolve(context.cwd, source);
   const isFolder = (await stat(outside).catch(() => null))?.isDirectory() === true;
   const target = isFolder ? await folderInside(inside, basename(outside)) : inside.path;
-  await tell(context, await copyIn(sandbox, outside, target, as));
+  await tell(context, await context.tools.copyIn(sandbox, outside, target, as));
 }
 
 /** Like cp(1): a folder goes into a folder that is there, else it gets the new name. */
@@ -84,7 +84,10 @@ async function bringOut(context: CliContext, inside: Inside, { target, ...bounds
   const isFolder = (await sandbox.stat(path, { ...as, follow: true })).kind === "directory";
   await tell(
     context,
-    await copyOut(sandbox, path, intoFolder && isFolder ? join(outside, basename(path) || "root") : outside, { ...as, ...bounds }),
+    await context.tools.copyOut(sandbox, path, intoFolder && isFolder ? join(outside, basename(path) || "root") : outside, {
+      ...as,
+      ...bounds,
+    }),
   );
 }
 

@@ -1,18 +1,22 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parsePolicy } from "../contract/network-text.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
-import { runQuietly, type Stop } from "./demo-tour.ts";
+import type { NetworkVerbs } from "../station/networks/verbs.ts";
+import type { RunQuietly, Stop } from "./demo-tour.ts";
 
 /** A server of this machine's, and stops that show who reaches it. Empty where there is no network or no curl inside. */
-export async function networkStops(sandbox: OwnedSandbox): Promise<{ stops: Stop[] } & AsyncDisposable> {
+export async function networkStops(options: {
+  sandbox: string;
+  run: RunQuietly;
+  networks: NetworkVerbs;
+}): Promise<{ stops: Stop[] } & AsyncDisposable> {
   const server = createServer((_request, response) => response.end("a word from your machine\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { network } = sandbox;
-  const usable = network !== null && (await runQuietly(sandbox, ["sh", "-c", "command -v curl"])).exitCode === 0;
+  const usable = (await options.run(["sh", "-c", "command -v curl"])).exitCode === 0;
   const { port } = server.address() as AddressInfo;
   const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
-  const change = (words: string[]) => async () => network?.change(parsePolicy(words), { by: "demo" });
+  const change = (words: string[]) => () =>
+    options.networks.change(options.sandbox, { how: "set", policy: parsePolicy(words), by: "demo" });
   const stops: Stop[] = [
     {
       claim: "what nobody allowed is denied, and it is told why",

@@ -1,6 +1,6 @@
 import type { Ended } from "../contract/outcome.ts";
-import { runCommand } from "../sandbox/run-command.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
+import type { SandboxTools } from "../station/sandboxes/tools.ts";
 
 export interface DemoFolder {
   root: string;
@@ -31,8 +31,8 @@ export interface Stop {
 
 const OUTPUT_SHOWN_MAX = 64 * 1024;
 
-export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home: string }): Stop[] {
-  const { sandbox, folder, home } = options;
+export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: DemoFolder; home: string }): Stop[] {
+  const { sandbox, run, folder, home } = options;
   const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
   const stops: Stop[] = [
     {
@@ -74,21 +74,19 @@ export function tour(options: { sandbox: OwnedSandbox; folder: DemoFolder; home:
       claim: "what takes too much memory is ended, and nothing else",
       ...shell("tail /dev/zero"),
       timeoutMs: 20_000,
-      holds: async ({ ended, exitCode }) =>
-        (ended.includes("memory") || exitCode === 137) && (await runQuietly(sandbox, ["/bin/true"])).exitCode === 0,
+      holds: async ({ ended, exitCode }) => (ended.includes("memory") || exitCode === 137) && (await run(["/bin/true"])).exitCode === 0,
     });
   }
   return stops;
 }
 
 /** Runs a command to its end and keeps the beginning of what it wrote. */
-export async function runQuietly(sandbox: OwnedSandbox, argv: readonly string[], timeoutMs = 10_000): Promise<DemoResult> {
-  const { ended, stdout, stderr } = await runCommand(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
-  return {
-    stdout,
-    stderr,
-    exitCode: ended.kind === "exited" ? ended.exitCode : null,
-    ended: describeEnd(ended),
+export type RunQuietly = (argv: readonly string[], timeoutMs?: number) => Promise<DemoResult>;
+
+export function quietly({ runCommand }: SandboxTools, sandbox: HeldSandbox): RunQuietly {
+  return async (argv, timeoutMs = 10_000) => {
+    const { ended, stdout, stderr } = await runCommand(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
+    return { stdout, stderr, exitCode: ended.kind === "exited" ? ended.exitCode : null, ended: describeEnd(ended) };
   };
 }
 

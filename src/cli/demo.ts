@@ -2,15 +2,14 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import type { RuntimeReport } from "../contract/machine-verbs.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { showDuration } from "../lib/quantity.ts";
-import type { Runtime } from "../sandbox/runtime.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { demoAgent } from "./demo-agent.ts";
 import { networkStops } from "./demo-network.ts";
-import { type DemoFolder, runQuietly, type Stop, tour } from "./demo-tour.ts";
+import { type DemoFolder, quietly, type RunQuietly, type Stop, tour } from "./demo-tour.ts";
 import { showRuntime } from "./doctor.ts";
 import { bad, bold, dim, good, line, type Piece } from "./line.ts";
 import { cutToWidth, plainText } from "./plain-text.ts";
@@ -27,20 +26,22 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   try {
     await print(bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
     const began = performance.now();
-    const sandbox = await runtime.create(await specOf(runtime, folder), { signal: context.interruption.signal });
+    const request = { runtime: runtime.name, spec: specOf(runtime, folder) };
+    const sandbox = await context.station.sandboxes.create(request, context.interruption);
+    const run = quietly(context.tools, sandbox);
     try {
-      const first = await runQuietly(sandbox, ["echo", "hello"]);
+      const first = await run(["echo", "hello"]);
       await print(line`   created, first output after ${bold(showDuration(performance.now() - began))}: ${first.stdout.trim()}`);
       await print();
       await print(bold("3  What happens inside stays inside"));
-      const out = { context, sandbox, print };
-      const insideFailures = await walk({ ...out, stops: tour({ sandbox, folder, home: context.home }) });
+      const out = { context, run, print };
+      const insideFailures = await walk({ ...out, stops: tour({ sandbox, run, folder, home: context.home }) });
       await print(bold("4  What it may reach is for you to say"));
-      await using network = await networkStops(sandbox);
+      await using network = await networkStops({ sandbox: sandbox.id, run, networks: context.station.networks });
       if (network.stops.length === 0) await print("   (there is no curl inside to show it with)");
       const failures = insideFailures + (await walk({ ...out, stops: network.stops }));
       await print(bold("5  What it costs"));
-      await print(line`   a command in a live sandbox: ${bold(showDuration(await medianRoundTrip(sandbox)))} (median of ${ROUNDS})`);
+      await print(line`   a command in a live sandbox: ${bold(showDuration(await medianRoundTrip(run)))} (median of ${ROUNDS})`);
       const destroying = performance.now();
       await sandbox.destroy();
       await print(line`   removing the sandbox: ${bold(showDuration(performance.now() - destroying))}`);
@@ -60,23 +61,30 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   }
 }
 
-/** Throws `unavailable` with every fix when nothing here can isolate. */
+/** Throws `unavailable` when what was asked for, or everything here, cannot isolate. */
 async function chooseRuntime(
   context: CliContext,
   given: ParsedArguments,
   out: { print: (line?: Piece) => Promise<void> },
-): Promise<Runtime> {
+): Promise<RuntimeReport> {
   const asked = given.option("runtime") ?? context.config.runtime;
-  const names = asked === "auto" ? context.runtimes.names.filter((name) => name !== "host") : [asked];
-  for (const name of names) {
-    const probe = await context.resolver.probe(name);
-    const runtime = { name, ...probe, capabilities: null, findings: probe.findings.filter((finding) => finding.level !== "ok") };
-    for (const row of showRuntime(runtime, { chosen: false })) await out.print(line`   ${row}`);
-    if (asked !== "auto" && !probe.usable)
-      throw new CaissonError("unavailable", `the runtime ${name} cannot be used here`, { hint: "See: caisson doctor" });
+  const { runtimes, chosen } = await context.station.machine.doctor(asked === "auto" ? {} : { only: [asked] });
+  for (const runtime of runtimes) {
+    // Nobody is put on the host who did not ask for it.
+    if (asked === "auto" && runtime.name === "host") continue;
+    const shown = { ...runtime, capabilities: null, findings: runtime.findings.filter((finding) => finding.level !== "ok") };
+    for (const row of showRuntime(shown, { chosen: false })) await out.print(line`   ${row}`);
   }
   await out.print();
-  return context.resolver.resolve(asked);
+  const found = runtimes.find(({ name }) => name === (asked === "auto" ? chosen : asked));
+  if (found?.usable) return found;
+  throw new CaissonError(
+    "unavailable",
+    asked === "auto" ? "no runtime here can isolate a sandbox" : `the runtime ${asked} cannot be used here`,
+    {
+      hint: "See: caisson doctor",
+    },
+  );
 }
 
 async function makeFolder(): Promise<DemoFolder> {
@@ -98,28 +106,27 @@ async function makeFolder(): Promise<DemoFolder> {
 }
 
 /** Asks for a memory limit only where one can be enforced: a demo should not fail on a machine without cgroups. */
-async function specOf(runtime: Runtime, folder: DemoFolder): Promise<SandboxSpec> {
-  const capabilities = await runtime.capabilities();
-  const access = capabilities.workspaceAccess.includes("overlay") ? "overlay" : "ro";
+function specOf({ capabilities }: RuntimeReport, folder: DemoFolder): SandboxSpec {
+  const access = capabilities?.workspaceAccess.includes("overlay") ? "overlay" : "ro";
   return SandboxSpec.parse({
     workspace: { kind: "folder", path: folder.workspace, access },
-    limits: capabilities.limits.memoryBytes ? { memoryBytes: 256 * MIB } : {},
+    limits: capabilities?.limits.memoryBytes ? { memoryBytes: 256 * MIB } : {},
   });
 }
 
 async function walk(options: {
   context: CliContext;
-  sandbox: OwnedSandbox;
+  run: RunQuietly;
   stops: readonly Stop[];
   print: (line?: Piece) => Promise<void>;
 }): Promise<number> {
-  const { sandbox, stops, print } = options;
+  const { run, stops, print } = options;
   let failures = 0;
   for (const stop of stops) {
     if (options.context.interruption.signal.aborted) throw new CaissonError("cancelled", "interrupted");
     await stop.before?.();
     const began = performance.now();
-    const result = await runQuietly(sandbox, stop.argv, stop.timeoutMs);
+    const result = await run(stop.argv, stop.timeoutMs);
     const held = await stop.holds(result);
     if (!held) failures++;
     await print(line`   ${held ? good("✓") : bad("✗")} ${stop.claim}  ${dim(showDuration(performance.now() - began))}`);
@@ -140,11 +147,11 @@ function excerpt(text: string): string[] {
   return rows.length > 3 ? [...shown, `… ${rows.length - 3} more lines`] : shown;
 }
 
-async function medianRoundTrip(sandbox: OwnedSandbox): Promise<number> {
+async function medianRoundTrip(run: RunQuietly): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const began = performance.now();
-    await runQuietly(sandbox, ["/bin/true"]);
+    await run(["/bin/true"]);
     times.push(performance.now() - began);
   }
   return times.sort((left, right) => left - right)[Math.floor(ROUNDS / 2)] as number;

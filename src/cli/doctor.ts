@@ -1,9 +1,8 @@
 import { CaissonError } from "../contract/error.ts";
 import type { DoctorReport, RuntimeReport, TaskNeeds } from "../contract/machine-verbs.ts";
 import { type Capabilities, defaultLimits } from "../contract/sandbox.ts";
+import { defined } from "../lib/defined.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
-import { chooseRuntime } from "../sandbox/choose-runtime.ts";
-import { examine, hasProgram } from "../station/machine/doctor.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { bad, bold, dim, good, type Line, line } from "./line.ts";
@@ -14,8 +13,8 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const needs = given.option("for");
   const runtime = given.option("runtime");
   const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];
-  const report = await examine({ ...context, ...(only === undefined ? {} : { only }) });
-  if (needs !== undefined) return recommend(context, given, { report, needs: parseNeeds(needs) });
+  if (needs !== undefined) return recommend(context, given, parseNeeds(needs));
+  const report = await context.station.machine.doctor(defined({ only }));
   if (given.flag("json")) await context.stdout.printJson(report);
   else await context.stdout.print(showReport(report));
   return (only === undefined ? report.chosen !== null : report.runtimes.every((each) => each.usable)) ? 0 : 1;
@@ -91,11 +90,8 @@ export function parseNeeds(text: string): TaskNeeds {
   return needs;
 }
 
-async function recommend(context: CliContext, given: ParsedArguments, task: { report: DoctorReport; needs: TaskNeeds }): Promise<number> {
-  const available = task.report.runtimes.flatMap(({ name, usable, capabilities, startMs }) =>
-    usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
-  );
-  const choice = chooseRuntime(task.needs, { available, hasProgram: (program) => hasProgram(context.path, program) });
+async function recommend(context: CliContext, given: ParsedArguments, needs: TaskNeeds): Promise<number> {
+  const choice = await context.station.machine.choose(needs);
   if (given.flag("json")) await context.stdout.printJson(choice);
   else if (choice === null)
     await context.stdout.print(line`No runtime here suits this task; \`caisson doctor\` shows what could be mended.`);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Script } from "../agent/model/scripted-model.ts";
 import { loadConfig } from "../compose/load-config.ts";
-import { composeStation } from "../compose/station.ts";
+import { composeStation, sandboxTools } from "../compose/station.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
@@ -58,7 +58,16 @@ beforeEach(async () => {
   const variable = () => undefined;
   const { config, file, sources } = await loadConfig({ stateDir, configDir: join(base, "config"), variable });
   const local = { cwd: join(base, "work"), home: base, path: process.env.PATH ?? "", stateDir, configDir: join(base, "config"), config };
-  const station = composeStation({ ...local, configFile: file, variable, runtimes, resolver, say: () => {} });
+  const station = composeStation({
+    ...local,
+    configFile: file,
+    version: "0",
+    guestPath: join(base, "no-guest"),
+    variable,
+    runtimes,
+    resolver,
+    say: () => {},
+  });
   context = {
     ...local,
     version: "0",
@@ -73,6 +82,7 @@ beforeEach(async () => {
     variable,
     startDetached: async () => {},
     station,
+    tools: sandboxTools,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, interruption),
     runtimes,

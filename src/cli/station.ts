@@ -3,7 +3,7 @@ import type { LocalStation } from "../station/local-station.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 
-export { agentPlaces, foldersOfAgents, modelOptions } from "../compose/local-station.ts";
+export { agentPlaces, modelOptions } from "../compose/local-station.ts";
 export type { LocalStation } from "../station/local-station.ts";
 
 /** Everything a command about runs needs, made from the CLI's context. */

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { settingsOf } from "../agent/file/define-agent.ts";
-import { agentAt, agentFilesIn } from "../agent/file/find-agents.ts";
+import { agentAt, agentFilesIn, foldersOfAgents } from "../agent/file/find-agents.ts";
 import type { AgentFile } from "../agent/file/parse-agent-file.ts";
 import { type Right, rightsOf } from "../agent/rights/rights.ts";
 import { createTrustStore, type TrustStore, trusts } from "../agent/rights/trust-store.ts";
@@ -11,7 +11,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines } from "./line.ts";
-import { agentPlaces, foldersOfAgents } from "./station.ts";
+import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
 
 type Status =

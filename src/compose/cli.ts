@@ -7,7 +7,7 @@ import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";
 import { loadConfig } from "./load-config.ts";
 import { composeRuntimes } from "./runtimes.ts";
-import { composeStation } from "./station.ts";
+import { composeStation, sandboxTools } from "./station.ts";
 
 const COMMAND_LINE_MAX = 100;
 
@@ -44,12 +44,13 @@ export async function composeCli(
     ...defined({ onEvent: choices.events ? tell : undefined }),
   });
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
-  const station = composeStation({ ...local, runtimes, resolver, say });
+  const station = composeStation({ ...local, version: options.version, guestPath: options.guestPath, runtimes, resolver, say });
   return {
     ...face,
     ...local,
     configSources,
     station,
+    tools: sandboxTools,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: async (args) => {

@@ -1,6 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { AgentPlaces } from "../agent/file/find-agents.ts";
+import { type AgentPlaces, foldersOfAgents } from "../agent/file/find-agents.ts";
 import { type ModelOptions, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
@@ -66,11 +66,6 @@ export function agentPlaces(parts: Pick<LocalParts, "cwd" | "configDir" | "confi
     namedFolders: config.agentFolders.map((folder) => resolve(configFile === null ? configDir : dirname(configFile), folder)),
     folders: foldersOfAgents(cwd),
   };
-}
-
-/** Where a folder keeps its agents. */
-export function foldersOfAgents(folder: string): string[] {
-  return [join(folder, ".caisson", "agents"), join(folder, "agents")];
 }
 
 export function modelOptions({ config, variable }: Pick<LocalParts, "config" | "variable">): ModelOptions {

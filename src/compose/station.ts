@@ -1,16 +1,26 @@
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { MachineVerbs } from "../station/machine/verbs.ts";
 import type { LocalNetworks, LocalNetworksOptions } from "../station/networks/local-networks.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
+import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 
 export interface StationParts extends LocalParts {
   runtimes: RuntimeSet;
+  version: string;
+  guestPath: string;
 }
 
+/** Loaded with their first use. */
+export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copyIn: "answer", copyOut: "answer" }, async () => {
+  const [copying, running] = await Promise.all([import("../sandbox/copy.ts"), import("../sandbox/run-command.ts")]);
+  return { ...copying, ...running };
+});
+
 /** With what this program itself may do, besides the verbs. */
-export interface LocalVerbs extends Pick<Station, "sandboxes" | "networks"> {
+export interface LocalVerbs extends Pick<Station, "sandboxes" | "networks" | "machine"> {
   readonly sandboxes: LocalSandboxes;
   readonly networks: LocalNetworks;
 }
@@ -70,7 +80,11 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalNetworks({ stateDir, runtimes, sandboxes, runs: runsOf(parts) });
     },
   );
-  return { sandboxes, networks };
+  const machine = lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
+    const { createLocalMachine } = await import("../station/machine/local-machine.ts");
+    return createLocalMachine({ ...parts, defaultRuntime: config.runtime, defaultImage: config.image });
+  });
+  return { sandboxes, networks, machine };
 }
 
 /** What networks ask of runs. */

@@ -46,3 +46,29 @@ export const RuntimeChoice = z.object({
   reasons: z.array(z.string()),
 });
 export type RuntimeChoice = z.infer<typeof RuntimeChoice>;
+
+/** What a suite is run on. */
+export const SuiteSubject = z.strictObject({
+  /** A runtime's name, or `auto`. Absent: the station's default. */
+  runtime: z.string().min(1).optional(),
+  /** The image that its sandboxes start from. */
+  image: z.string().min(1).optional(),
+});
+export type SuiteSubject = z.infer<typeof SuiteSubject>;
+
+const tested = { test: z.string(), durationMs: z.number() };
+export const ConformanceResult = z.discriminatedUnion("outcome", [
+  z.object({ ...tested, outcome: z.literal("passed") }),
+  z.object({ ...tested, outcome: z.literal("skipped"), reason: z.string() }),
+  z.object({ ...tested, outcome: z.literal("failed"), error: z.string() }),
+]);
+export type ConformanceResult = z.infer<typeof ConformanceResult>;
+
+export const ConformanceReport = z.object({
+  runtime: z.string(),
+  passed: z.int(),
+  failed: z.int(),
+  skipped: z.int(),
+  results: z.array(ConformanceResult),
+});
+export type ConformanceReport = z.infer<typeof ConformanceReport>;

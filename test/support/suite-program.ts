@@ -3,8 +3,8 @@
  * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, the state folder, and JSON of the runtime's options.
  */
 import { join } from "node:path";
-import { hostClaims } from "../../src/cli/host-claims.ts";
 import { createOciRuntime, type OciOptions } from "../../src/runtimes/oci/runtime.ts";
+import { hostClaims } from "../../src/station/machine/host-claims.ts";
 import { runAttacks } from "../../src/suites/attack/run-attacks.ts";
 import { runConformance } from "../../src/suites/conformance/run-conformance.ts";
 import { networkedForTest } from "./network-host.ts";

@@ -119,3 +119,8 @@ async function readText(path: string): Promise<string> {
   if (found === "too large") throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
   return found.bytes.toString("utf8");
 }
+
+/** Where a folder keeps its agents. */
+export function foldersOfAgents(folder: string): string[] {
+  return [join(folder, ".caisson", "agents"), join(folder, "agents")];
+}

@@ -1,29 +1,10 @@
+import type { AttackVerdict } from "../../contract/attack-report.ts";
 import type { Capabilities } from "../../contract/sandbox.ts";
 import type { AttackContext } from "./attack-context.ts";
 
-export type ClaimGroup = "isolation" | "host trust" | "network" | "exhaustion" | "faults";
-
-export type VerdictKind =
-  /** Tried, and the wall held. */
-  | "observed"
-  /** Tried, and it did not. */
-  | "failed"
-  /** The runtime says so; nothing was tried. */
-  | "declared"
-  /** Could not be tried here, and why. */
-  | "unverifiable";
-
-export interface Verdict {
-  id: string;
-  title: string;
-  group: ClaimGroup;
-  verdict: VerdictKind;
-  /** What was done, as a sentence. */
-  tried: string;
-  /** What came of it; for `failed` what broke, for the last two kinds the reason. Bounded. */
-  seen: string;
-  durationMs: number;
-}
+export type Verdict = AttackVerdict;
+export type VerdictKind = Verdict["verdict"];
+export type ClaimGroup = Verdict["group"];
 
 /** An observation that could not be made. */
 export interface NotTried {

@@ -2,40 +2,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { type AttackReport, SignedReport } from "../../contract/attack-report.ts";
 import { CaissonError } from "../../contract/error.ts";
-
-const Verdict = z.strictObject({
-  id: z.string(),
-  title: z.string(),
-  group: z.enum(["isolation", "host trust", "network", "exhaustion", "faults"]),
-  verdict: z.enum(["observed", "failed", "declared", "unverifiable"]),
-  tried: z.string(),
-  seen: z.string(),
-  durationMs: z.number(),
-});
-
-export const AttackReport = z.strictObject({
-  kind: z.literal("caisson.attack-report"),
-  version: z.literal(1),
-  runtime: z.string(),
-  isolation: z.int(),
-  versions: z.strictObject({ caisson: z.string(), node: z.string(), kernel: z.string(), architecture: z.string() }),
-  /** What the runtime's own probe said, such as the version of the OCI runtime. */
-  findings: z.array(z.string()),
-  startedAt: z.iso.datetime(),
-  endedAt: z.iso.datetime(),
-  /** No claim failed. */
-  holds: z.boolean(),
-  verdicts: z.array(Verdict),
-});
-export type AttackReport = z.infer<typeof AttackReport>;
-
-/** A report with a detached Ed25519 signature over its canonical JSON. The key says which installation made it, not that the machine is honest. */
-export const SignedReport = z.strictObject({
-  report: AttackReport,
-  signature: z.strictObject({ algorithm: z.literal("ed25519"), publicKey: z.string(), value: z.string() }),
-});
-export type SignedReport = z.infer<typeof SignedReport>;
 
 /** Signs with the installation's own key, which is made on first use and stays in the state folder, readable by its owner alone. */
 export async function signReport(report: AttackReport, options: { stateDir: string }): Promise<SignedReport> {

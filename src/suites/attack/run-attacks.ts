@@ -1,9 +1,9 @@
 import { arch, release } from "node:os";
+import type { AttackReport } from "../../contract/attack-report.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type AttackContextOptions, openAttackContext } from "./attack-context.ts";
 import { type Claim, tryClaim, type Verdict } from "./claim.ts";
-import type { AttackReport } from "./report.ts";
 import { claims } from "./suite.ts";
 
 export interface AttackOptions extends AttackContextOptions {

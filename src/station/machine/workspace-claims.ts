@@ -1,12 +1,12 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
-import type { AttackContext, Canary } from "../suites/attack/attack-context.ts";
-import { type Claim, defineClaim } from "../suites/attack/claim.ts";
-import { applyChanges } from "../workspace/apply.ts";
-import type { Change, FileSide } from "../workspace/change.ts";
-import { commitToBranch } from "../workspace/git/branch.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { AttackContext, Canary } from "../../suites/attack/attack-context.ts";
+import { type Claim, defineClaim } from "../../suites/attack/claim.ts";
+import { applyChanges } from "../../workspace/apply.ts";
+import type { Change, FileSide } from "../../workspace/change.ts";
+import { commitToBranch } from "../../workspace/git/branch.ts";
 
 interface Tried {
   /** What each attempt came to: `applied`, or the code it was refused with. */

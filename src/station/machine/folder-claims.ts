@@ -1,16 +1,16 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createAgentSource } from "../agent/rights/agent-source.ts";
-import { rightsOf } from "../agent/rights/rights.ts";
-import { createTrustStore } from "../agent/rights/trust-store.ts";
-import { CaissonError } from "../contract/error.ts";
-import { copyOut } from "../sandbox/copy.ts";
-import type { AttackContext } from "../suites/attack/attack-context.ts";
-import { type Claim, defineClaim, type NotTried, unverifiable } from "../suites/attack/claim.ts";
-import { hostGit } from "../workspace/git/host-git.ts";
-import { submodulesOf } from "../workspace/git/submodules.ts";
-import { foldersOfAgents } from "./station.ts";
+import { foldersOfAgents } from "../../agent/file/find-agents.ts";
+import { createAgentSource } from "../../agent/rights/agent-source.ts";
+import { rightsOf } from "../../agent/rights/rights.ts";
+import { createTrustStore } from "../../agent/rights/trust-store.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { copyOut } from "../../sandbox/copy.ts";
+import type { AttackContext } from "../../suites/attack/attack-context.ts";
+import { type Claim, defineClaim, type NotTried, unverifiable } from "../../suites/attack/claim.ts";
+import { hostGit } from "../../workspace/git/host-git.ts";
+import { submodulesOf } from "../../workspace/git/submodules.ts";
 
 interface SeenAgents {
   /** By the name it was asked for: the code it was refused with, or the rights it got. */

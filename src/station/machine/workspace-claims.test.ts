@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
-import { runAttacks } from "../suites/attack/run-attacks.ts";
+import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
+import { runAttacks } from "../../suites/attack/run-attacks.ts";
 import { workspaceClaims } from "./workspace-claims.ts";
 
 const more = workspaceClaims({ path: process.env.PATH ?? "" });

@@ -1,4 +1,4 @@
-import type { Claim } from "../suites/attack/claim.ts";
+import type { Claim } from "../../suites/attack/claim.ts";
 import { folderClaims } from "./folder-claims.ts";
 import { workspaceClaims } from "./workspace-claims.ts";
 

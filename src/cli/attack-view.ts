@@ -1,11 +1,12 @@
-import type { Verdict, VerdictKind } from "./claim.ts";
-import type { AttackReport } from "./report.ts";
+import type { AttackReport, AttackVerdict } from "../contract/attack-report.ts";
+
+type VerdictKind = AttackVerdict["verdict"];
 
 const marks: Record<VerdictKind, string> = { observed: "✓", failed: "✗", declared: "·", unverifiable: "?" };
 const SEEN_CHARACTERS = 300;
 
 /** One verdict for people: a line, and a second one where there is something to explain. */
-export function verdictText(verdict: Verdict): string {
+export function verdictText(verdict: AttackVerdict): string {
   const head = `${marks[verdict.verdict]} ${verdict.id}  ${verdict.title}`;
   if (verdict.verdict === "observed") return head;
   return `${head}\n       ${verdict.verdict}: ${verdict.seen.slice(0, SEEN_CHARACTERS)}`;

@@ -1,0 +1,52 @@
+import type { RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine-verbs.ts";
+import type { Resolver } from "../../sandbox/resolver.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
+import type { MachineVerbs } from "./verbs.ts";
+
+export interface LocalMachineOptions extends Pick<DoctorOptions, "version" | "home" | "path"> {
+  stateDir: string;
+  guestPath: string;
+  runtimes: RuntimeSet;
+  resolver: Resolver;
+  /** What is taken when a suite is to run on none in particular. */
+  defaultRuntime: string;
+  defaultImage: string | undefined;
+}
+
+/** The machine that this process runs on. */
+export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
+  const subject = async ({ runtime, image }: SuiteSubject = {}): Promise<{ runtime: Runtime; spec: object }> => {
+    const reference = image ?? options.defaultImage;
+    return {
+      runtime: await options.resolver.resolve(runtime ?? options.defaultRuntime),
+      spec: reference === undefined ? {} : { template: { kind: "image", reference } },
+    };
+  };
+  const machine: MachineVerbs = {
+    doctor: (asked) => examine({ ...options, ...asked }),
+    choose: async (needs) => chooseFrom(await machine.doctor(), needs, options.path),
+    async *attack(asked) {
+      const { attackVerdicts } = await import("./run-suites.ts");
+      yield* attackVerdicts(await subject(asked), options);
+    },
+    async *conformance(asked) {
+      const { conformanceResults } = await import("./run-suites.ts");
+      yield* conformanceResults(await subject(asked));
+    },
+  };
+  return machine;
+}
+
+async function chooseFrom(
+  report: Awaited<ReturnType<MachineVerbs["doctor"]>>,
+  needs: TaskNeeds,
+  path: string,
+): Promise<RuntimeChoice | null> {
+  const { chooseRuntime } = await import("../../sandbox/choose-runtime.ts");
+  const available = report.runtimes.flatMap(({ name, usable, capabilities, startMs }) =>
+    usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
+  );
+  return chooseRuntime(needs, { available, hasProgram: (program) => hasProgram(path, program) });
+}
