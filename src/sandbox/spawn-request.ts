@@ -86,7 +86,7 @@ export function checkUser(user: string | undefined, allowRoot: boolean): void {
   if (user === undefined || user === "user") return;
   if (user === "root" || user === "0") {
     if (allowRoot) return;
-    throw new CaissonError("denied", "this sandbox does not allow root", { hint: "Create it with allowRoot: true (--root)." });
+    throw new CaissonError("denied", "this sandbox does not allow root", { hint: "Create it with allowRoot: true (--allow-root)." });
   }
   if (!/^[1-9][0-9]{0,9}$/.test(user) || Number(user) > 4_294_967_294) {
     throw new CaissonError("invalid", `there is no user ${JSON.stringify(user)}`, { hint: '"user", "root" or a decimal uid.' });
