@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { answers, decodeFields, encodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
 import { encodeFrame, writeFrameHeader } from "../../src/sandbox/guest/frame.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
@@ -10,7 +10,6 @@ import {
   childrenNamed,
   errorCode,
   finish,
-  type Link,
   newRef,
   pidsWith,
   run,
@@ -19,19 +18,11 @@ import {
   started,
   startGuest,
   statusOf,
-  type TestGuest,
   until,
+  useGuest,
 } from "./guest-driver.ts";
 
-let guest: TestGuest;
-let link: Link;
-beforeAll(async () => {
-  guest = await startGuest();
-  link = await guest.link();
-});
-afterAll(async () => {
-  await guest[Symbol.asyncDispose]();
-});
+const { guest, link } = useGuest();
 
 const header = (type: number, length: number, change: (bytes: Buffer) => void = () => {}): Buffer => {
   const bytes = Buffer.alloc(12);

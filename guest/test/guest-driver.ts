@@ -4,6 +4,7 @@ import { connect as connectSocket, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll } from "vitest";
 import { type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
 import { decodeOutputHead, encodeAck } from "../../src/sandbox/guest/raw.ts";
@@ -58,8 +59,38 @@ const codes =
 export const errorCode = (frame: Frame): string => codes[decodeFields("ERROR", shapes.ERROR, frame.payload).code] ?? "?";
 export const errorMessage = (frame: Frame): string => decodeFields("ERROR", shapes.ERROR, frame.payload).message;
 
+/** A guest and a link to it for all tests of a file, or of a `describe`; `options` is asked when it is started. */
+export function useGuest(options: () => StartOptions = () => ({})): { guest: TestGuest; link: Link } {
+  let guest: TestGuest | undefined;
+  let link: Link | undefined;
+  beforeAll(async () => {
+    guest = await startGuest(options());
+    link = await guest.link();
+  });
+  afterAll(async () => guest?.[Symbol.asyncDispose]());
+  return { guest: startedLater(() => guest), link: startedLater(() => link) };
+}
+
+/** What `get` gives by the time that it is used. */
+function startedLater<Value extends object>(get: () => Value | undefined): Value {
+  return new Proxy({} as Value, {
+    get(_, name) {
+      const value = get();
+      if (value === undefined) throw new Error("the guest is started before the first test, not earlier");
+      const member: unknown = Reflect.get(value, name);
+      return typeof member === "function" ? member.bind(value) : member;
+    },
+  });
+}
+
 /** `around` is what the guest is started through, such as `unshare`; its options come before the guest's path. */
-export async function startGuest(options: { args?: string[]; around?: string[]; extraFds?: number[] } = {}): Promise<TestGuest> {
+interface StartOptions {
+  args?: string[];
+  around?: string[];
+  extraFds?: number[];
+}
+
+export async function startGuest(options: StartOptions = {}): Promise<TestGuest> {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-guest-"));
   const socketPath = join(folder, "guest.sock");
   const inner = [guestBinary, "init", "--listen-path", socketPath, ...(options.args ?? ["--not-init"])];

@@ -5,21 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeWorkCgroup, type WorkCgroup } from "./cgroup-for-test.ts";
 import { guestBinary, isSanitised } from "./files-client.ts";
-import {
-  childrenNamed,
-  errorCode,
-  finish,
-  type Link,
-  pidsWith,
-  run,
-  shell,
-  spawnIn,
-  started,
-  startGuest,
-  statusOf,
-  type TestGuest,
-  until,
-} from "./guest-driver.ts";
+import { childrenNamed, errorCode, finish, pidsWith, run, shell, spawnIn, started, statusOf, until, useGuest } from "./guest-driver.ts";
 
 /** The guest as process 1 of its own namespaces, with work cgroups, as a runtime starts it. */
 const isRoot = process.getuid?.() === 0;
@@ -48,17 +34,11 @@ const CANCELLED = 6;
 
 describe.skipIf(!isRoot)("process 1, root not allowed", () => {
   let work: WorkCgroup;
-  let guest: TestGuest;
-  let link: Link;
-  beforeAll(async () => {
+  beforeAll(() => {
     work = makeWorkCgroup({ pidsMax: 120, memoryBytes: 96 << 20 });
-    guest = await startGuest({ around, ...argsFor(work) });
-    link = await guest.link();
   });
-  afterAll(async () => {
-    await guest?.[Symbol.asyncDispose]();
-    await work?.[Symbol.asyncDispose]();
-  });
+  afterAll(async () => work?.[Symbol.asyncDispose]());
+  const { guest, link } = useGuest(() => ({ around, ...argsFor(work) }));
 
   test("commands are another user, without any capability, and can gain none", async () => {
     const { stdout } = await shell(link, "id -u; id -g; id -G; grep -E '^(Cap|NoNewPrivs)' /proc/self/status");
@@ -232,17 +212,14 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
 
 describe.skipIf(!isRoot)("process 1, root allowed", () => {
   let work: WorkCgroup;
-  let guest: TestGuest;
-  let link: Link;
-  beforeAll(async () => {
+  beforeAll(() => {
     work = makeWorkCgroup({ pidsMax: 200, memoryBytes: 256 << 20 });
-    guest = await startGuest({ around, ...argsFor(work, ["--allow-root", "--nproc", "40", "--uid", "54321", "--gid", "54321"]) });
-    link = await guest.link();
   });
-  afterAll(async () => {
-    await guest?.[Symbol.asyncDispose]();
-    await work?.[Symbol.asyncDispose]();
-  });
+  afterAll(async () => work?.[Symbol.asyncDispose]());
+  const { link } = useGuest(() => ({
+    around,
+    ...argsFor(work, ["--allow-root", "--nproc", "40", "--uid", "54321", "--gid", "54321"]),
+  }));
 
   test("root commands have the few capabilities that are listed", async () => {
     const { stdout } = await shell(link, "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status", { user: "root" });

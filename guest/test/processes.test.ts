@@ -1,14 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decodeFields, entries } from "../../src/sandbox/guest/fields.ts";
 import { encodeAck, encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
 import {
   errorCode,
   errorMessage,
   finish,
-  type Link,
   newRef,
   pidsRunning,
   pidsWith,
@@ -16,21 +15,12 @@ import {
   shell,
   spawnIn,
   started,
-  startGuest,
   statusOf,
-  type TestGuest,
   until,
+  useGuest,
 } from "./guest-driver.ts";
 
-let guest: TestGuest;
-let link: Link;
-beforeAll(async () => {
-  guest = await startGuest();
-  link = await guest.link();
-});
-afterAll(async () => {
-  await guest[Symbol.asyncDispose]();
-});
+const { guest, link } = useGuest();
 
 const EXITED = 1;
 const SIGNALED = 2;

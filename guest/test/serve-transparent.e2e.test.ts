@@ -1,21 +1,15 @@
 import { createSocket, type Socket as DatagramSocket, type RemoteInfo } from "node:dgram";
 import { connect, createServer } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { decodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { decodeDatagram, encodeDatagram } from "../../src/sandbox/guest/raw.ts";
-import { errorCode, type Link, type Stream, startGuest, type TestGuest } from "./guest-driver.ts";
+import { errorCode, type Link, type Stream, startGuest, useGuest } from "./guest-driver.ts";
 
 /** Every address of 127/8 is this machine's own, as in a transparent sandbox all are. */
-let guest: TestGuest;
-let link: Link;
+const { guest, link } = useGuest(() => ({ args: ["--not-init", "--transparent"] }));
 const sockets: DatagramSocket[] = [];
-beforeAll(async () => {
-  guest = await startGuest({ args: ["--not-init", "--transparent"] });
-  link = await guest.link();
-});
-afterAll(async () => {
+afterAll(() => {
   for (const socket of sockets) socket.close();
-  await guest[Symbol.asyncDispose]();
 });
 
 async function freePort(): Promise<number> {

@@ -1,21 +1,15 @@
 import { readdirSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { decodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 import { isSanitised } from "./files-client.ts";
-import { errorCode, type Link, type Stream, startGuest, statusOf, type TestGuest, until } from "./guest-driver.ts";
+import { errorCode, type Link, type Stream, startGuest, statusOf, until, useGuest } from "./guest-driver.ts";
 
-let guest: TestGuest;
-let link: Link;
+const { guest, link } = useGuest();
 const sockets: Socket[] = [];
-beforeAll(async () => {
-  guest = await startGuest();
-  link = await guest.link();
-});
-afterAll(async () => {
+afterAll(() => {
   for (const socket of sockets) socket.destroy();
-  await guest[Symbol.asyncDispose]();
 });
 
 /** A port of loopback that nothing had a moment ago. */

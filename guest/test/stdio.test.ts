@@ -1,17 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { encodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { decodeStdinAck, encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
-import { finish, type Link, run, type Stream, spawnIn, started, startGuest, type TestGuest } from "./guest-driver.ts";
+import { finish, run, type Stream, spawnIn, started, useGuest } from "./guest-driver.ts";
 
-let guest: TestGuest;
-let link: Link;
-beforeAll(async () => {
-  guest = await startGuest();
-  link = await guest.link();
-});
-afterAll(async () => {
-  await guest[Symbol.asyncDispose]();
-});
+const { guest, link } = useGuest();
 
 const WINDOW = 262_144;
 

@@ -281,6 +281,6 @@ describe("ids that are none", { timeout: 60_000 }, () => {
     const json = await cli.run(["stop", "--json", "nonsense"]);
     expect(JSON.parse(json.text)).toMatchObject({ error: { code: "not_found", hint: expect.any(String) } });
     const empty = await cli.run(["logs"], { home: join(cli.base(), "fresh") });
-    expect(empty).toMatchObject({ code: 125, stderr: expect.stringContaining("There is no run yet") });
+    expect(empty).toMatchObject({ code: 125, stderr: expect.stringContaining("there is no run yet") });
   });
 });

@@ -6,6 +6,8 @@ import { CaissonError } from "../../contract/error.ts";
 import { Usage } from "../../contract/run.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
+const FailureCode = z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]);
+
 const Turn = z.strictObject({
   /** What must be in what the model is sent; otherwise the run fails and says so. */
   expect: z
@@ -21,12 +23,7 @@ const Turn = z.strictObject({
   say: z.string().optional(),
   calls: z.array(z.strictObject({ tool: z.string(), arguments: z.json().default({}) })).default([]),
   /** Instead of an answer: what goes wrong, this many times before the turn is given. */
-  fail: z
-    .strictObject({
-      code: z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]),
-      times: z.int().positive().default(1),
-    })
-    .optional(),
+  fail: z.strictObject({ code: FailureCode, times: z.int().positive().default(1) }).optional(),
   /** Between two pieces of what is said. */
   pauseMs: z.int().nonnegative().default(0),
   usage: Usage.partial().optional(),
@@ -40,8 +37,8 @@ const Script = z.strictObject({
   turns: z.array(Turn),
   /** Sub-agents' turns by agent name. */
   agents: z.record(z.string(), z.array(Turn)).default({}),
-  /** The answer to a request for a summary of the conversation. */
-  summary: z.string().default("(scripted summary)"),
+  /** The answer to a request for a summary of the conversation, or what goes wrong each time. */
+  summary: z.union([z.string(), z.strictObject({ fail: FailureCode })]).default("(scripted summary)"),
 });
 export type Script = z.input<typeof Script>;
 
@@ -57,6 +54,7 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
     cost: () => script.costUsdPerCall,
     async *stream(request, { signal }) {
       if (request.from.purpose === "summary") {
+        if (typeof script.summary === "object") throw new CaissonError(script.summary.fail, "scripted failure of the summary");
         yield* speak({ ...Turn.parse({}), say: script.summary }, request, signal);
         return;
       }

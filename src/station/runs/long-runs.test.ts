@@ -36,7 +36,7 @@ describe("a long run", () => {
     ];
     const model = listening({ turns, summary: "SUMMARY", contextTokens: 4000, costUsdPerCall: 1 });
     await using station = await createTestStation({ script: model, files: { "AGENTS.md": "RULE ONE" } });
-    const { state, events } = await station.finish({ task: "THE TASK", definition: { harness: { compaction } as never } });
+    const { state, events } = await station.finish({ task: "THE TASK", definition: { harness: { compaction } } });
     expect(state.ended).toEqual({ reason: "done", text: "Done." });
     const compacted = of(events, "context.compacted");
     expect(compacted.length).toBeGreaterThan(1);
@@ -52,20 +52,9 @@ describe("a long run", () => {
   });
 
   test("without a model to summarise, lists what was done, and keeps what was listed before", async () => {
-    const scripted = createScriptedModel({
-      turns: [...Array.from({ length: 7 }, (_, number) => big(number)), { say: "Done." }],
-      contextTokens: 4000,
-    });
-    const mute: Model = {
-      ...scripted,
-      stream: (request, options) =>
-        scripted.stream(
-          request.from.purpose === "summary" ? { ...request, from: { ...request.from, purpose: "step", position: 99 } } : request,
-          options,
-        ),
-    };
-    await using station = await createTestStation({ script: mute });
-    const { state, events } = await station.finish({ definition: { harness: { compaction } as never } });
+    const turns = [...Array.from({ length: 7 }, (_, number) => big(number)), { say: "Done." }];
+    await using station = await createTestStation({ script: { turns, contextTokens: 4000, summary: { fail: "invalid" } } });
+    const { state, events } = await station.finish({ definition: { harness: { compaction } } });
     expect(state.ended?.reason).toBe("done");
     const compacted = of(events, "context.compacted");
     expect(compacted.every((event) => event.data.how === "cut")).toBe(true);
@@ -74,7 +63,7 @@ describe("a long run", () => {
 
   test("that the provider finds too long makes room and goes on; found too long again, it ends", async () => {
     const turns = (times: number) => [big(0), big(1), big(2), { say: "Done.", fail: { code: "too_large" as const, times } }];
-    const long = { harness: { compaction: { ...compaction, protectTokens: 40_000 } } as never };
+    const long = { harness: { compaction: { ...compaction, protectTokens: 40_000 } } };
     await using station = await createTestStation({ script: { turns: turns(1) } });
     const { state, events } = await station.finish({ definition: long });
     expect(state.ended).toEqual({ reason: "done", text: "Done." });
@@ -85,17 +74,17 @@ describe("a long run", () => {
     expect(after.state.ended).toMatchObject({ reason: "error" });
     expect(of(after.events, "context.compacted")).toHaveLength(1);
     await using off = await createTestStation({ script: { turns: turns(1) } });
-    expect(
-      (await off.finish({ definition: { harness: { compaction: { ...compaction, enabled: false } } as never } })).state.ended?.reason,
-    ).toBe("error");
+    expect((await off.finish({ definition: { harness: { compaction: { ...compaction, enabled: false } } } })).state.ended?.reason).toBe(
+      "error",
+    );
   });
 });
 
 describe("a run in a circle", () => {
   const turns = (count: number) => Array.from({ length: count }, () => ({ calls: [readMissing] }));
   const actions = (events: readonly RunEvent[]) => of(events, "loop.noticed").map((event) => event.data.action);
-  const harness = (action: string, more: object = {}) => ({
-    definition: { harness: { doomLoop: { threshold: 3, action }, ...more } as never },
+  const harness = (action: "fail" | "pause" | "summarize", more: { onAsk?: "deny" | "wait" } = {}) => ({
+    definition: { harness: { doomLoop: { threshold: 3, action }, ...more } },
   });
 
   test("is nudged first; an agent that listens goes on", async () => {

@@ -101,7 +101,7 @@ describe("what others say to a run", () => {
       await using station = await createTestStation({
         script: { turns: Array.from({ length: 400 }, (_, number) => ({ say: `Turn ${number}.` })) },
       });
-      const run = await station.start({ definition: { harness: { maxSteps: 400 } as never } });
+      const run = await station.start({ definition: { harness: { maxSteps: 400 } } });
       const sent: string[] = [];
       let over = false;
       const speak = async () => {
@@ -203,7 +203,7 @@ describe("time", () => {
         ],
       },
     });
-    const { state } = await station.finish({ definition: { harness: { timeoutMs: 60_000, onBudget: "stop" } as never } });
+    const { state } = await station.finish({ definition: { harness: { timeoutMs: 60_000, onBudget: "stop" } } });
     expect(state.ended).toMatchObject({ reason: "done" });
     expect(state.workedMs).toBeLessThan(60_000);
   });

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { z } from "zod";
 import type { HookFunction } from "../../agent/hooks.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
@@ -18,6 +19,9 @@ import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
 import { createRuns, type Runs } from "./runs.ts";
+
+/** Of an agent, what matters to a test; the rest is as in an agent file that says nothing of it. */
+type AgentInput = Partial<z.input<typeof AgentDefinition>>;
 
 /** A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as another process would. */
 export interface TestStation extends AsyncDisposable {
@@ -40,14 +44,14 @@ export interface TestStation extends AsyncDisposable {
 }
 
 interface StartOptions {
-  definition?: Partial<AgentDefinition>;
+  definition?: AgentInput;
   task?: string;
   budgets?: Budgets;
 }
 
 export async function createTestStation(options: {
   script: Script | Model;
-  agents?: Record<string, Partial<AgentDefinition>>;
+  agents?: Record<string, AgentInput>;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   crashpoint?: Crashpoint;
   files?: Record<string, string>;
@@ -68,8 +72,7 @@ export async function createTestStation(options: {
   const model = "stream" in options.script ? options.script : createScriptedModel(options.script);
   const dead = new Set<number>();
   const alive = (owner: { pid: number }) => !dead.has(owner.pid);
-  const define = (name: string, partial: Partial<AgentDefinition>) =>
-    AgentDefinition.parse({ name, system: `You are ${name}.`, ...partial });
+  const define = (name: string, partial: AgentInput) => AgentDefinition.parse({ name, system: `You are ${name}.`, ...partial });
   const make = (pid: number): { runs: Runs; sessions: SessionStore } => {
     const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
     const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
