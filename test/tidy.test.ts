@@ -9,6 +9,7 @@ import {
   deadLinks,
   dependenciesDecided,
   environmentOnlyInMain,
+  folderShares,
   importDirections,
   importsOf,
   lengths,
@@ -74,7 +75,9 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     rule: terminalOnlyByLines,
     bad: [{ path: "src/station/bad.ts", text: "process.stderr.write(name);" }],
   },
-  "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(401) }] },
+  "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(301) }] },
+  "tests are not long either": { rule: lengths, bad: [{ path: "test/bad.test.ts", text: "\n".repeat(401) }] },
+  "no folder is most of the code": { rule: folderShares, bad: [{ path: "src/network/bad.ts", text: "\n" }] },
   "the guest's folders include in one direction": {
     rule: includeDirections,
     bad: [{ path: "guest/src/wire/bad.c", text: '#include "wire/frame.h"\n#include "processes/process.h"\n' }],

@@ -32,7 +32,11 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli"],
 };
 
-const TYPESCRIPT_LINES_MAX = 400;
+const SOURCE_LINES_MAX = 300;
+/** A test says the same thing about many cases, and is read one case at a time. */
+const TEST_LINES_MAX = 400;
+/** A folder of which more would be most of the code is not a part of it any more. */
+const FOLDER_SHARE_MAX = 1 / 4;
 const C_LINES_MAX = 300;
 /** The probe is a table of calls. */
 const PROBE_LINES_MAX = 400;
@@ -103,10 +107,27 @@ export const terminalOnlyByLines: Rule = (files) =>
 export const lengths: Rule = (files) =>
   files.flatMap((file) => {
     const cMax = file.path.startsWith("guest/probe/") ? PROBE_LINES_MAX : C_LINES_MAX;
-    const max = /\.[ch]$/.test(file.path) ? cMax : /\.(ts|js|mjs)$/.test(file.path) ? TYPESCRIPT_LINES_MAX : null;
+    const max = /\.[ch]$/.test(file.path) ? cMax : /\.(ts|js|mjs)$/.test(file.path) ? typescriptMax(file.path) : null;
     const lines = file.text.split("\n").length - 1;
     return max !== null && lines > max ? [{ path: file.path, what: `${lines} lines; at most ${max}` }] : [];
   });
+
+function typescriptMax(path: string): number {
+  return path.startsWith("src/") && !isTest(path) ? SOURCE_LINES_MAX : TEST_LINES_MAX;
+}
+
+export const folderShares: Rule = (files) => {
+  const lines = new Map<string, number>();
+  for (const file of files) {
+    const folder = folderOf(file.path);
+    if (folder === null || isTest(file.path)) continue;
+    lines.set(folder, (lines.get(folder) ?? 0) + file.text.split("\n").length - 1);
+  }
+  const all = [...lines.values()].reduce((sum, each) => sum + each, 0);
+  return [...lines]
+    .filter(([, each]) => each > all * FOLDER_SHARE_MAX)
+    .map(([folder, each]) => ({ path: `src/${folder}`, what: `${each} of ${all} lines, more than a quarter` }));
+};
 
 export const names: Rule = (files) =>
   files.flatMap(({ path }) => {
