@@ -1,5 +1,3 @@
-import { CaissonError } from "../../contract/error.ts";
-
 export const BLOCK_BYTES = 512;
 
 export type TarKind = "file" | "directory" | "link" | "hardLink";
@@ -43,44 +41,6 @@ export const tarEnd = Buffer.alloc(2 * BLOCK_BYTES);
 
 const typeFlags: Readonly<Record<TarKind, string>> = { file: "0", hardLink: "1", link: "2", directory: "5" };
 
-/** One block as it stands, long names not yet joined to it. `null` is a block of zeros. Throws `invalid` for what is no tar. */
-export function decodeTarBlock(block: Buffer): { typeFlag: string; header: Omit<TarHeader, "kind"> } | null {
-  if (block.every((byte) => byte === 0)) return null;
-  const stored = readNumber(block, 148, 8);
-  if (checksum(block) !== stored) throw new CaissonError("invalid", "this is not a tar archive, or it is damaged");
-  const prefix = block.toString("latin1", 257, 262) === "ustar" ? readString(block, 345, 155) : "";
-  const name = readString(block, 0, NAME_BYTES);
-  return {
-    typeFlag: String.fromCharCode(block[156] as number),
-    header: {
-      name: prefix === "" ? name : `${prefix}/${name}`,
-      mode: readNumber(block, 100, 8) & 0o7777,
-      sizeBytes: readNumber(block, 124, 12),
-      modifiedMs: readNumber(block, 136, 12) * 1000,
-      linkTarget: readString(block, 157, NAME_BYTES),
-    },
-  };
-}
-
-/** The records of a pax header. Throws `invalid`. Keys are data: the result has no prototype. */
-export function decodePax(bytes: Buffer): Record<string, string> {
-  const records: Record<string, string> = Object.create(null);
-  let at = 0;
-  while (at < bytes.length) {
-    const space = bytes.indexOf(0x20, at);
-    const length = space < 0 ? Number.NaN : Number(bytes.toString("latin1", at, space));
-    if (!Number.isInteger(length) || length < 5 || at + length > bytes.length || bytes[at + length - 1] !== 0x0a) {
-      throw new CaissonError("invalid", "the archive has a damaged pax header");
-    }
-    const record = bytes.toString("utf8", space + 1, at + length - 1);
-    const equals = record.indexOf("=");
-    if (equals < 1) throw new CaissonError("invalid", "the archive has a damaged pax header");
-    records[record.slice(0, equals)] = record.slice(equals + 1);
-    at += length;
-  }
-  return records;
-}
-
 function ustarBlock(header: TarHeader, typeFlag: string): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   writeCut(block, header.name, 0);
@@ -115,29 +75,6 @@ function writeCut(block: Buffer, text: string, at: number): void {
 
 function writeOctal(block: Buffer, value: number, at: number, width: number): void {
   block.write(`${value.toString(8).padStart(width - 1, "0")}\0`, at, "latin1");
-}
-
-function readString(block: Buffer, at: number, width: number): string {
-  const end = block.indexOf(0, at);
-  return block.toString("utf8", at, end < 0 || end > at + width ? at + width : end);
-}
-
-/** Octal text, or the binary form that GNU tar uses for large numbers. */
-function readNumber(block: Buffer, at: number, width: number): number {
-  if ((block[at] as number) & 0x80) {
-    let value = 0;
-    for (let i = at + 1; i < at + width; i += 1) value = value * 256 + (block[i] as number);
-    if ((block[at] as number) !== 0x80 || !Number.isSafeInteger(value))
-      throw new CaissonError("invalid", "the archive holds an impossible number");
-    return value;
-  }
-  const text = block
-    .toString("latin1", at, at + width)
-    .replace(/[\0 ]+$/, "")
-    .trim();
-  if (text === "") return 0;
-  if (!/^[0-7]+$/.test(text)) throw new CaissonError("invalid", "this is not a tar archive, or it is damaged");
-  return Number.parseInt(text, 8);
 }
 
 function checksum(block: Buffer): number {

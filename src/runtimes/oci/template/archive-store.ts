@@ -1,9 +1,9 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
+import { readRawTar } from "../../../sandbox/tar/tar-reader.ts";
 import { decompressed } from "./decompress.ts";
 import { type ImageStore, notAnImage, openPlainFile } from "./image-store.ts";
-import { readTar } from "./tar-reader.ts";
 
 const PARTS_MAX = 4096;
 const ALIASES_MAX = 8;
@@ -21,7 +21,7 @@ export async function archiveStore(options: { archive: string; folder: string; b
   let bytes = 0;
   try {
     const source = file.createReadStream({ highWaterMark: 256 * 1024, autoClose: false });
-    for await (const entry of readTar(limited(decompressed(chunks(source)), bytesMax))) {
+    for await (const entry of readRawTar(limited(decompressed(chunks(source)), bytesMax), { drain: true })) {
       const name = normal(entry.name);
       if (parts.size + aliases.size >= PARTS_MAX) throw new CaissonError("too_large", `${archive} has more than ${PARTS_MAX} parts`);
       if (entry.kind === "link") aliases.set(name, normal(join("/", name, "..", entry.linkName)));

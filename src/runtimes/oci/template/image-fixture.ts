@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { type FixtureEntry, tarOf } from "./tar-fixture.ts";
+import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing.ts";
 
 export interface FixtureImage {
   layers: FixtureEntry[][];

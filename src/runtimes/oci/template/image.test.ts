@@ -16,10 +16,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { tarOf } from "../../../sandbox/tar/testing.ts";
 import { resolveImage } from "./image.ts";
 import { imageFiles } from "./image-files.ts";
 import { archiveOf, dockerArchive, type FixtureImage, writeLayout } from "./image-fixture.ts";
-import { tarOf } from "./tar-fixture.ts";
 import { type UnpackRequest, unpackImage } from "./unpack-image.ts";
 import type { RunInside } from "./unpack-process.ts";
 

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing.ts";
 import { createLayerUnpacker } from "./layer-unpacker.ts";
-import { type FixtureEntry, tarOf } from "./tar-fixture.ts";
 
 let folder = "";
 let target = "";

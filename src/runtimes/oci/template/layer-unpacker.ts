@@ -20,8 +20,8 @@ import {
   writeSync,
 } from "node:fs";
 import { CaissonError } from "../../../contract/error.ts";
+import { type RawTarEntry, readRawTar } from "../../../sandbox/tar/tar-reader.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
-import { readTar, type TarEntry } from "./tar-reader.ts";
 
 /** A sandbox has ids 0 to 65,535; what an image gives to others becomes nobody's. */
 const IDS_MAX = 65_535;
@@ -57,7 +57,7 @@ export function createLayerUnpacker(options: UnpackOptions): LayerUnpacker {
     counts,
     async add(layer) {
       const state: LayerState = { ...options, counts, written: new Set(), folders: new Map(), parents: new Map() };
-      for await (const entry of readTar(layer)) {
+      for await (const entry of readRawTar(layer, { drain: true })) {
         counts.entries += 1;
         if (counts.entries > options.entriesMax) throw tooLarge(`more than ${options.entriesMax} entries`);
         counts.bytes += entry.size;
@@ -74,12 +74,12 @@ interface LayerState extends UnpackOptions {
   /** Paths this layer made, which its own whiteouts do not concern. */
   written: Set<string>;
   /** Modes and owners of folders are set last: a folder that may not be written to must be filled first. */
-  folders: Map<string, TarEntry>;
+  folders: Map<string, RawTarEntry>;
   /** Folders by the name the archive uses, so that each is resolved once. */
   parents: Map<string, string>;
 }
 
-async function apply(state: LayerState, entry: TarEntry): Promise<void> {
+async function apply(state: LayerState, entry: RawTarEntry): Promise<void> {
   const parts = entry.name.split("/").filter((part) => part !== "" && part !== ".");
   if (parts.includes("..")) throw unsafe(entry.name, "leads upwards");
   const last = parts.pop();
@@ -109,7 +109,7 @@ async function apply(state: LayerState, entry: TarEntry): Promise<void> {
     if (entry.linkName === "") throw unsafe(entry.name, "is a link to nothing");
     symlinkSync(Buffer.from(entry.linkName, "latin1"), onDisk(state, path));
     if (state.keepOwners) lchownSync(onDisk(state, path), id(entry.uid), id(entry.gid));
-    lutimesSync(onDisk(state, path), entry.modifiedSeconds, entry.modifiedSeconds);
+    lutimesSync(onDisk(state, path), entry.modifiedMs / 1000, entry.modifiedMs / 1000);
   } else if (entry.kind === "hardLink") {
     hardLink(state, entry, path);
   } else {
@@ -117,7 +117,7 @@ async function apply(state: LayerState, entry: TarEntry): Promise<void> {
   }
 }
 
-function hardLink(state: LayerState, entry: TarEntry, path: string): void {
+function hardLink(state: LayerState, entry: RawTarEntry, path: string): void {
   const parts = entry.linkName.split("/").filter((part) => part !== "" && part !== ".");
   const last = parts.pop();
   if (last === undefined || last === ".." || parts.includes("..")) throw unsafe(entry.name, "is a hard link that leads upwards");
@@ -128,7 +128,7 @@ function hardLink(state: LayerState, entry: TarEntry, path: string): void {
   linkSync(onDisk(state, original), onDisk(state, path));
 }
 
-async function writeFile(state: LayerState, entry: TarEntry, path: string): Promise<void> {
+async function writeFile(state: LayerState, entry: RawTarEntry, path: string): Promise<void> {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
   const fd = openSync(onDisk(state, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
@@ -137,7 +137,7 @@ async function writeFile(state: LayerState, entry: TarEntry, path: string): Prom
     }
     if (state.keepOwners) fchownSync(fd, id(entry.uid), id(entry.gid));
     fchmodSync(fd, entry.mode & 0o777);
-    futimesSync(fd, entry.modifiedSeconds, entry.modifiedSeconds);
+    futimesSync(fd, entry.modifiedMs / 1000, entry.modifiedMs / 1000);
   } finally {
     closeSync(fd);
   }
@@ -190,7 +190,7 @@ function finishFolders(state: LayerState): void {
     const place = onDisk(state, path);
     if (state.keepOwners) lchownSync(place, id(entry.uid), id(entry.gid));
     chmodSync(place, entry.mode & 0o1777);
-    utimesSync(place, entry.modifiedSeconds, entry.modifiedSeconds);
+    utimesSync(place, entry.modifiedMs / 1000, entry.modifiedMs / 1000);
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type FixtureEntry, tarOf } from "./tar-fixture.ts";
-import { readTar } from "./tar-reader.ts";
+import { readRawTar } from "./tar-reader.ts";
+import { type FixtureEntry, tarOf } from "./testing.ts";
 
 async function* chunked(data: Uint8Array, size = 700): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < data.length; at += size) yield data.subarray(at, at + size);
@@ -9,7 +9,7 @@ async function* chunked(data: Uint8Array, size = 700): AsyncGenerator<Uint8Array
 
 async function all(data: Uint8Array, size?: number) {
   const found: { name: string; kind: string; linkName: string; size: number; text: string }[] = [];
-  for await (const { name, kind, linkName, size: length, content } of readTar(chunked(data, size))) {
+  for await (const { name, kind, linkName, size: length, content } of readRawTar(chunked(data, size))) {
     const parts: Uint8Array[] = [];
     for await (const part of content) parts.push(part);
     found.push({ name, kind, linkName, size: length, text: Buffer.concat(parts).toString("latin1") });
@@ -19,7 +19,7 @@ async function all(data: Uint8Array, size?: number) {
 
 const invalid = expect.objectContaining({ code: "invalid" });
 
-describe("readTar", () => {
+describe("readRawTar", () => {
   it("reads every kind of entry, in chunks of any size", async () => {
     const archive = tarOf([
       { name: "d/", type: "5" },
@@ -57,8 +57,26 @@ describe("readTar", () => {
 
   it("skips what the caller did not read", async () => {
     const names: string[] = [];
-    for await (const { name } of readTar(chunked(tarOf([{ name: "a", content: "x".repeat(5000) }, { name: "b" }])))) names.push(name);
+    for await (const { name } of readRawTar(chunked(tarOf([{ name: "a", content: "x".repeat(5000) }, { name: "b" }])))) names.push(name);
     expect(names).toEqual(["a", "b"]);
+  });
+
+  it("closes its source, and reads on behind the end only when told to", async () => {
+    const read = async (options: { drain?: boolean }) => {
+      const seen = { chunks: 0, closed: false };
+      async function* source() {
+        try {
+          yield tarOf([{ name: "a" }]);
+          for (; seen.chunks < 5; seen.chunks += 1) yield Buffer.alloc(10_240);
+        } finally {
+          seen.closed = true;
+        }
+      }
+      for await (const _ of readRawTar(source(), options));
+      return seen;
+    };
+    expect(await read({})).toEqual({ chunks: 0, closed: true });
+    expect(await read({ drain: true })).toEqual({ chunks: 5, closed: true });
   });
 
   it("refuses damage", async () => {
@@ -71,8 +89,9 @@ describe("readTar", () => {
     await expect(all(tarOf([{ name: "a", type: "Z" }]))).rejects.toThrow(invalid);
     await expect(all(tarOf([{ name: "a", type: "x", content: "99 path=x\n" }, { name: "b" }]))).rejects.toThrow(invalid);
     await expect(all(tarOf([{ name: "a", pax: { size: "-1" } }]))).rejects.toThrow(invalid);
+    await expect(all(tarOf([{ name: "a", pax: { mtime: "soon" } }]))).rejects.toThrow(invalid);
     await expect(all(tarOf([{ name: "a", pax: { path: "x\0y" } }]))).rejects.toThrow(invalid);
-    await expect(all(tarOf([{ name: "a", pax: { path: "x".repeat(5000) } }]))).rejects.toThrow(invalid);
+    await expect(all(tarOf([{ name: "a", pax: { path: "x".repeat(5000) } }]))).rejects.toThrow(expect.objectContaining({ code: "unsafe" }));
     await expect(all(tarOf([{ name: "a", type: "x", size: 2 ** 30 }]))).rejects.toThrow(invalid);
     await expect(all(tarOf([{ name: "a", type: "S" }]))).rejects.toThrow(expect.objectContaining({ code: "unsupported" }));
   });

@@ -1,32 +1,46 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { BLOCK_BYTES as BLOCK } from "./tar-header.ts";
 
-const BLOCK = 512;
 /** Names, and the extended headers that carry long ones. */
-const NAME_BYTES_MAX = 4096;
+const NAME_BYTES_MAX = 4095;
 const EXTENDED_BYTES_MAX = 1024 * 1024;
 
-export type TarKind = "file" | "folder" | "link" | "hardLink" | "device" | "fifo";
+export type RawTarKind = "file" | "folder" | "link" | "hardLink" | "device" | "fifo";
 
 /** One entry of an archive. Names are bytes, kept as latin1 text: archives do not promise UTF-8. */
-export interface TarEntry {
+export interface RawTarEntry {
   name: string;
-  kind: TarKind;
+  kind: RawTarKind;
   linkName: string;
   mode: number;
   uid: number;
   gid: number;
   size: number;
-  modifiedSeconds: number;
+  modifiedMs: number;
   /** The bytes of a file. What is not read is skipped. */
   content: AsyncIterable<Uint8Array>;
 }
 
+export interface RawTarOptions {
+  /** Reads on behind the archive's end, so that a digest over the source covers all of it. Only for a source that is bounded. */
+  drain?: boolean;
+}
+
 /**
  * Reads ustar, pax and GNU archives, and believes nothing in them: checksums are checked, lengths bounded. Whether a name may be used is
- * for the caller to decide. Throws `invalid` for what is not an archive, `unsupported` for sparse files.
+ * for the caller to decide. Throws `invalid` for what is not an archive, `unsafe` for names over 4,095 bytes, `unsupported` for sparse files. The source is closed at the end.
  */
-export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+export async function* readRawTar(source: AsyncIterable<Uint8Array>, options: RawTarOptions = {}): AsyncGenerator<RawTarEntry> {
   const bytes = createByteReader(source);
+  try {
+    yield* entriesOf(bytes);
+    if (options.drain === true) await bytes.drain();
+  } finally {
+    await bytes.close();
+  }
+}
+
+async function* entriesOf(bytes: ReturnType<typeof createByteReader>): AsyncGenerator<RawTarEntry> {
   let extended: Record<string, string> = {};
   for (;;) {
     const block = await bytes.take(BLOCK, { endAllowed: true });
@@ -52,7 +66,6 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
     for await (const _ of bytes.stream(sizeLeft));
     await bytes.take(pad);
   }
-  await bytes.drain();
 }
 
 interface Header {
@@ -67,7 +80,7 @@ interface Header {
 }
 
 const metaKinds: Record<string, "pax" | "global" | "path" | "linkpath"> = { x: "pax", X: "pax", g: "global", L: "path", K: "linkpath" };
-const kinds: Record<string, TarKind> = {
+const kinds: Record<string, RawTarKind> = {
   "0": "file",
   "\0": "file",
   "7": "file",
@@ -97,7 +110,7 @@ function parseHeader(block: Buffer): Header {
   };
 }
 
-function entryOf(header: Header, extended: Record<string, string>): Omit<TarEntry, "content"> {
+function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarEntry, "content"> {
   if (header.type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) {
     throw new CaissonError("unsupported", "the archive holds sparse files", { hint: "Write it without `--sparse`." });
   }
@@ -105,7 +118,8 @@ function entryOf(header: Header, extended: Record<string, string>): Omit<TarEntr
   if (kind === undefined) throw broken(`an entry is of the unknown kind ${JSON.stringify(header.type)}`);
   const name = extended.path ?? header.name;
   const linkName = extended.linkpath ?? header.linkName;
-  if (name.length > NAME_BYTES_MAX || linkName.length > NAME_BYTES_MAX) throw broken("a name is too long");
+  if (name.length > NAME_BYTES_MAX || linkName.length > NAME_BYTES_MAX)
+    throw new CaissonError("unsafe", `the archive holds a name of more than ${NAME_BYTES_MAX} bytes`);
   if (name.includes("\0") || linkName.includes("\0")) throw broken("a name holds NUL");
   const size = kind === "file" ? count(extended.size, header.size) : 0;
   return {
@@ -117,7 +131,7 @@ function entryOf(header: Header, extended: Record<string, string>): Omit<TarEntr
     uid: count(extended.uid, header.uid),
     gid: count(extended.gid, header.gid),
     size,
-    modifiedSeconds: count(extended.mtime?.split(".")[0]?.replace(/^-.*/, "0"), header.modifiedSeconds),
+    modifiedMs: extended.mtime === undefined ? header.modifiedSeconds * 1000 : milliseconds(extended.mtime),
   };
 }
 
@@ -126,6 +140,12 @@ function count(text: string | undefined, otherwise: number): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(value)) throw broken("an extended header holds something that is not a number");
   return value;
+}
+
+/** Times before 1970 are not kept. */
+function milliseconds(text: string): number {
+  if (!/^-?\d{1,12}(\.\d{1,20})?$/.test(text)) throw broken("an extended header holds something that is not a time");
+  return Math.max(0, Math.round(Number(text) * 1000));
 }
 
 /** `LENGTH KEY=VALUE\n`, where the length counts itself. */
@@ -218,10 +238,12 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
         yield part;
       }
     },
-    /** Reads to the end, so that a digest over the source covers all of it. */
     async drain() {
       rest = Buffer.alloc(0);
       while (await more()) rest = Buffer.alloc(0);
+    },
+    async close() {
+      await iterator.return?.();
     },
   };
 }
