@@ -5,6 +5,7 @@ import type { NewRunEvent } from "../contract/run-event.ts";
 import { canMakeRoom } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
+import type { RunState } from "./run-state.ts";
 
 /** What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small. */
 const STREAM_PIECE_MS = 200;
@@ -22,8 +23,9 @@ export interface CallModelOptions {
 }
 
 /**
- * One model call as intent, effect and outcome. A transient failure is tried again with growing pauses, each attempt a fact of the log; an
- * interrupted call keeps what was said so far. Throws what cannot be helped.
+ * One model call as intent, effect and outcome. A transient failure is tried again with growing pauses, each attempt a
+ * fact of the log; when it lasts, the run is paused. An interrupted call keeps what was said so far. Throws what trying
+ * again cannot help.
  */
 export async function callModel(options: CallModelOptions): Promise<void> {
   const { journal } = options;
@@ -58,7 +60,9 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     const pauseMs = failures < state.definition.harness.retries && outcome.error.retryable ? backoff(failures, outcome.error) : null;
     const { code, message } = outcome.error;
     const tooLong = code === "too_large" && state.overflow === null;
-    await journal.append([{ type: "model.failed", data: { call, error: { code, message }, retryInMs: tooLong ? 0 : pauseMs } }]);
+    const failed: NewRunEvent = { type: "model.failed", data: { call, error: { code, message }, retryInMs: tooLong ? 0 : pauseMs } };
+    if (pauseMs === null && waitsOut(state, outcome.error)) return await journal.append([failed, outage(message)]);
+    await journal.append([failed]);
     // Whoever decides next makes room and comes back here.
     if (tooLong && canMakeRoom(state, options.model.contextTokens)) return;
     if (pauseMs === null) throw outcome.error;
@@ -68,6 +72,15 @@ export async function callModel(options: CallModelOptions): Promise<void> {
       return;
     }
   }
+}
+
+/** A sub-run's parent has the same provider, and the whole run waits for it there. */
+function waitsOut(state: RunState, error: CaissonError): boolean {
+  return error.retryable && state.definition.harness.onOutage === "pause" && state.parent === null;
+}
+
+function outage(message: string): NewRunEvent {
+  return { type: "run.paused", data: { why: "outage", text: `The model does not answer: ${message}` } };
 }
 
 type ModelEnded = Extract<NewRunEvent, { type: "model.ended" }>;
@@ -107,7 +120,7 @@ async function attemptCall(
       collector.add(chunk);
       if (chunk.kind === "text" || chunk.kind === "thought") await streamer.add(chunk.kind, chunk.text);
     }
-    throw new CaissonError("protocol", `${model.name} ended its answer without saying so`);
+    throw new CaissonError("unavailable", `${model.name} ended its answer without saying so`);
   } catch (error) {
     await streamer.flush();
     if (options.signal.aborted) return { kind: "ended", event: interrupted(call, collector.parts, performance.now() - startMs) };

@@ -10,6 +10,8 @@ export type Decision =
   | { kind: "end"; reason: FinishReason; text: string }
   | { kind: "tools"; calls: readonly ToolCallState[] }
   | { kind: "wait" }
+  /** For a provider to be back. */
+  | { kind: "waitOut"; text: string }
   | { kind: "continue" }
   | { kind: "askBudget"; budget: BudgetKind; text: string }
   | { kind: "notice"; noticed: Noticed }
@@ -27,7 +29,7 @@ export function decide(state: RunState, options: { contextTokens: number }): Dec
   if (open.length > 0) return { kind: "wait" };
   const declined = declinedQuestion(state);
   if (declined) return declined;
-  if (state.status === "paused") return state.paused?.why === "user" ? { kind: "wait" } : { kind: "continue" };
+  if (state.status === "paused") return whilePaused(state);
   if (unfinished.length > 0) return { kind: "tools", calls: unfinished };
 
   const steerable = state.waiting.filter((message) => message.mode !== "queue");
@@ -45,6 +47,11 @@ export function decide(state: RunState, options: { contextTokens: number }): Dec
   const messages = turnOver ? state.waiting : steerable;
   if (canMakeRoom(state, options.contextTokens) || needsCompaction(state, options.contextTokens)) return { kind: "compact" };
   return { kind: "model", messages: messages.map((message) => message.message) };
+}
+
+function whilePaused(state: RunState): Decision {
+  if (state.paused?.why === "user") return { kind: "wait" };
+  return state.paused?.why === "outage" ? { kind: "waitOut", text: state.paused.text } : { kind: "continue" };
 }
 
 function endOfTurn(state: RunState): Decision {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
@@ -16,6 +17,8 @@ import type { Tool } from "./tool.ts";
 const INTERRUPTED_GRACE_MS = 10_000;
 /** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */
 const NOTICES_MAX = 4;
+/** How often a provider that was given up is looked for again while the run is paused. */
+const OUTAGE_LOOK_MS = 5 * 60_000;
 
 export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
   journal: Journal;
@@ -28,7 +31,8 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
 /**
  * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state is a fold of
  * the log and every decision a function of it, so a run that lost its process goes on here exactly where it was. Throws `cancelled` when let go, `superseded` when another
- * process took the run over, and what the log throws; the run stays as it is then.
+ * process took the run over, `unavailable` when its model does not answer and nobody is there to wait for it, and what the
+ * log throws; the run stays as it is then.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
@@ -46,6 +50,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
       // Somebody said something before it was over: that is part of the state, and may lead to another decision.
       if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
       if (!(error instanceof CaissonError) || isLogFailure(error) || options.signal.aborted) throw error;
+      if (error.details?.paused === true) throw error;
       await endRun(options, { reason: "error", text: error.sentences });
     }
   }
@@ -117,6 +122,8 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
       return await compact({ ...options, signal: either() });
     case "wait":
       return await journal.changed(either()).catch(() => undefined);
+    case "waitOut":
+      return await waitOut(options, decision.text);
     case "continue":
       return await journal.append([{ type: "run.continued", data: { by: "answer" } }]);
     case "askBudget":
@@ -130,6 +137,28 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
     default:
       unreachable(decision);
   }
+}
+
+/**
+ * The run stays paused and is asked about again now and then, or goes on at once when somebody resumes it. Where nobody
+ * is there to see it, it is let go of instead: whoever started it learns that, and resumes it later.
+ */
+async function waitOut(options: Performing, text: string): Promise<void> {
+  const { journal } = options;
+  const { run, definition } = journal.state;
+  if (definition.harness.onAsk === "deny") {
+    throw new CaissonError("unavailable", `run ${run} is paused: ${text}`, {
+      hint: `Continue it with \`caisson resume ${run}\`.`,
+      details: { paused: true },
+    });
+  }
+  const over = new AbortController();
+  const either = AbortSignal.any([options.signal, options.letGo, over.signal]);
+  const changed = journal.changed(either).catch(() => undefined);
+  const due = delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }).catch(() => undefined);
+  const first = await Promise.race([changed, due]);
+  over.abort();
+  if (first === "due") await journal.append([{ type: "run.continued", data: { by: "retry" } }]);
 }
 
 async function notice(options: Performing, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {

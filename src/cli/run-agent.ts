@@ -5,6 +5,7 @@ import { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { FinishReason } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
+import { waitsForResume } from "../contract/run-facts.ts";
 import type { Session } from "../contract/session.ts";
 import { newId } from "../lib/new-id.ts";
 import { createRunInNewSession } from "../station/runs/new-run.ts";
@@ -260,7 +261,7 @@ async function answerLine(
   }
   if (word !== "") await station.runs.send(id, { text: about.line.trim(), mode: "steer", source: "user" });
   const facts = await station.runs.facts(id);
-  if (facts.paused?.why === "user") await station.runs.goOn(id, { by: about.by });
+  if (waitsForResume(facts)) await station.runs.goOn(id, { by: about.by });
 }
 
 /** Half as much again of every bound that was reached. */

@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
+import { type RunFacts, waitsForResume } from "../contract/run-facts.ts";
 import { showDuration } from "../lib/quantity.ts";
 import { createStore } from "../sandbox/store.ts";
 import { runStream } from "../station/runs/head-of-run.ts";
@@ -118,7 +118,7 @@ export async function resume(context: CliContext, given: ParsedArguments): Promi
     throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
       hint: `Go on in its session: caisson run --session ${facts.session} "…"`,
     });
-  if (facts.paused?.why === "user") await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
+  if (waitsForResume(facts)) await station.runs.goOn(run, { by: context.variable("USER") ?? "user" });
   return await driveAndShow(context, station, run, {
     json: given.flag("json"),
     fromSeq: (await station.log.lastSeq(runStream(run))) + 1,

@@ -156,6 +156,8 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       }
       case "run.paused":
         waiting = true;
+        if (event.data.why === "outage")
+          return headed(line`${bad("✗")} ${bold("paused")} `, event.data.text, dim("until it is resumed, or the model is back"));
         return event.data.why === "user" ? [bold("held")] : [];
       case "run.continued":
         waiting = false;

@@ -27,7 +27,10 @@ export const HarnessSettings = z.strictObject({
       protectTokens: z.int().min(0).default(40_000),
     })
     .prefault({}),
-  retries: z.int().min(0).max(20).default(4),
+  /** Of a model call that failed for now. The pauses grow to a minute: sixteen of them take about ten minutes. */
+  retries: z.int().min(0).max(100).default(16),
+  /** After that: `pause` until somebody resumes the run or the provider is back, or `stop` with an error. */
+  onOutage: z.enum(["pause", "stop"]).default("pause"),
 });
 export type HarnessSettings = z.infer<typeof HarnessSettings>;
 

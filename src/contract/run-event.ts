@@ -54,7 +54,7 @@ export const RunSandboxed = defineEvent("run.sandboxed", 1, {
   files: z.enum(["kept", "gone"]).optional(),
 });
 export const RunPaused = defineEvent("run.paused", 1, {
-  why: z.enum(["permission", "budget", "stuck", "user"]),
+  why: z.enum(["permission", "budget", "stuck", "user", "outage"]),
   text: z.string(),
   ...worked,
 });

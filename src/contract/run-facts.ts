@@ -74,6 +74,11 @@ export function emptyRunFacts(): RunFacts {
   };
 }
 
+/** Paused until somebody resumes it, and not for an answer. */
+export function waitsForResume({ paused }: Pick<RunFacts, "paused">): boolean {
+  return paused?.why === "user" || paused?.why === "outage";
+}
+
 /** Adds one event to the facts, in place. */
 export function applyToFacts(facts: RunFacts, event: RunEvent): void {
   advanceClock(facts, event);
@@ -186,6 +191,11 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
+/** Waiting for a provider to come back is no work. */
+function isPause(event: RunEvent): boolean {
+  return event.type === "model.failed" && (event.data.retryInMs ?? 0) > 0;
+}
+
 /**
  * Worked time. An owner counts it by its monotonic clock and writes the sum into its events: a clock that is set, or a machine that sleeps, is no work. Events of
  * owners who did not are counted by the time between them, as they were when they were written.
@@ -200,7 +210,7 @@ function advanceClock(facts: RunFacts, event: RunEvent): void {
     clock.measured = event.data.measured === true;
     clock.counting = facts.status !== "paused";
   }
-  if (event.type === "run.continued") clock.counting = true;
-  if (event.type === "run.paused" || event.type === "run.ended") clock.counting = false;
+  if (event.type === "run.continued" || event.type === "model.requested") clock.counting = true;
+  if (event.type === "run.paused" || event.type === "run.ended" || isPause(event)) clock.counting = false;
   clock.lastAtMs = atMs;
 }

@@ -36,6 +36,7 @@ harness_config:
   doom_loop_threshold: 5
   timeout: 10m
   retries: 1
+  on_outage: stop
   on_budget: stop
   on_ask: deny
   sandbox: { mode: oci, image: alpine, timeout: 5m, network: none, memory: 2g, cpu: 1.5, disk: 1g, pids: 100, environment: { A: b } }
@@ -58,6 +59,7 @@ memory: { sources: [AGENTS.md, CLAUDE.md] }`);
         maxSteps: 12,
         timeoutMs: 600_000,
         retries: 1,
+        onOutage: "stop",
         onBudget: "stop",
         onAsk: "deny",
         doomLoop: { threshold: 5, action: "pause" },

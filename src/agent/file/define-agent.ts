@@ -114,6 +114,7 @@ function harnessSettings(file: AgentFile) {
       maxSteps: config.max_steps ?? harness.max_steps,
       timeoutMs: timeout === undefined ? undefined : durationFrom(String(timeout)),
       retries: config.retries ?? harness.retries,
+      onOutage: config.on_outage ?? harness.on_outage,
       onBudget: config.on_budget ?? harness.on_budget,
       onAsk: config.on_ask ?? harness.on_ask,
     }),

@@ -1,4 +1,4 @@
-import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
+import { APICallError, InvalidResponseDataError, JSONParseError, LoadAPIKeyError, TypeValidationError } from "@ai-sdk/provider";
 import { CaissonError, type ErrorCode } from "../../contract/error.ts";
 
 const RETRY_AFTER_MS_MAX = 600_000;
@@ -23,7 +23,15 @@ export function translateProviderError(
     });
   }
   const text = error instanceof Error ? error.message : String(error);
-  return new CaissonError("protocol", `${model} sent something that is not an answer: ${without(options.secrets, text)}`);
+  const said = without(options.secrets, text);
+  if (isGarbled(error)) return new CaissonError("protocol", `${model} sent something that is not an answer: ${said}`);
+  // The connection, or the stream without the end that the protocol wants.
+  return new CaissonError("unavailable", `${model} broke off its answer: ${said}`);
+}
+
+function isGarbled(error: unknown): boolean {
+  if (InvalidResponseDataError.isInstance(error)) return error.data !== undefined;
+  return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error);
 }
 
 /** Some providers repeat the key they were sent. */

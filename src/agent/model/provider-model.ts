@@ -132,7 +132,7 @@ async function* chunks(
   try {
     for (;;) {
       const { done, value: part } = await Promise.race([reader.read(), aborted]);
-      if (done) throw new CaissonError("protocol", `${options.name} broke off its answer`);
+      if (done) throw new CaissonError("unavailable", `${options.name} broke off its answer`);
       options.touch();
       switch (part.type) {
         case "text-delta":

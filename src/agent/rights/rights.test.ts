@@ -24,7 +24,7 @@ description: Reads.
 tools: [read, grep, "mcp:db"]
 agents: [coder]
 config: { temperature: 0.2, maxOutputTokens: 64000 }
-harness_config: { max_steps: 12, timeout: 10m, retries: 1, on_budget: stop, on_ask: deny, doom_loop_threshold: 2 }
+harness_config: { max_steps: 12, timeout: 10m, retries: 1, on_outage: stop, on_budget: stop, on_ask: deny, doom_loop_threshold: 2 }
 doom_loop: { action: fail }
 compaction: { enabled: false, threshold: 0.5 }
 sandbox: { mode: auto, network: none, memory: 2g, cpu: 1, disk: 1g, pids: 100, timeout: 5m, allow_root: false }
@@ -41,7 +41,7 @@ memory: [AGENTS.md, CLAUDE.md]`),
     ["model: anthropic/claude-opus-4-5", "model", "ask the model anthropic/claude-opus-4-5, with your key and at your cost"],
     ["harness_config: { max_steps: 51 }", "harness.maxSteps", "51 steps (usual: 50)"],
     ["harness_config: { timeout: 31m }", "harness.timeoutMs", "1860000 milliseconds of work (usual: 1800000)"],
-    ["harness_config: { retries: 5 }", "harness.retries", "5 retries of a model call (usual: 4)"],
+    ["harness_config: { retries: 17 }", "harness.retries", "17 retries of a model call (usual: 16)"],
     ["doom_loop: { threshold: 4 }", "harness.doomLoop.threshold", "4 repetitions before it counts as a loop (usual: 3)"],
     ["doom_loop: { action: summarize }", "harness.doomLoop.action", "go on after a loop without asking"],
     ['permissions: { "bash:git push*": allow }', "permissions", "do without asking: bash:git push*"],
@@ -157,7 +157,8 @@ const harmless: Record<string, (value: never) => boolean> = {
   "harness.onAsk": () => true,
   "harness.doomLoop": (value: { threshold: number; action: string }) => value.threshold <= 3 && value.action !== "summarize",
   "harness.compaction": () => true,
-  "harness.retries": (value: number) => value <= 4,
+  "harness.retries": (value: number) => value <= 16,
+  "harness.onOutage": () => true,
   permissions: (value: Record<string, never>) => wideningRules(value).length === 0,
   hooks: (value: { before: unknown[]; after: unknown[] }) => value.before.length + value.after.length === 0,
   mcp: (value: object) => Object.keys(value).length === 0,
@@ -197,7 +198,8 @@ const definitions = fc
           timeoutMs: fc.integer({ min: 1000, max: 4_000_000 }),
           onBudget: fc.constantFrom("ask", "stop"),
           onAsk: fc.constantFrom("wait", "deny"),
-          retries: fc.integer({ min: 0, max: 20 }),
+          retries: fc.integer({ min: 0, max: 100 }),
+          onOutage: fc.constantFrom("pause", "stop"),
           doomLoop: fc.record({ threshold: fc.integer({ min: 2, max: 9 }), action: fc.constantFrom("summarize", "pause", "fail") }),
           compaction: fc.record({ enabled: fc.boolean() }),
         },

@@ -61,6 +61,7 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
     }),
     compaction: narrows,
     retries: above("retries of a model call", () => harness.retries),
+    onOutage: narrows,
   }),
   permissions: (rules) =>
     wideningRules(rules).map(([pattern, permission]) => ({

@@ -147,6 +147,43 @@ describe("hooks in a run", () => {
   });
 });
 
+describe("a provider that is gone for long", () => {
+  const failing = (times: number) => ({ turns: [{ fail: { code: "unavailable" as const, times }, say: "Here again." }] });
+  const harness = (settings: object) => ({ definition: { harness: { retries: 1, ...settings } as never } });
+
+  test("pauses the run, and resuming it asks again with the whole conversation", async () => {
+    await using station = await createTestStation({ script: failing(2) });
+    const run = await station.start(harness({}));
+    const driven = station.runs.drive(run, { signal: new AbortController().signal });
+    const paused = await station.until(run, "run.paused");
+    expect(paused.data).toMatchObject({ why: "outage", text: expect.stringContaining("The model does not answer") });
+    await station.runs.goOn(run, { by: "test" });
+    const state = await driven;
+    expect(state).toMatchObject({ ended: { reason: "done", text: "Here again." }, step: 1 });
+    // The pause between two tries is half a second, and is no work.
+    expect(state.workedMs).toBeLessThan(400);
+  });
+
+  test("is let go of where nobody is there to wait, and goes on later", async () => {
+    await using station = await createTestStation({ script: failing(2) });
+    const run = await station.start(harness({ onAsk: "deny" }));
+    await expect(station.runs.drive(run, { signal: new AbortController().signal })).rejects.toMatchObject({
+      code: "unavailable",
+      hint: expect.stringContaining(`caisson resume ${run}`),
+    });
+    expect((await station.runs.state(run)).status).toBe("paused");
+    await station.runs.goOn(run, { by: "test" });
+    expect((await station.runs.drive(run, { signal: new AbortController().signal })).ended?.reason).toBe("done");
+  });
+
+  test("ends the run where that is asked for, and at once when trying again cannot help", async () => {
+    await using stopping = await createTestStation({ script: failing(9) });
+    expect((await stopping.finish(harness({ onOutage: "stop" }))).state.ended?.reason).toBe("error");
+    await using refused = await createTestStation({ script: { turns: [{ fail: { code: "invalid" as const }, say: "Never." }] } });
+    expect((await refused.finish(harness({}))).state.ended?.reason).toBe("error");
+  });
+});
+
 test("a provider that names a time to come back is not asked before", async () => {
   const scripted = createScriptedModel({ turns: [{ say: "Done." }] });
   let calls = 0;
