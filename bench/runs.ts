@@ -1,27 +1,19 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { createScriptedModel, type Script } from "../src/agent/model/scripted-model.ts";
-import { AgentDefinition } from "../src/contract/agent.ts";
-import type { Log, StoredEvent } from "../src/log/log.ts";
+import type { StoredEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { createFakeRuntime } from "../src/runtimes/fake/runtime.ts";
-import { createOciRuntime } from "../src/runtimes/oci/runtime.ts";
-import type { Runtime } from "../src/sandbox/runtime.ts";
-import { createStore } from "../src/sandbox/store.ts";
-import { noCrash } from "../src/station/crashpoint.ts";
-import { runStream } from "../src/station/runs/head-of-run.ts";
-import { createRuns } from "../src/station/runs/runs.ts";
 import { findChanges } from "../src/workspace/changes.ts";
-import { createSessionStore } from "../src/workspace/sessions.ts";
+import { type BenchStation, oci, openBenchStation } from "./bench-station.ts";
 import { benchListing } from "./listing.ts";
 import { summarise, timeEach } from "./measure.ts";
 import type { Figures } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
-const guestPath = join(root, "guest", "build", "caisson-guest");
+const _guestPath = join(root, "guest", "build", "caisson-guest");
 
 /** What runs cost: a step, durable events, many at once, recovery, large folders. */
 export async function benchRuns(): Promise<Figures> {
@@ -41,64 +33,6 @@ export async function benchRuns(): Promise<Figures> {
   }
 }
 
-interface Station extends AsyncDisposable {
-  log: Log;
-  runtime: Runtime;
-  stateDir: string;
-  /** Drives a run to its end and gives its events. */
-  run(script: Script, options?: { folder?: string; steps?: number }): Promise<StoredEvent[]>;
-  layerOf(events: readonly StoredEvent[]): string;
-}
-
-async function openStation(dir: string, makeRuntime: (stateDir: string) => Runtime): Promise<Station> {
-  const stateDir = await mkdtemp(join(dir, "station-"));
-  const log = createSqliteLog({ path: join(stateDir, "log.db") });
-  const identity = { ...createStore({ stateDir }).ownerOf(), host: "bench" };
-  const alive = () => true;
-  const sessions = createSessionStore({ stateDir, log, identity, alive });
-  const runtime = makeRuntime(stateDir);
-  let number = 0;
-  return {
-    log,
-    runtime,
-    stateDir,
-    layerOf: ([created]) => join(stateDir, "sessions", String((created?.data as { session?: string } | undefined)?.session), "layer"),
-    async run(script, options = {}) {
-      number += 1;
-      const id = `s${number}`;
-      const source = options.folder === undefined ? { kind: "empty" as const } : { kind: "folder" as const, path: options.folder };
-      await sessions.create({ id, source, scope: "session", cleanup: "never" });
-      const model = createScriptedModel(script);
-      const removeRemains = async () => undefined;
-      const runs = createRuns({
-        log,
-        sessions,
-        identity,
-        alive,
-        runtime: async () => runtime,
-        model: async () => model,
-        agent: async (name) => AgentDefinition.parse({ name, system: "" }),
-        crashpoint: noCrash,
-        removeRemains,
-      });
-      const definition = AgentDefinition.parse({
-        name: "bench",
-        system: "You work.",
-        harness: { maxSteps: options.steps ?? 100_000, compaction: { enabled: false } },
-      });
-      const run = await runs.create({ definition, task: "work", model: "scripted", session: id });
-      await runs.drive(run, { signal: new AbortController().signal });
-      return await log.read(runStream(run), { limit: 100_000 });
-    },
-    async [Symbol.asyncDispose]() {
-      await runtime[Symbol.asyncDispose]();
-      await log[Symbol.asyncDispose]();
-    },
-  };
-}
-
-const oci = (stateDir: string) =>
-  createOciRuntime({ stateDir, guestPath }, { home: homedir(), path: process.env.PATH ?? "", ociRuntime: "crun" });
 const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 const times = (events: readonly StoredEvent[], type: string) =>
   events.filter((event) => event.type === type).map((event) => Date.parse(event.at));
@@ -106,7 +40,7 @@ const times = (events: readonly StoredEvent[], type: string) =>
 /** From one step's beginning to the next one's, with a command that does nothing: all of it is ours. */
 async function benchSteps(dir: string): Promise<Figures> {
   const steps = 2000;
-  await using station = await openStation(dir, oci);
+  await using station = await openBenchStation(dir, oci);
   const events = await station.run({
     turns: [...Array.from({ length: steps }, (_, at) => ({ calls: [bash(`: ${at}`)] })), { say: "Done." }],
   });
@@ -179,7 +113,7 @@ async function benchLog(dir: string): Promise<Figures> {
 async function benchMany(dir: string): Promise<Figures> {
   const runs = 200;
   const steps = 20;
-  await using station = await openStation(dir, () => createFakeRuntime());
+  await using station = await openBenchStation(dir, () => createFakeRuntime());
   const turns = Array.from({ length: steps - 1 }, (_, at) => ({
     calls: [{ tool: "write", arguments: { path: `f${at}.txt`, content: `${at}` } }],
   }));
@@ -274,7 +208,7 @@ async function benchFolders(dir: string): Promise<Figures> {
       Array.from({ length: 100 }, (_, file) => writeFile(join(large, `d${folder}`, `f${file}.txt`), `file ${file}\nof folder ${folder}\n`)),
     );
   }
-  await using station = await openStation(dir, oci);
+  await using station = await openBenchStation(dir, oci);
   const first = (folder: string) => async () => {
     const events = await station.run({ turns: [{ calls: [bash("true")] }, { say: "Done." }] }, { folder });
     return (times(events, "tool.started")[0] ?? 0) - (times(events, "run.created")[0] ?? 0);
@@ -302,7 +236,7 @@ async function benchFolders(dir: string): Promise<Figures> {
   };
 }
 
-async function timeDiff(station: Station, where: { folder: string; layer: string }) {
+async function timeDiff(station: BenchStation, where: { folder: string; layer: string }) {
   const { SandboxSpec } = await import("../src/contract/sandbox.ts");
   const workspace = { kind: "folder" as const, path: where.folder, access: "overlay" as const, layer: where.layer };
   await using sandbox = await station.runtime.create(SandboxSpec.parse({ workspace }));

@@ -2,7 +2,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { shortClosures } from "./tidy/closures.ts";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
+import { exceptionsNeeded, facesKnowTheInterface, interfaceIsTypes, reachingFurther } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
 import {
   childProcessOnlyInRuntimes,
@@ -74,6 +76,22 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "nobody writes to the process's own streams": {
     rule: terminalOnlyByLines,
     bad: [{ path: "src/station/bad.ts", text: "process.stderr.write(name);" }],
+  },
+  "faces know the contract and the station's interface": {
+    rule: facesKnowTheInterface,
+    bad: [{ path: "src/cli/bad.ts", text: 'const { createStore } = await import("../sandbox/store.ts");' }],
+  },
+  "an exception to that is needed": {
+    rule: (all) => exceptionsNeeded(all, all.length === 1 ? ["src/cli/bad.ts"] : reachingFurther),
+    bad: [{ path: "src/cli/bad.ts", text: 'import { line } from "./line.ts";' }],
+  },
+  "the station's interface is types alone": {
+    rule: interfaceIsTypes,
+    bad: [{ path: "src/station/runs/verbs.ts", text: 'import { createRuns } from "./runs.ts";' }],
+  },
+  "functions are short": {
+    rule: shortClosures,
+    bad: [{ path: "src/station/bad.ts", text: `export function create() {\n${"  work();\n".repeat(100)}}\n` }],
   },
   "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(301) }] },
   "tests are not long either": { rule: lengths, bad: [{ path: "test/bad.test.ts", text: "\n".repeat(401) }] },

@@ -204,6 +204,6 @@ function runtimeOf(path: string): string | null {
   return /^src\/runtimes\/(?!hardening\/)([^/]+)\//.exec(path)?.[1] ?? null;
 }
 
-function isTest(path: string): boolean {
+export function isTest(path: string): boolean {
   return path.endsWith(".test.ts") || /\/testing[^/]*\.ts$/.test(path);
 }

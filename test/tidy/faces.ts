@@ -1,0 +1,59 @@
+import { dirname, join, normalize } from "node:path";
+import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
+
+/** Files that say what the station can do, and nothing of how. */
+const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|sandboxes\/(held-sandbox|tools))\.ts$/.test(path);
+
+/** Files of the command line that still reach further. The list may only shrink; see `exceptionsNeeded`. */
+export const reachingFurther: readonly string[] = [
+  "src/cli/agent-commands.ts",
+  "src/cli/changes-commands.ts",
+  "src/cli/context.ts",
+  "src/cli/demo-agent.ts",
+  "src/cli/follow-run.ts",
+  "src/cli/run-agent.ts",
+  "src/cli/run-control.ts",
+  "src/cli/run-outcome.ts",
+  "src/cli/session-commands.ts",
+  "src/cli/station.ts",
+  "src/cli/sweep.ts",
+  "src/cli/trust.ts",
+  "src/cli/workspace-source.ts",
+  "src/cli/workspace-view.ts",
+];
+
+/** What a file of the command line imports past the station's interface. */
+function beyondInterface(file: SourceFile): string[] {
+  return importsOf(file)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => normalize(join(dirname(file.path), specifier)))
+    .filter((target) => !/^src\/(cli|contract|lib)\//.test(target) && !isInterface(target));
+}
+
+const isFace = ({ path }: SourceFile) => path.startsWith("src/cli/") && !isTest(path);
+
+/** A face parses, calls and prints: it knows the contract and the station's interface, and has the rest handed to it. */
+export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[] {
+  return files
+    .filter((file) => isFace(file) && !reachingFurther.includes(file.path))
+    .flatMap((file) => beyondInterface(file).map((target) => ({ path: file.path, what: `a face may not import ${target}` })));
+}
+
+/** An exception that is not needed any more is taken back. */
+export function exceptionsNeeded(files: readonly SourceFile[], exceptions = reachingFurther): Violation[] {
+  return exceptions
+    .filter((path) => !files.some((file) => file.path === path && beyondInterface(file).length > 0))
+    .map((path) => ({ path, what: "reaches no further than the station's interface any more: take it off the list" }));
+}
+
+/** The interface is types alone: who imports it loads nothing, and a client can implement it without our parts. */
+export function interfaceIsTypes(files: readonly SourceFile[]): Violation[] {
+  return files
+    .filter((file) => isInterface(file.path))
+    .flatMap((file) => {
+      const code = file.text
+        .split("\n")
+        .filter((line) => /^(import|export) (?!type\b|interface\b)|^(const|let|function|class)\b/.test(line));
+      return code.map((line) => ({ path: file.path, what: `the station's interface has code: ${line}` }));
+    });
+}
