@@ -16,7 +16,8 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 60_000 } },
-          // Nothing has state of its own in a module, so files can share what they import: half of the time went there.
+          // What modules keep never changes (the system's certificates, a compiled filter) or is kept for a key that the caller gives (an object, a state folder),
+          // so files can share what they import: half of the time went there.
           isolate: false,
         },
       },

@@ -81,14 +81,14 @@ describe("a connection", () => {
     for (const bytes of [encodeFrame("PING", 1), encodeFrame("LIST", 1), Buffer.from("GET / HTTP/1.1\r\n\r\n")]) {
       const other = await guest.link({ greet: false });
       other.send(bytes);
-      await other.closed;
+      await expect(other.closed, "it is closed").resolves.toBeUndefined();
     }
-    await link.ping();
+    await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
   test("frames for streams that are closed are passed over", async () => {
     for (const type of ["DATA", "END", "CANCEL", "ACK", "STDIN", "STDIN_END", "RESIZE"] as const) link.frame(type, 99_999, Buffer.alloc(3));
-    await link.ping();
+    await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
   test("bytes may come one at a time", async () => {
@@ -124,7 +124,8 @@ describe("a connection", () => {
   test("more than sixteen are accepted and closed at once", async () => {
     const many = await Promise.all(Array.from({ length: 15 }, () => guest.link()));
     const extra = connect(guest.socketPath);
-    await new Promise((resolve) => extra.on("close", resolve).on("error", () => {}));
+    const closed = new Promise((resolve) => extra.on("close", () => resolve("closed")).on("error", () => {}));
+    expect(await closed).toBe("closed");
     for (const each of many) each.close();
     await until("there is room again", async () => {
       const again = await guest.link({ greet: false });
@@ -354,6 +355,7 @@ describe("shutdown", () => {
     ending.child.kill("SIGKILL");
     await ending.exited;
     await until("nothing is left", () => pidsWith("sleep\u000069").length === 0);
+    expect(ending.child.signalCode).toBe("SIGKILL");
     await ending[Symbol.asyncDispose]();
   });
 });

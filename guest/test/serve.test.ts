@@ -112,8 +112,8 @@ describe("a port that the host serves", () => {
       other.send(encodeDataHead(id, 262_144));
       other.send(Buffer.alloc(262_144));
     }
-    await other.closed;
-    await link.ping();
+    await expect(other.closed, "it is closed").resolves.toBeUndefined();
+    await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
   test("says when whoever connected broke the connection", async () => {
@@ -189,6 +189,7 @@ describe("a port that the host serves", () => {
       socket.write("are you there?");
       return socket.destroyed;
     });
+    expect(socket.destroyed).toBe(true);
   });
 
   test("that a program has is refused as existing, and one that is none as invalid", async () => {
@@ -220,7 +221,7 @@ describe("a port that the host serves", () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     for (const type of ["DATA", "END", "CREDIT", "ACK", "STDIN"] as const) link.frame(type, id, Buffer.alloc(4));
-    await link.ping();
+    await expect(link.ping(), "others are served").resolves.toBeUndefined();
     link.frame("CANCEL", id);
   });
 });

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { commands } from "./commands.ts";
 import { completionScript } from "./completion.ts";
@@ -27,7 +27,10 @@ test("after -- bash offers programs", () => {
 });
 
 test.each(["bash", "zsh"])("the script for %s parses", (shell) => {
-  execFileSync("bash", ["-n"], { input: completionScript(shell, commands) });
+  expect(spawnSync("bash", ["-n"], { input: completionScript(shell, commands), encoding: "utf8" })).toMatchObject({
+    status: 0,
+    stderr: "",
+  });
 });
 
 test("fish gets every option of every command", () => {

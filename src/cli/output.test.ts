@@ -23,6 +23,6 @@ test("a descriptor that cannot be written to is broken, not an exception", async
   const fd = openSync("/dev/null", "r");
   const output = createOutput({ fd, terminal: null });
   await output.print(line`lost`);
-  await output.broken;
+  await expect(output.broken).resolves.toBeUndefined();
   closeSync(fd);
 });

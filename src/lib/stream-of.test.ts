@@ -39,5 +39,5 @@ test("whoever stops reading ends the work", async () => {
     await ended.promise;
   });
   for await (const item of stream) if (item === 1) break;
-  await ended.promise;
+  await expect(ended.promise, "the work is told to end").resolves.toBeUndefined();
 });

@@ -93,6 +93,7 @@ describe("answers of the relay itself", () => {
     client.send(GET + GET);
     await client.until("HTTP/1.1 502 Bad Gateway");
     await client.until("HTTP/1.1 502 Bad Gateway");
+    expect(calls).toBe(2);
   });
 
   test("a connection that is taken over gets the bytes that came early, after a 200", async () => {
