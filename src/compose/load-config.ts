@@ -4,6 +4,7 @@ import { z } from "zod";
 import { absoluteSecrets } from "../contract/absolute-secrets.ts";
 import { Config, type ConfigSources, configVariables, leavesOf, modelVariable } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
+import { isErrno } from "../lib/is-errno.ts";
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
@@ -43,7 +44,7 @@ async function readConfigFile(file: string): Promise<{ file: string; content: Re
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (isErrno(error, "ENOENT")) return null;
     throw new CaissonError("invalid", `the configuration ${file} cannot be read`, { cause: error });
   }
   try {

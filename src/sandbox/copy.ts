@@ -2,10 +2,10 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename, rm, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import { showBytes } from "../lib/quantity.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { packFolder } from "./tar/pack-folder.ts";
-import { hasCode } from "./tar/safe-folder.ts";
 import { UNPACKED_BYTES_MAX, type Unpacked, unpackFolder } from "./tar/unpack-folder.ts";
 
 const READ_BYTES = 262_144;
@@ -125,7 +125,7 @@ async function openForReading(path: string): Promise<FileHandle | null> {
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    if (hasCode(error, "ENOENT")) throw new CaissonError("not_found", `there is no ${path} on this machine`, { cause: error });
+    if (isErrno(error, "ENOENT")) throw new CaissonError("not_found", `there is no ${path} on this machine`, { cause: error });
     throw new CaissonError("denied", `${path} cannot be read`, { cause: error });
   }
   const stats = await file.stat();
@@ -171,7 +171,7 @@ async function writeReplacing(
   const temporary = join(dirname(target), `.${basename(target).slice(0, 100)}.${process.pid}.${Date.now().toString(36)}`);
   const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600).catch(
     (cause: unknown) => {
-      throw new CaissonError(hasCode(cause, "ENOENT") ? "not_found" : "denied", `${target} cannot be written`, { cause });
+      throw new CaissonError(isErrno(cause, "ENOENT") ? "not_found" : "denied", `${target} cannot be written`, { cause });
     },
   );
   let bytes = 0;
@@ -190,7 +190,7 @@ async function writeReplacing(
   } catch (error) {
     await rm(temporary, { force: true });
     if (error instanceof CaissonError) throw error;
-    throw new CaissonError(hasCode(error, "ENOSPC") ? "no_space" : "internal", `${target} cannot be written`, { cause: error });
+    throw new CaissonError(isErrno(error, "ENOSPC") ? "no_space" : "internal", `${target} cannot be written`, { cause: error });
   }
   return bytes;
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isErrno } from "../lib/is-errno.ts";
 
 /** The token's file in a sandbox's folder; its owner alone may read it. */
 export const tokenName = "token";
@@ -16,7 +17,7 @@ export function makeGuestToken(sandboxFolder: string): Buffer {
     writeFileSync(join(sandboxFolder, tokenName), token, { mode: 0o600, flag: "wx" });
     return token;
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (!isErrno(error, "EEXIST")) throw error;
     return readFileSync(join(sandboxFolder, tokenName));
   }
 }
@@ -26,7 +27,7 @@ export function readGuestToken(sandboxFolder: string): Buffer | undefined {
   try {
     return readFileSync(join(sandboxFolder, tokenName));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (isErrno(error, "ENOENT")) return undefined;
     throw error;
   }
 }

@@ -7,6 +7,7 @@ import { CaissonError } from "../contract/error.ts";
 import { RuntimeName, SandboxId } from "../contract/ids.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
@@ -144,7 +145,7 @@ export function createStore(options: { stateDir: string }): Store {
       try {
         await rename(target, gone);
       } catch (error) {
-        if (codeOf(error) === "ENOENT") return;
+        if (isErrno(error, "ENOENT")) return;
         throw error;
       }
       await rm(gone, { recursive: true, force: true });
@@ -180,7 +181,7 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
     if (size > RECORD_BYTES_MAX) return { missing: false, reason: `${path} has ${size} bytes` };
     text = await readFile(path, "utf8");
   } catch (error) {
-    return { missing: codeOf(error) === "ENOENT" && !(await isDirectory(dir)), reason: `${RECORD_NAME} cannot be read: ${codeOf(error)}` };
+    return { missing: isErrno(error, "ENOENT") && !(await isDirectory(dir)), reason: `${RECORD_NAME} cannot be read: ${codeOf(error)}` };
   }
   try {
     const parsed = SandboxRecord.safeParse(JSON.parse(text));
@@ -222,7 +223,7 @@ async function namesIn(dir: string): Promise<string[]> {
   try {
     return await readdir(dir);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
+    if (isErrno(error, "ENOENT")) return [];
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { lstat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { isErrno } from "../lib/is-errno.ts";
 import {
   type ApplierOptions,
   type ApplyRecord,
@@ -12,7 +13,7 @@ import {
   syncFolder,
   writeDurably,
 } from "./apply-record.ts";
-import { type FolderTree, isErrno } from "./folder-tree.ts";
+import type { FolderTree } from "./folder-tree.ts";
 import { forbidden } from "./protected-path.ts";
 
 const Path = z.string().refine((path) => forbidden(path) === null);

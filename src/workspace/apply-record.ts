@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { ProcessIdentity as Applier } from "../contract/process-identity.ts";
-import { type FolderTree, isErrno } from "./folder-tree.ts";
+import { isErrno } from "../lib/is-errno.ts";
+import type { FolderTree } from "./folder-tree.ts";
 import { STAGING_PREFIX } from "./protected-path.ts";
 
 const RECORD_BYTES_MAX = 64 * 1024 * 1024;

@@ -2,12 +2,12 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
+import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import { looksSame, walkLower } from "./compare-all.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-inside.ts";
-import { lookAt } from "./look-at.ts";
 import { UNNAMEABLE } from "./read-side.ts";
 
 /** At each depth. */
@@ -62,7 +62,7 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders`);
   const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
   for (const name of touched) {
-    const found = lookAt(within(layer, name));
+    const found = lstatOrNull(within(layer, name));
     if (found) looking.madeAtMs.set(pathOf(folder, name), found.birthtimeMs);
   }
   const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
@@ -138,7 +138,7 @@ async function timesOf(path: string, level: Level, name: string, looking: Lookin
   await using folder = await openFolder(within(level.layer, name)).catch(ifClosed);
   if (!folder) return;
   for (const each of await readdir(`/proc/self/fd/${folder.fd}`)) {
-    const found = lookAt(within(folder, each));
+    const found = lstatOrNull(within(folder, each));
     if (!found) continue;
     looking.madeAtMs.set(pathOf(path, each), found.birthtimeMs);
     if (found.isDirectory()) await timesOf(pathOf(path, each), { ...level, layer: folder }, each, looking);

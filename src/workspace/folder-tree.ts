@@ -22,7 +22,7 @@ import {
 } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { CaissonError } from "../contract/error.ts";
-import { hasCode } from "../sandbox/tar/safe-folder.ts";
+import { isErrno } from "../lib/is-errno.ts";
 
 /** Missing from Node's constants; the same on every architecture we run on. */
 const O_PATH = 0o10000000;
@@ -280,8 +280,4 @@ function withFolder(at: PathLike, effect: (fd: number) => void): void {
   } finally {
     closeSync(fd);
   }
-}
-
-export function isErrno(error: unknown, ...codes: string[]): boolean {
-  return codes.some((code) => hasCode(error, code));
 }

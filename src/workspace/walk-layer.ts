@@ -1,7 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
+import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import { DEPTH_MAX, ENTRIES_MAX, isGitsOwn } from "./list-inside.ts";
-import { lookAt } from "./look-at.ts";
 
 /**
  * Everything in a layer of the host's but git's own, with what the kernel says of it. Opened relative to one another and without following links: an agent that is still at
@@ -14,7 +14,7 @@ export async function walkLayer(layer: string, onEntry: (path: string, status: S
       if (isGitsOwn(name) || left-- <= 0) continue;
       const path = folder === "" ? name : `${folder}/${name}`;
       const at = `/proc/self/fd/${handle.fd}/${name}`;
-      const status = lookAt(at);
+      const status = lstatOrNull(at);
       if (!status) continue;
       onEntry(path, status);
       if (!status.isDirectory() || depth >= DEPTH_MAX) continue;

@@ -3,6 +3,7 @@ import { mkdir, readdir, realpath, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 
 /** That the user agreed to what one file asked for, with one content. */
@@ -64,7 +65,7 @@ export function createTrustStore(options: { stateDir: string }): TrustStore {
         await rm(file);
         return true;
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+        if (isErrno(error, "ENOENT")) return false;
         throw error;
       }
     },

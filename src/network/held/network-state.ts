@@ -5,6 +5,7 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { watchFolder } from "./watch-folder.ts";
 
@@ -81,7 +82,7 @@ export function networkStateFile(folder: string): NetworkStateFile {
           await rm(pathOf(revision + 1 - REVISIONS_KEPT), { force: true });
           return next;
         } catch (error) {
-          if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+          if (!isErrno(error, "EEXIST")) throw error;
         } finally {
           await rm(temporary, { force: true });
         }

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { link, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProcessIdentity } from "../../contract/process-identity.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import type { Store } from "../../sandbox/store.ts";
 
 /** Who serves a sandbox's network now: a mark of each handle in its folder, which counts as long as the process that made it lives. */
@@ -71,7 +72,7 @@ export async function becomeKeeper(folder: string, store: Pick<Store, "ownerOf" 
       try {
         await link(temporary, claimPath(folder, number + 1));
       } catch (error) {
-        if (error instanceof Error && "code" in error && error.code === "EEXIST") continue;
+        if (isErrno(error, "EEXIST")) continue;
         throw error;
       }
       await rm(claimPath(folder, number + 1 - CLAIMS_KEPT), { force: true });

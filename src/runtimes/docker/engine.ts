@@ -2,6 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
 import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { engineDead, engineError } from "./engine-error.ts";
 import { type EngineFacts, EngineInfo, EngineVersion, engineFacts } from "./engine-facts.ts";
 
@@ -89,7 +90,7 @@ async function isSocket(path: string): Promise<boolean> {
     return (await stat(path)).isSocket();
   } catch (error) {
     // A folder that may not be entered is worth telling about, by trying to connect.
-    return error instanceof Error && "code" in error && error.code === "EACCES";
+    return isErrno(error, "EACCES");
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { isRunning, startedProcess } from "../../sandbox/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from "./cgroups/cgroup.ts";
@@ -80,7 +81,7 @@ async function killGuest(guest: OciDetails["guest"]): Promise<void> {
   try {
     process.kill(guest.pid, "SIGKILL");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ESRCH") return;
+    if (isErrno(error, "ESRCH")) return;
     throw new CaissonError("denied", `process ${guest.pid} cannot be ended`, {
       hint: "Only the user who made a sandbox, and root, can remove it.",
       cause: error,

@@ -3,7 +3,8 @@ import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { childPath, hasCode, openFolder, openFolderBelow } from "./safe-folder.ts";
+import { isErrno } from "../../lib/is-errno.ts";
+import { childPath, openFolder, openFolderBelow } from "./safe-folder.ts";
 import { encodeTarHeader, padding, type TarHeader, tarEnd } from "./tar-header.ts";
 
 const READ_BYTES = 262_144;
@@ -65,7 +66,7 @@ async function* packEntry(
   try {
     stats = await lstat(path);
   } catch (error) {
-    if (hasCode(error, "ENOENT")) return;
+    if (isErrno(error, "ENOENT")) return;
     throw translated(error, full);
   }
   const described = { name: full, mode: stats.mode & 0o7777, modifiedMs: Math.floor(stats.mtimeMs), sizeBytes: 0, linkTarget: "" };
@@ -114,8 +115,8 @@ async function* packFile(path: string, header: TarHeader): AsyncGenerator<Buffer
 
 function translated(error: unknown, path: string): CaissonError {
   if (error instanceof CaissonError) return error;
-  if (hasCode(error, "ENOENT")) return new CaissonError("not_found", `there is no ${path}`, { cause: error });
-  if (hasCode(error, "EACCES") || hasCode(error, "EPERM")) return new CaissonError("denied", `${path} may not be read`, { cause: error });
-  if (hasCode(error, "ELOOP")) return new CaissonError("unsafe", `${path} became a link while it was read`, { cause: error });
+  if (isErrno(error, "ENOENT")) return new CaissonError("not_found", `there is no ${path}`, { cause: error });
+  if (isErrno(error, "EACCES", "EPERM")) return new CaissonError("denied", `${path} may not be read`, { cause: error });
+  if (isErrno(error, "ELOOP")) return new CaissonError("unsafe", `${path} became a link while it was read`, { cause: error });
   return new CaissonError("internal", `${path} cannot be read`, { cause: error });
 }

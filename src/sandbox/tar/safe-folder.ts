@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
@@ -20,7 +21,7 @@ export async function openFolderBelow(root: FileHandle, components: readonly str
       folder = next;
     } catch (error) {
       if (folder !== root) await folder.close();
-      throw hasCode(error, "ELOOP") || hasCode(error, "ENOTDIR")
+      throw isErrno(error, "ELOOP", "ENOTDIR")
         ? new CaissonError("unsafe", `${JSON.stringify(component)} is in the way and is no folder`, { cause: error })
         : error;
     }
@@ -46,12 +47,8 @@ export function safeComponents(name: string): string[] {
   return components;
 }
 
-export function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
-}
-
 export function ignoring(code: string): (error: unknown) => void {
   return (error) => {
-    if (!hasCode(error, code)) throw error;
+    if (!isErrno(error, code)) throw error;
   };
 }

@@ -1,9 +1,10 @@
 import { constants } from "node:fs";
 import { type FileHandle, link, mkdir, open, rmdir, symlink, unlink } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import type { Bytes } from "../sandbox.ts";
 import { readTar, type TarEntry } from "./read-tar.ts";
-import { childPath, hasCode, ignoring, openFolder, openFolderBelow, safeComponents } from "./safe-folder.ts";
+import { childPath, ignoring, openFolder, openFolderBelow, safeComponents } from "./safe-folder.ts";
 
 export const UNPACKED_BYTES_MAX = 16 * 1024 ** 3;
 const ENTRIES_MAX = 1_000_000;
@@ -136,7 +137,7 @@ async function writeContent(path: string, entry: TarEntry): Promise<void> {
     await file.chmod(entry.mode & 0o777);
     await file.utimes(entry.modifiedMs / 1000, entry.modifiedMs / 1000);
   } catch (error) {
-    throw hasCode(error, "ENOSPC") ? new CaissonError("no_space", `there is no space for ${entry.name}`, { cause: error }) : error;
+    throw isErrno(error, "ENOSPC") ? new CaissonError("no_space", `there is no space for ${entry.name}`, { cause: error }) : error;
   } finally {
     await file.close();
   }
@@ -147,8 +148,8 @@ async function clear(path: string): Promise<void> {
   try {
     await unlink(path);
   } catch (error) {
-    if (hasCode(error, "ENOENT")) return;
-    if (!hasCode(error, "EISDIR") && !hasCode(error, "EPERM")) throw error;
+    if (isErrno(error, "ENOENT")) return;
+    if (!isErrno(error, "EISDIR", "EPERM")) throw error;
     await rmdir(path).catch((cause: unknown) => {
       throw new CaissonError("exists", "a folder is where a file is to be", { cause });
     });

@@ -1,3 +1,4 @@
+import { budgetsLeft } from "../../agent/budgets-left.ts";
 import type { RunNetwork } from "../../agent/run-network.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import { allowMore } from "../../contract/change-policy.ts";
@@ -68,7 +69,7 @@ export function createRunNetwork(options: {
       if (network === null) return;
       const stop = new AbortController();
       const unsubscribe = network.subscribe(onEvent);
-      network.limitGateway(() => budgetLeft(options.state()));
+      network.limitGateway(() => gatewayBudget(options.state()));
       const about = (port: number) => ({ sandbox: sandbox.id, port });
       void watchPorts({
         listeners: () => sandbox.listeners(),
@@ -126,11 +127,7 @@ function merge(closed: Map<string, Closed>, data: Closed): void {
   );
 }
 
-function budgetLeft(state: RunState): { costUsdLeft: number | null; tokensLeft: number | null } {
-  const { costUsd, tokens } = state.budgets;
-  const used = state.usage.inputTokens + state.usage.outputTokens;
-  return {
-    costUsdLeft: costUsd === undefined ? null : Math.max(0, costUsd - (state.costUsd ?? 0)),
-    tokensLeft: tokens === undefined ? null : Math.max(0, tokens - used),
-  };
+function gatewayBudget(state: RunState): { costUsdLeft: number | null; tokensLeft: number | null } {
+  const { costUsd, tokens } = budgetsLeft(state);
+  return { costUsdLeft: costUsd, tokensLeft: tokens };
 }

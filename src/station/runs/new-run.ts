@@ -6,6 +6,7 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
 import type { Session } from "../../contract/session.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
@@ -110,7 +111,7 @@ async function removeUnused(creation: RunCreation, announced: Announced): Promis
   const folder = join(creation.stateDir, "sessions");
   const gone = join(folder, `${GONE}${announced.run}`);
   await rename(join(folder, announced.session), gone).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    if (!isErrno(error, "ENOENT")) throw error;
   });
   await removeFolder(gone);
   await creation.log.remove(`session/${announced.session}`).catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { budgetsLeft } from "../../agent/budgets-left.ts";
 import { endRun } from "../../agent/end-run.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
@@ -96,7 +97,7 @@ async function subAgents(
         task: request.task,
         model: definition.model ?? state.model,
         session: state.session,
-        budgets: budgetsLeft(state),
+        budgets: budgetsOfSubRun(state),
         parent: { run: state.run, call: request.context.call },
       });
     }
@@ -113,13 +114,12 @@ function childRunId(parent: string, call: string): string {
   return idFrom("run", createHash("sha256").update(`${parent} ${call}`).digest());
 }
 
-/** What the parent may still spend bounds what the sub-run may. */
-function budgetsLeft(state: RunState): Budgets {
-  const { budgets } = state;
-  const tokens = state.usage.inputTokens + state.usage.outputTokens;
+/** What the parent may still spend bounds what the sub-run may. A bound is above zero; what is left of one that was reached is as good as nothing. */
+function budgetsOfSubRun(state: RunState): Budgets {
+  const { costUsd, tokens, timeMs } = budgetsLeft(state);
   return {
-    ...(budgets.costUsd === undefined || state.costUsd === null ? {} : { costUsd: Math.max(0.000001, budgets.costUsd - state.costUsd) }),
-    ...(budgets.tokens === undefined ? {} : { tokens: Math.max(1, budgets.tokens - tokens) }),
-    timeMs: Math.max(1, Math.round((budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs)),
+    ...(costUsd === null ? {} : { costUsd: Math.max(0.000001, costUsd) }),
+    ...(tokens === null ? {} : { tokens: Math.max(1, tokens) }),
+    timeMs: Math.max(1, Math.round(timeMs)),
   };
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type AttackReport, SignedReport } from "../../contract/attack-report.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 
 /** Signs with the installation's own key, which is made on first use and stays in the state folder, readable by its owner alone. */
 export async function signReport(report: AttackReport, options: { stateDir: string }): Promise<SignedReport> {
@@ -44,7 +45,7 @@ async function ownKey(stateDir: string): Promise<KeyObject> {
     await file.writeFile(pem);
     await file.sync();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if (!isErrno(error, "EEXIST")) throw error;
     return createPrivateKey(await readFile(path, "utf8"));
   }
   return createPrivateKey(pem);

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { lstat, readFile, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { FolderTree, isErrno } from "../folder-tree.ts";
+import { isErrno } from "../../lib/is-errno.ts";
+import { FolderTree } from "../folder-tree.ts";
 import { readLower } from "../read-side.ts";
 
 /** As many symbolic refs in a row as git follows. */

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, renameSyn
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { isErrno } from "../../../lib/is-errno.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { OciDetails } from "../details.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
@@ -108,7 +109,7 @@ function link(target: string, path: string): boolean {
     symlinkSync(target, path);
     return true;
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (!isErrno(error, "EEXIST")) throw error;
     return false;
   }
 }

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, sandboxUser } from "./etc-files.ts";
-import { lookUp } from "./look-up.ts";
 import { type Toolchain, toolchainAt } from "./toolchains.ts";
 
 /** Entries of PATH beyond this many are not looked at. */
@@ -151,7 +151,7 @@ function pickToolchains(
       continue;
     }
     for (const path of outcome.mounts) {
-      const kind = lookUp(path)?.isDirectory() === true ? "folder" : "file";
+      const kind = lstatOrNull(path)?.isDirectory() === true ? "folder" : "file";
       picked.binds.push({ source: path, target: path, kind, why: `${outcome.name}, which is on PATH` });
     }
     picked.files.push(...(outcome.files ?? []).map((file) => ({ ...file, mode: 0o644 })));
@@ -187,15 +187,15 @@ function admit(
 function optFolder(folder: string): Toolchain | null {
   const own = /^\/opt\/[^/]+/.exec(folder)?.[0];
   if (own === undefined) return null;
-  if (lookUp(own)?.uid !== 0) return null;
+  if (lstatOrNull(own)?.uid !== 0) return null;
   return { name: own, mounts: [own], path: [folder], hidden: [join(own, "etc"), join(own, "lib/node_modules/npm/npmrc")] };
 }
 
 function mountProblem(path: string, reserved: readonly string[]): string | null {
   const taken = reserved.find((folder) => isWithin(path, folder));
   if (taken !== undefined) return `lies in ${taken}, which sandboxes have for themselves`;
-  const stat = lookUp(path);
-  if (stat === undefined) return `${path} may not be entered`;
+  const stat = lstatOrNull(path);
+  if (stat === null) return `${path} may not be entered`;
   if (realPath(path) !== path) return `${path} is reached through a link`;
   // Whoever can write there could hand programs to every sandbox.
   if ((stat.mode & 0o002) !== 0) return `${path} can be written by everybody`;
@@ -211,7 +211,7 @@ function usableHome(home: string, reserved: readonly string[]): string | null {
 
 function realFolder(path: string): string | null {
   const real = realPath(path);
-  return real !== null && lookUp(real)?.isDirectory() === true ? real : null;
+  return real !== null && lstatOrNull(real)?.isDirectory() === true ? real : null;
 }
 
 function realPath(path: string): string | null {
@@ -227,7 +227,7 @@ function isWithin(path: string, folder: string): boolean {
 }
 
 function exists(path: string): boolean {
-  return lookUp(path) !== undefined;
+  return lstatOrNull(path) !== null;
 }
 
 function withoutNested(binds: TemplateBind[]): TemplateBind[] {

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type GeneratedFile, sandboxHostname, sandboxUser } from "./etc-files.ts";
 import type { TemplateFolder } from "./host-template.ts";
-import { lookUp } from "./look-up.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
 const ACCOUNTS_BYTES_MAX = 1024 * 1024;
@@ -68,5 +68,5 @@ function read(root: string, path: string): string {
 
 function runnable(root: string, path: string): boolean {
   const found = resolveInRoot(root, path.split("/"));
-  return found !== null && (lookUp(root + found)?.isFile() ?? false);
+  return found !== null && (lstatOrNull(root + found)?.isFile() ?? false);
 }

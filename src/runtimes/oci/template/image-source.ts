@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { notAnImage } from "./image-store.ts";
-import { lookUp } from "./look-up.ts";
 import { isRegistryReference } from "./registry.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
@@ -45,7 +45,7 @@ function sourceOnDisk(path: string, tag: string | null): ImageSource | null {
   if (stat === undefined) return null;
   if (stat.isFile()) return { kind: "archive", path: absolute, tag };
   if (!stat.isDirectory()) throw notAnImage(path);
-  const has = (name: string) => lookUp(join(absolute, name)) !== undefined;
+  const has = (name: string) => lstatOrNull(join(absolute, name)) !== null;
   if (has("oci-layout") || (has("manifest.json") && !has("usr"))) return { kind: "layout", folder: absolute, tag };
   if (tag !== null) return null;
   if (!["bin", "usr", "lib", "etc"].some(has)) throw notAnImage(path);
@@ -85,7 +85,7 @@ export function checkRootProcessor(root: string, arch: string): void {
 }
 
 function machineOf(path: string): number | null {
-  if (lookUp(path)?.isFile() !== true) return null;
+  if (lstatOrNull(path)?.isFile() !== true) return null;
   const header = Buffer.alloc(20);
   try {
     const fd = openSync(path, "r");

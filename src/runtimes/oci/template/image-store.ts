@@ -4,8 +4,8 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type Descriptor, DockerManifest, ImageDocument, ImageIndex, ImageManifest } from "./image-manifest.ts";
-import { lookUp } from "./look-up.ts";
 
 /** Manifests and configurations; layers are bounded elsewhere. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
@@ -36,7 +36,7 @@ export interface FoundImage {
 }
 
 export function folderStore(folder: string): ImageStore {
-  return { name: folder, find: (name) => (lookUp(join(folder, name))?.isFile() ? join(folder, name) : null) };
+  return { name: folder, find: (name) => (lstatOrNull(join(folder, name))?.isFile() ? join(folder, name) : null) };
 }
 
 /**

@@ -3,9 +3,10 @@ import { type Dirent, readdirSync, type Stats } from "node:fs";
 import { chmod, lchown, mkdir, open, readlink, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
+import { isErrno } from "../../../lib/is-errno.ts";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import type { EtcCopy } from "./etc-files.ts";
 import type { HostTemplate } from "./host-template.ts";
-import { lookUp } from "./look-up.ts";
 import { createTemplateCache } from "./template-cache.ts";
 
 const COPY_ENTRIES_MAX = 5_000;
@@ -99,7 +100,7 @@ function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => 
   const step = (path: string, name: string, depth: number) => {
     entries += 1;
     if (entries > COPY_ENTRIES_MAX || depth > COPY_DEPTH_MAX || copy.except?.test(name) === true) return;
-    const stat = lookUp(path);
+    const stat = lstatOrNull(path);
     if (stat?.isSymbolicLink()) visit(path, "link", stat);
     else if (stat?.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= COPY_FILE_BYTES_MAX) visit(path, "file", stat);
     else if (stat?.isDirectory() && (stat.mode & 0o005) === 0o005) {
@@ -149,7 +150,7 @@ async function writeDurably(path: string, content: Uint8Array, mode: number): Pr
 }
 
 function ignoreExisting(cause: unknown): false {
-  if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+  if (!isErrno(cause, "EEXIST")) throw cause;
   return false;
 }
 

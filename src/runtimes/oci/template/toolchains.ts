@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
-import { lookUp } from "./look-up.ts";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 
 /** More versions or tools than this in one toolchain folder are left out. */
 const TOOLS_MAX = 32;
@@ -254,10 +254,10 @@ function resolveWithin(path: string, folder: string): string | undefined {
 }
 
 function isFolder(path: string): boolean {
-  return lookUp(path)?.isDirectory() ?? false;
+  return lstatOrNull(path)?.isDirectory() ?? false;
 }
 function isFile(path: string): boolean {
-  return lookUp(path)?.isFile() ?? false;
+  return lstatOrNull(path)?.isFile() ?? false;
 }
 
 function isElf(path: string): boolean {
@@ -266,8 +266,8 @@ function isElf(path: string): boolean {
 
 /** The text of a small regular file, or nothing. */
 function readSmall(path: string): string {
-  const stat = lookUp(path);
-  if (stat === undefined || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
+  const stat = lstatOrNull(path);
+  if (stat === null || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
   try {
     return readFileSync(path, "utf8");
   } catch {
