@@ -4,12 +4,6 @@ const CLOSURE_LINES_MAX = 100;
 
 /** Functions that are longer, each with its reason. */
 export const longClosures: Readonly<Record<string, string>> = {
-  "src/log/memory/log.ts": "a whole log over three maps, to be read beside its interface",
-  "src/log/sqlite/heads.ts": "prepared statements and the one transaction they are for",
-  "src/log/sqlite/commit.ts": "group commit: the queue, its turn and its transaction are one state machine",
-  "src/log/conformance/head-tests.ts": "a list of tests",
-  "src/log/conformance/subscription-tests.ts": "a list of tests",
-  "src/station/runs/owned-journal.ts": "the append that everything about owning a run hangs on",
   "src/cli/run-view.ts": "one line for each kind of event, over what the run showed before",
   "guest/test/files-client.ts": "the other end of a protocol, request by request",
 };

@@ -2,20 +2,20 @@ import { expect, test } from "vitest";
 import type { Log, NewEvent } from "../log.ts";
 import { codeOf, type UseLog } from "./use-log.ts";
 
+const asked = (question: string): NewEvent => ({
+  type: "permission.asked",
+  version: 1,
+  data: { question, call: null, kind: "stuck", text: "Go on?", pattern: null },
+});
+const started = (step: number): NewEvent => ({ type: "step.started", version: 1, data: { step } });
+const over: NewEvent = {
+  type: "run.ended",
+  version: 1,
+  data: { reason: "done", text: "", steps: 1, usage: { inputTokens: 0, outputTokens: 0 }, costUsd: 0 },
+};
+
 /** What is kept of streams beside their events. */
 export function testHeads(using: UseLog): void {
-  const asked = (question: string): NewEvent => ({
-    type: "permission.asked",
-    version: 1,
-    data: { question, call: null, kind: "stuck", text: "Go on?", pattern: null },
-  });
-  const started = (step: number): NewEvent => ({ type: "step.started", version: 1, data: { step } });
-  const over: NewEvent = {
-    type: "run.ended",
-    version: 1,
-    data: { reason: "done", text: "", steps: 1, usage: { inputTokens: 0, outputTokens: 0 }, costUsd: 0 },
-  };
-
   test("the head of a run changes with each append, and has the sequence to expect next", () =>
     using(async (log, open) => {
       const other = await open();

@@ -35,6 +35,10 @@ export function testSubscriptions(using: UseLog): void {
       expect(await done).toEqual([1]);
     }));
 
+  testSubscriptionsToAll(using);
+}
+
+function testSubscriptionsToAll(using: UseLog): void {
   test("a subscription to all streams gives the past, then what comes, in one order, without gap or repeat", () =>
     using(async (log, open) => {
       const other = await open();

@@ -34,28 +34,14 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
     streams.set(name, made);
     return made;
   };
-  const live = (stream: MemoryStream) => (stream.lease && stream.expiresMs > leaseClock.nowMs() ? stream.lease : null);
-  const give = (stream: MemoryStream, lease: Lease, ttlMs: number): Lease => {
-    stream.lease = { ...lease, expiresAtMs: nowMs() + ttlMs };
-    stream.expiresMs = leaseClock.nowMs() + ttlMs;
-    return stream.lease;
-  };
-  const headOf = (name: string): (StreamHead & { isOpen: boolean }) | null => {
-    const stream = streams.get(name);
-    if (!stream?.head) return null;
-    return structuredClone({ stream: name, seq: stream.events.length, at: stream.events.at(-1)?.at ?? "", ...stream.head });
-  };
-  const checkLease = (name: string, lease: Lease) => {
-    const current = streams.get(name)?.epoch ?? 0;
-    if (current !== lease.epoch) throw fencedOut(name, { epoch: lease.epoch, current });
-  };
+  const leases = leasesOf({ streams, ensure, nowMs, leaseClock });
   const read: Log["read"] = async (name, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}) =>
     structuredClone((streams.get(name)?.events ?? []).slice(fromSeq - 1, fromSeq - 1 + limit));
 
   return {
     async append(name, events, { expectedSeq, lease } = {}) {
       const texts = encodeEvents(name, events);
-      if (lease) checkLease(name, lease);
+      if (lease) leases.check(name, lease);
       const lastSeq = streams.get(name)?.events.length ?? 0;
       if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
       const stream = ensure(name);
@@ -99,6 +85,63 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
         .sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1))
         .slice(0, limit);
     },
+    ...leases.calls,
+    async remove(name) {
+      if (!streams.delete(name)) throw new CaissonError("not_found", `there is no stream ${name}`);
+      for (const [index, event] of feed.entries()) if (event?.stream === name) feed[index] = null;
+    },
+    async head(name) {
+      const found = headOf(streams, name);
+      if (found === null) return null;
+      const { isOpen: _, ...head } = found;
+      return head;
+    },
+    async heads({ prefix, open, where, after, limit }) {
+      const found = [...streams.keys()]
+        .filter((name) => name.startsWith(prefix))
+        .flatMap((name) => headOf(streams, name) ?? [])
+        .filter((head) => (open === undefined || head.isOpen === open) && matchesHead(head.head, where))
+        .sort(compareHeads);
+      const rest = after === undefined ? found : found.filter((head) => compareHeads(head, after) > 0);
+      return { heads: rest.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
+    },
+    async noteDamage(name, damage) {
+      const head = streams.get(name)?.head;
+      if (head) head.damage = damage;
+    },
+    async check() {
+      return [];
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+function headOf(streams: ReadonlyMap<string, MemoryStream>, name: string): (StreamHead & { isOpen: boolean }) | null {
+  const stream = streams.get(name);
+  if (!stream?.head) return null;
+  return structuredClone({ stream: name, seq: stream.events.length, at: stream.events.at(-1)?.at ?? "", ...stream.head });
+}
+
+type LeaseCalls = Pick<Log, "acquire" | "holder" | "lastLease" | "renew" | "release">;
+
+function leasesOf(options: {
+  streams: ReadonlyMap<string, MemoryStream>;
+  ensure: (name: string) => MemoryStream;
+  nowMs: () => number;
+  leaseClock: Pick<LeaseClock, "nowMs">;
+}): { check(name: string, lease: Lease): void; calls: LeaseCalls } {
+  const { streams, ensure, nowMs, leaseClock } = options;
+  const live = (stream: MemoryStream) => (stream.lease && stream.expiresMs > leaseClock.nowMs() ? stream.lease : null);
+  const give = (stream: MemoryStream, lease: Lease, ttlMs: number): Lease => {
+    stream.lease = { ...lease, expiresAtMs: nowMs() + ttlMs };
+    stream.expiresMs = leaseClock.nowMs() + ttlMs;
+    return stream.lease;
+  };
+  const check = (name: string, lease: Lease) => {
+    const current = streams.get(name)?.epoch ?? 0;
+    if (current !== lease.epoch) throw fencedOut(name, { epoch: lease.epoch, current });
+  };
+  const calls: LeaseCalls = {
     async acquire(name, { owner, ttlMs, ownerGone }) {
       const stream = ensure(name);
       const held = live(stream);
@@ -114,7 +157,7 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       return streams.get(name)?.lease ?? null;
     },
     async renew(lease, { ttlMs }) {
-      checkLease(lease.stream, lease);
+      check(lease.stream, lease);
       const stream = ensure(lease.stream);
       if (stream.lease === null) throw fencedOut(lease.stream, { epoch: lease.epoch, current: stream.epoch });
       return give(stream, lease, ttlMs);
@@ -123,32 +166,6 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const stream = streams.get(lease.stream);
       if (stream && stream.epoch === lease.epoch) stream.lease = null;
     },
-    async remove(name) {
-      if (!streams.delete(name)) throw new CaissonError("not_found", `there is no stream ${name}`);
-      for (const [index, event] of feed.entries()) if (event?.stream === name) feed[index] = null;
-    },
-    async head(name) {
-      const found = headOf(name);
-      if (found === null) return null;
-      const { isOpen: _, ...head } = found;
-      return head;
-    },
-    async heads({ prefix, open, where, after, limit }) {
-      const found = [...streams.keys()]
-        .filter((name) => name.startsWith(prefix))
-        .flatMap((name) => headOf(name) ?? [])
-        .filter((head) => (open === undefined || head.isOpen === open) && matchesHead(head.head, where))
-        .sort(compareHeads);
-      const rest = after === undefined ? found : found.filter((head) => compareHeads(head, after) > 0);
-      return { heads: rest.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
-    },
-    async noteDamage(name, damage) {
-      const head = streams.get(name)?.head;
-      if (head) head.damage = damage;
-    },
-    async check() {
-      return [];
-    },
-    async [Symbol.asyncDispose]() {},
   };
+  return { check, calls };
 }

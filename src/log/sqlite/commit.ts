@@ -40,11 +40,7 @@ export function chainSum(previous: number, row: { seq: number; type: string; ver
   return crc32(`${row.seq}\n${row.type}\n${row.version}\n${row.at}\n${row.data}`, previous);
 }
 
-/**
- * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to disk. An
- * append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
- */
-export function createCommitter(options: {
+interface CommitterOptions {
   database: DatabaseSync;
   nowMs: () => number;
   busyWaitMsMax: number;
@@ -53,56 +49,18 @@ export function createCommitter(options: {
   /** In the transaction of the append. */
   onAppended: (stream: string, appended: Appended) => void;
   onCommitted: (streams: Set<string>) => void;
-}) {
+}
+
+/**
+ * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to disk. An
+ * append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
+ */
+export function createCommitter(options: CommitterOptions) {
   const { database } = options;
-  const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
-  const insert = database.prepare("INSERT INTO events (stream, seq, type, version, at, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)");
-  const advance = database.prepare(
-    "INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES (?, ?, ?, ?, 0) " +
-      "ON CONFLICT (stream) DO UPDATE SET last_seq = excluded.last_seq, last_sum = excluded.last_sum, at = excluded.at",
-  );
+  const applyOne = createApplier(options);
   let queue: Pending[] = [];
   let scheduled = false;
   let running: Promise<void> = Promise.resolve();
-
-  const applyOne = (item: Pending): { lastSeq: number } => {
-    const row = find.get(item.stream) as { last_seq: number; last_sum: number; epoch: number } | undefined;
-    const lastSeq = row?.last_seq ?? 0;
-    const { lease, expectedSeq } = item.options;
-    if (lease && (row?.epoch ?? 0) !== lease.epoch) throw fencedOut(item.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
-    if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(item.stream, { expectedSeq, lastSeq });
-    const at = new Date(options.nowMs()).toISOString();
-    const after = { seq: lastSeq, sum: row?.last_sum ?? 0 };
-    let { seq, sum } = after;
-    item.events.forEach((event, index) => {
-      seq += 1;
-      const data = item.texts[index] ?? "null";
-      sum = chainSum(sum, { seq, type: event.type, version: event.version, at, data });
-      insert.run(item.stream, seq, event.type, event.version, at, data, sum);
-    });
-    if (seq > lastSeq) {
-      advance.run(item.stream, seq, sum, at);
-      options.onAppended(item.stream, { after, end: { seq, sum }, at, events: item.events });
-    }
-    return { lastSeq: seq };
-  };
-
-  const begin = async (wait: { msMax: number; isWanted?: () => boolean }) => {
-    const startMs = performance.now();
-    let told = false;
-    for (let pauseMs = BUSY_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, BUSY_PAUSE_MS_MAX)) {
-      try {
-        database.exec("BEGIN IMMEDIATE");
-        return;
-      } catch (error) {
-        const waitedMs = performance.now() - startMs;
-        if (sqliteFault(error) !== "busy" || waitedMs > wait.msMax || wait.isWanted?.() === false) throw error;
-        if (!told && waitedMs > BUSY_NOTICE_MS) options.onBusy();
-        told ||= waitedMs > BUSY_NOTICE_MS;
-        await delay(pauseMs);
-      }
-    }
-  };
 
   const flush = async () => {
     scheduled = false;
@@ -113,7 +71,7 @@ export function createCommitter(options: {
     const settled: (() => void)[] = [];
     const touched = new Set<string>();
     try {
-      await begin({ msMax: options.busyWaitMsMax, isWanted: () => batch.some((item) => item.options.signal?.aborted !== true) });
+      await begin(options, { msMax: options.busyWaitMsMax, isWanted: () => batch.some((item) => item.options.signal?.aborted !== true) });
       for (const item of batch) {
         try {
           const result = applyOne(item);
@@ -156,7 +114,7 @@ export function createCommitter(options: {
       let outcome: { value: Result } | { error: unknown } | undefined;
       running = running.then(async () => {
         try {
-          await begin({ msMax: Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax) });
+          await begin(options, { msMax: Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax) });
           const value = work();
           database.exec("COMMIT");
           outcome = { value };
@@ -178,4 +136,54 @@ export function createCommitter(options: {
       await running;
     },
   };
+}
+
+/** One append, in the transaction that is open. */
+function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq: number } {
+  const { database } = options;
+  const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
+  const insert = database.prepare("INSERT INTO events (stream, seq, type, version, at, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  const advance = database.prepare(
+    "INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES (?, ?, ?, ?, 0) " +
+      "ON CONFLICT (stream) DO UPDATE SET last_seq = excluded.last_seq, last_sum = excluded.last_sum, at = excluded.at",
+  );
+  return (item) => {
+    const row = find.get(item.stream) as { last_seq: number; last_sum: number; epoch: number } | undefined;
+    const lastSeq = row?.last_seq ?? 0;
+    const { lease, expectedSeq } = item.options;
+    if (lease && (row?.epoch ?? 0) !== lease.epoch) throw fencedOut(item.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
+    if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(item.stream, { expectedSeq, lastSeq });
+    const at = new Date(options.nowMs()).toISOString();
+    const after = { seq: lastSeq, sum: row?.last_sum ?? 0 };
+    let { seq, sum } = after;
+    item.events.forEach((event, index) => {
+      seq += 1;
+      const data = item.texts[index] ?? "null";
+      sum = chainSum(sum, { seq, type: event.type, version: event.version, at, data });
+      insert.run(item.stream, seq, event.type, event.version, at, data, sum);
+    });
+    if (seq > lastSeq) {
+      advance.run(item.stream, seq, sum, at);
+      options.onAppended(item.stream, { after, end: { seq, sum }, at, events: item.events });
+    }
+    return { lastSeq: seq };
+  };
+}
+
+/** Begins a transaction as soon as nobody else has one. */
+async function begin({ database, onBusy }: CommitterOptions, wait: { msMax: number; isWanted?: () => boolean }): Promise<void> {
+  const startMs = performance.now();
+  let told = false;
+  for (let pauseMs = BUSY_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, BUSY_PAUSE_MS_MAX)) {
+    try {
+      database.exec("BEGIN IMMEDIATE");
+      return;
+    } catch (error) {
+      const waitedMs = performance.now() - startMs;
+      if (sqliteFault(error) !== "busy" || waitedMs > wait.msMax || wait.isWanted?.() === false) throw error;
+      if (!told && waitedMs > BUSY_NOTICE_MS) onBusy();
+      told ||= waitedMs > BUSY_NOTICE_MS;
+      await delay(pauseMs);
+    }
+  }
 }

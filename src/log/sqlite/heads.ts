@@ -21,13 +21,15 @@ const PAGE = 2000;
 /** Heads remembered between two appends of ours; beyond it the one that waited longest is read again. */
 const REMEMBERED_MAX = 1000;
 
-/** The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours, appended last. */
-export function createHeads(options: {
+interface HeadsOptions {
   database: DatabaseSync;
   projectionOf: FindProjection;
   read: (stream: string, fromSeq: number, limit: number) => StoredEvent[];
   change: <Result>(work: () => Result) => Promise<Result>;
-}) {
+}
+
+/** The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours, appended last. */
+export function createHeads(options: HeadsOptions) {
   const { database, projectionOf } = options;
   const find = database.prepare("SELECT stream, seq, version, open, head, damage FROM heads WHERE stream = ?");
   const findRow = (stream: string) => find.get(stream) as unknown as HeadRow | undefined;
@@ -80,31 +82,6 @@ export function createHeads(options: {
     const row = findRow(stream);
     return row?.seq === end.last_seq && row.version === projection.version ? { ...row, at: end.at } : await makeAndStore(end);
   };
-  /** Of streams to which somebody appended who keeps no heads, or other ones. */
-  const stale = (prefix: string): EndRow[] =>
-    database
-      .prepare(
-        "SELECT s.stream, s.last_seq, s.at FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? " +
-          "AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
-      )
-      .all(prefix.length, prefix, projectionOf(prefix)?.version ?? 0) as unknown as EndRow[];
-  const select = (filter: HeadFilter, page: { after?: HeadCursor; limit: number }) => {
-    const { conditions, values } = conditionsOf(filter);
-    const { after } = page;
-    if (after !== undefined) conditions.push("(s.at < ? OR (s.at = ? AND h.stream > ?))");
-    return database
-      .prepare(
-        "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, s.at FROM heads h JOIN streams s ON s.stream = h.stream " +
-          `WHERE ${conditions.join(" AND ")} ORDER BY s.at DESC, h.stream LIMIT ?`,
-      )
-      .all(...values, ...(after === undefined ? [] : [after.at, after.at, after.stream]), page.limit) as unknown as DatedHead[];
-  };
-  const count = (filter: HeadFilter): number => {
-    const { conditions, values } = conditionsOf(filter);
-    const row = database.prepare(`SELECT count(*) AS total FROM heads h WHERE ${conditions.join(" AND ")}`).get(...values);
-    return (row as { total: number }).total;
-  };
-
   return {
     /** In the transaction of an append. One that is behind, or of another version, is left alone: whoever asks for it makes it again. */
     advance(stream: string, { after, end, at, events }: Appended): void {
@@ -134,16 +111,16 @@ export function createHeads(options: {
     },
     async list({ after, limit, ...filter }: HeadFilter & { after?: HeadCursor; limit: number }) {
       const made = new Map<string, DatedHead>();
-      for (const end of stale(filter.prefix)) {
+      for (const end of staleEnds(database, filter.prefix, projectionOf(filter.prefix)?.version ?? 0)) {
         const row = await makeAndStore(end);
         if (row !== null) made.set(end.stream, row);
       }
       const page = after === undefined ? { limit } : { after, limit };
-      const known = select(filter, page).filter((row) => !made.has(row.stream));
+      const known = selectHeads(database, filter, page).filter((row) => !made.has(row.stream));
       const passing = [...made.values()].filter((row) => passes(row, filter));
       const fresh = after === undefined ? passing : passing.filter((row) => compareHeads(row, after) > 0);
       const newestFirst = [...known, ...fresh].sort(compareHeads).slice(0, limit);
-      return { heads: newestFirst.map(toHead), total: Math.max(count(filter), known.length + passing.length) };
+      return { heads: newestFirst.map(toHead), total: Math.max(countHeads(database, filter), known.length + passing.length) };
     },
     async noteDamage(stream: string, damage: string | null): Promise<void> {
       if ((await current(stream)) === null) return;
@@ -189,4 +166,32 @@ function readable<Result>(read: () => Result): Result | null {
   } catch {
     return null;
   }
+}
+
+/** Of streams to which somebody appended who keeps no heads, or other ones. */
+function staleEnds(database: DatabaseSync, prefix: string, version: number): EndRow[] {
+  return database
+    .prepare(
+      "SELECT s.stream, s.last_seq, s.at FROM streams s LEFT JOIN heads h ON h.stream = s.stream WHERE substr(s.stream, 1, ?) = ? " +
+        "AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
+    )
+    .all(prefix.length, prefix, version) as unknown as EndRow[];
+}
+
+function selectHeads(database: DatabaseSync, filter: HeadFilter, page: { after?: HeadCursor; limit: number }): DatedHead[] {
+  const { conditions, values } = conditionsOf(filter);
+  const { after } = page;
+  if (after !== undefined) conditions.push("(s.at < ? OR (s.at = ? AND h.stream > ?))");
+  return database
+    .prepare(
+      "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, s.at FROM heads h JOIN streams s ON s.stream = h.stream " +
+        `WHERE ${conditions.join(" AND ")} ORDER BY s.at DESC, h.stream LIMIT ?`,
+    )
+    .all(...values, ...(after === undefined ? [] : [after.at, after.at, after.stream]), page.limit) as unknown as DatedHead[];
+}
+
+function countHeads(database: DatabaseSync, filter: HeadFilter): number {
+  const { conditions, values } = conditionsOf(filter);
+  const row = database.prepare(`SELECT count(*) AS total FROM heads h WHERE ${conditions.join(" AND ")}`).get(...values);
+  return (row as { total: number }).total;
 }

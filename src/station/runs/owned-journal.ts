@@ -65,18 +65,20 @@ export interface OwnedJournal extends Journal, AsyncDisposable {
   lease(): Lease;
 }
 
-/**
- * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last; when somebody else's event (a message, an
- * answer) came in between, it is folded in and the append repeated, which is right because foreign events never contradict ours.
- */
-export async function openJournal(options: {
+interface JournalOptions {
   log: Log;
   run: string;
   lease: () => Lease;
   crashpoint: Crashpoint;
   /** Once it fires nothing more is taken in: who was let go, or fenced out, has nothing to say about the run. */
   signal: AbortSignal;
-}): Promise<OwnedJournal> {
+}
+
+/**
+ * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last; when somebody else's event (a message, an
+ * answer) came in between, it is folded in and the append repeated, which is right because foreign events never contradict ours.
+ */
+export async function openJournal(options: JournalOptions): Promise<OwnedJournal> {
   const { log, run, crashpoint } = options;
   const stream = runStream(run);
   const folded = await foldRun(log, run);
@@ -142,19 +144,7 @@ export async function openJournal(options: {
 
   const flush = () => inTurn(async () => (noted.length > 0 ? await appendNow([]) : undefined));
 
-  const watch = async () => {
-    while (!watching.signal.aborted) {
-      try {
-        for await (const event of log.subscribe(stream, { fromSeq: seq + 1, signal: watching.signal })) {
-          if (event.seq > seq) await inTurn(takeIn);
-        }
-      } catch {
-        // A log that cannot be read now may be readable soon, and what others say must be heard then.
-        await delay(WATCH_AGAIN_MS, undefined, { signal: watching.signal }).catch(() => undefined);
-      }
-    }
-  };
-  const watcher = watch();
+  const watcher = watchStream(log, { stream, signal: watching.signal, seq: () => seq, onNew: () => inTurn(takeIn) });
 
   return {
     state,
@@ -185,6 +175,22 @@ export async function openJournal(options: {
       await flush().catch(() => undefined);
     },
   };
+}
+
+/** Calls for each event past the sequence that is known, until the signal. Never rejects. */
+async function watchStream(
+  log: Log,
+  options: { stream: string; signal: AbortSignal; seq: () => number; onNew: () => Promise<void> },
+): Promise<void> {
+  const { stream, signal, seq, onNew } = options;
+  while (!signal.aborted) {
+    try {
+      for await (const event of log.subscribe(stream, { fromSeq: seq() + 1, signal })) if (event.seq > seq()) await onNew();
+    } catch {
+      // A log that cannot be read now may be readable soon, and what others say must be heard then.
+      await delay(WATCH_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
 }
 
 /** Milliseconds the run has worked, by a clock that nobody sets and that stands still while the machine sleeps. To be asked before each event that may stop it. */

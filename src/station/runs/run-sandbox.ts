@@ -29,11 +29,7 @@ export interface RunSandbox {
   release(): Promise<void>;
 }
 
-/**
- * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as a label: whoever takes the run over finds
- * it by that, also when nobody got to write down that it was made.
- */
-export function createRunSandbox(options: {
+export interface RunSandboxOptions {
   run: string;
   runtime: Runtime;
   definition: AgentDefinition;
@@ -45,7 +41,13 @@ export function createRunSandbox(options: {
   /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
-}): RunSandbox {
+}
+
+/**
+ * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as a label: whoever takes the run over finds
+ * it by that, also when nobody got to write down that it was made.
+ */
+export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
   let current: Promise<OwnedSandbox> | undefined;
   /** Of the one before, when it died. */
   let died: FilesFate | undefined;
