@@ -11,6 +11,7 @@ export function plainText(text: string): string {
 
 /** The same characters written out (`\n`, `\x1b`, `\u202e`) instead of left out: for names and contents, where one has to see that they are there. */
 export function visibleText(text: string): string {
+  if (PRINTABLE.test(text)) return text;
   return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escaped(character));
 }
 
@@ -23,6 +24,8 @@ export function visibleJson(value: unknown, indent?: number): string {
   );
 }
 
+/** Most text: one column for each character, and nothing to look for. */
+const PRINTABLE = /^[\x20-\x7e]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out.
 const SEQUENCES = /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[P^_X][^\x1b]*(?:\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?/g;
 /** Control characters, marks of direction, separators of lines, halves of characters, and what cannot be seen at all. */
@@ -42,6 +45,7 @@ function unicodeEscape(code: number): string {
 
 /** Columns a text takes on a terminal: wide characters take two, marks that combine none. */
 export function displayWidth(text: string): number {
+  if (PRINTABLE.test(text)) return text.length;
   let width = 0;
   for (const character of text) width += characterWidth(character);
   return width;

@@ -1,13 +1,20 @@
-import { Line, line } from "./line.ts";
+import { Line } from "./line.ts";
 
 export type Cell = string | Line;
 
 /** Columns as wide as their widest cell, two spaces apart; the last one is not padded. */
 export function table(rows: readonly (readonly Cell[])[]): Line[] {
+  const shown = rows.map((row) =>
+    row.map((cell) => {
+      const text = cell instanceof Line ? cell : Line.of([cell]);
+      return { text, width: text.width };
+    }),
+  );
   const widths: number[] = [];
-  const shown = rows.map((row) => row.map((cell) => line`${cell}`));
-  for (const row of shown) for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.width);
+  for (const row of shown) for (const [index, { width }] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, width);
   return shown.map((row) =>
-    Line.of(row.flatMap((cell, index) => (index === row.length - 1 ? [cell] : [cell, " ".repeat((widths[index] ?? 0) - cell.width + 2)]))),
+    Line.of(
+      row.flatMap(({ text, width }, index) => (index === row.length - 1 ? [text] : [text, " ".repeat((widths[index] ?? 0) - width + 2)])),
+    ),
   );
 }
