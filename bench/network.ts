@@ -162,7 +162,7 @@ async function benchPreview(
   await previewed("**preview** of the same, inside a sandbox", ["/workspace/network-upstream"]);
   return {
     rows,
-    targets: [{ name: "requests through a preview over those to the server", measured: through / direct, unit: "×", atLeast: 0.5 }],
+    targets: [{ name: "requests through a preview over those to the server", measured: through / direct, unit: "×", atLeast: 0.7 }],
   };
 }
 
