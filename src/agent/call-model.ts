@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
-import type { AssistantPart, Usage } from "../contract/run.ts";
+import type { AssistantPart } from "../contract/run.ts";
 import type { NewRunEvent } from "../contract/run-event.ts";
+import type { Usage } from "../contract/usage.ts";
 import { canMakeRoom } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";

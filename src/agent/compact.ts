@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
-import type { Usage } from "../contract/run.ts";
+import type { Usage } from "../contract/usage.ts";
 import { compactionStep } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelMessage } from "./model/model.ts";

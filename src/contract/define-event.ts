@@ -55,6 +55,9 @@ export function defineEvent<const Type extends string, const Version extends num
   return definition({ type, version, shape, earlier: null });
 }
 
+/** One for all: it is the most costly part of a definition. */
+const at = z.iso.datetime();
+
 function definition<const Type extends string, const Version extends number, Shape extends z.core.$ZodLooseShape>(options: {
   type: Type;
   version: Version;
@@ -62,10 +65,10 @@ function definition<const Type extends string, const Version extends number, Sha
   earlier: EarlierVersion | null;
 }): EventDefinition<Type, Version, Shape> {
   const { type, version, shape, earlier } = options;
-  const schema = z.object({ type: z.literal(type), version: z.literal(version), at: z.iso.datetime(), data: z.object(shape) });
+  const schema = z.object({ type: z.literal(type), version: z.literal(version), at, data: z.object(shape) });
   const methods: Pick<EventDefinition<Type, Version, Shape>, "earlier" | "make" | "upcast"> = {
     earlier,
-    make: (data, at = new Date().toISOString()) => ({ type, version, at, data }) as z.infer<EventSchema<Type, Version, Shape>>,
+    make: (data, when = new Date().toISOString()) => ({ type, version, at: when, data }) as z.infer<EventSchema<Type, Version, Shape>>,
     upcast(old, convert) {
       const before = old as unknown as AnyEventDefinition;
       if (before.shape.type.value !== type || before.shape.version.value !== version - 1) {

@@ -3,7 +3,7 @@ import { defineEvent } from "./define-event.ts";
 import { eventFamily } from "./event-family.ts";
 import { SandboxId } from "./ids.ts";
 import { GatewayWire, NetworkPolicy } from "./network.ts";
-import { Usage } from "./run.ts";
+import { Usage } from "./usage.ts";
 
 /** How something inside asked for a connection: a plain request, a CONNECT, SOCKS, without knowing of a proxy, or as an agent's web_fetch. */
 export const NetworkVia = z.enum(["http", "connect", "socks", "transparent", "fetch", "mirror", "gateway"]);

@@ -1,14 +1,16 @@
 import { z } from "zod";
 
 /** US dollars for a million tokens, and the window. */
-export const Price = z.object({
-  inputUsd: z.number().nonnegative(),
-  cachedInputUsd: z.number().nonnegative().optional(),
-  /** Of what is written to the provider's cache; absent: as other input. */
-  cacheWriteUsd: z.number().nonnegative().optional(),
-  outputUsd: z.number().nonnegative(),
-  contextTokens: z.int().positive().optional(),
-});
+export const Price = z.lazy(() =>
+  z.object({
+    inputUsd: z.number().nonnegative(),
+    cachedInputUsd: z.number().nonnegative().optional(),
+    /** Of what is written to the provider's cache; absent: as other input. */
+    cacheWriteUsd: z.number().nonnegative().optional(),
+    outputUsd: z.number().nonnegative(),
+    contextTokens: z.int().positive().optional(),
+  }),
+);
 export type Price = z.infer<typeof Price>;
 export const PriceTable = z.record(z.string(), Price);
 export type PriceTable = z.infer<typeof PriceTable>;

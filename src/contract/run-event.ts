@@ -16,8 +16,8 @@ import {
   SessionId,
   TodoList,
   ToolOutcome,
-  Usage,
 } from "./run.ts";
+import { Usage } from "./usage.ts";
 
 /**
  * The events of a run's log, in the stream `run/<id>`. A fact is true once it is appended; a run's state is a fold of these. Intents

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { AgentDefinition } from "./agent.ts";
 import { SandboxId } from "./ids.ts";
-import { Budgets, CallId, FinishReason, QuestionId, Usage } from "./run.ts";
+import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
+import { Usage } from "./usage.ts";
 
 /** Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew. */
 export const RUN_FACTS_VERSION = 1;

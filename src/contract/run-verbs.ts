@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { SandboxId } from "./ids.ts";
-import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, QuestionId, RunId, SessionId, Usage } from "./run.ts";
+import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, QuestionId, RunId, SessionId } from "./run.ts";
 import { WorkspaceSource } from "./session.ts";
+import { Usage } from "./usage.ts";
 
 /** Arguments and answers of the station's verbs about runs. */
 

@@ -34,14 +34,6 @@ export const Budgets = z.object({
 });
 export type Budgets = z.infer<typeof Budgets>;
 
-export const Usage = z.object({
-  inputTokens: z.int().nonnegative(),
-  outputTokens: z.int().nonnegative(),
-  cachedInputTokens: z.int().nonnegative().default(0),
-  reasoningTokens: z.int().nonnegative().default(0),
-});
-export type Usage = z.infer<typeof Usage>;
-
 /** What an assistant says: words, thoughts, and tools it asks for, in order. */
 export const AssistantPart = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), text: z.string() }),

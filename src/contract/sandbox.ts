@@ -111,53 +111,59 @@ export type Limits = z.infer<typeof Limits>;
 export const SandboxState = z.enum(["pending", "creating", "running", "paused", "completing", "completed", "failed"]);
 export type SandboxState = z.infer<typeof SandboxState>;
 
-export const SandboxInfo = z.object({
-  id: SandboxId,
-  runtime: RuntimeName,
-  state: SandboxState,
-  createdAt: z.iso.datetime(),
-  template: Template,
-  workspace: WorkspaceMount,
-  limits: Limits,
-  network: NetworkPolicy,
-  allowRoot: z.boolean(),
-  keep: z.boolean(),
-  labels: z.record(z.string(), z.string()),
-  /** What was asked for by default and cannot be enforced here, each as a sentence. */
-  warnings: z.array(z.string()),
-});
+export const SandboxInfo = z.lazy(() =>
+  z.object({
+    id: SandboxId,
+    runtime: RuntimeName,
+    state: SandboxState,
+    createdAt: z.iso.datetime(),
+    template: Template,
+    workspace: WorkspaceMount,
+    limits: Limits,
+    network: NetworkPolicy,
+    allowRoot: z.boolean(),
+    keep: z.boolean(),
+    labels: z.record(z.string(), z.string()),
+    /** What was asked for by default and cannot be enforced here, each as a sentence. */
+    warnings: z.array(z.string()),
+  }),
+);
 export type SandboxInfo = z.infer<typeof SandboxInfo>;
 
-export const SandboxStats = z.object({
-  cpuMs: z.number().nullable(),
-  memoryBytes: z.number().nullable(),
-  memoryKills: z.number().nullable(),
-  processes: z.number(),
-  diskBytes: z.number().nullable(),
-  /** Where the figures come from: the host's accounting, or the sandbox's own word. */
-  source: z.enum(["host", "guest"]),
-});
+export const SandboxStats = z.lazy(() =>
+  z.object({
+    cpuMs: z.number().nullable(),
+    memoryBytes: z.number().nullable(),
+    memoryKills: z.number().nullable(),
+    processes: z.number(),
+    diskBytes: z.number().nullable(),
+    /** Where the figures come from: the host's accounting, or the sandbox's own word. */
+    source: z.enum(["host", "guest"]),
+  }),
+);
 export type SandboxStats = z.infer<typeof SandboxStats>;
 
 /** What a runtime can enforce and do on this machine. Data, so that nothing has to be tried to be known. */
-export const Capabilities = z.object({
-  /** How strong the wall is: 0 none, 1 shared kernel, 2 user-space kernel, 3 own kernel. */
-  isolation: z.int().min(0).max(3),
-  sharesHostFilesystem: z.boolean(),
-  templates: z.array(z.enum(["host", "image", "snapshot"])),
-  workspaceAccess: z.array(WorkspaceAccess),
-  /** Whether an overlaid workspace's changes can be kept in a folder of the host's. */
-  workspaceLayer: z.boolean(),
-  limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),
-  network: z.array(z.enum(["none", "allow", "open"])),
-  /** Whether programs that know nothing of proxies can be carried. */
-  transparentNetwork: z.boolean(),
-  rootUser: z.boolean(),
-  pause: z.boolean(),
-  snapshot: z.boolean(),
-  paths: z.boolean(),
-  reattach: z.boolean(),
-  /** For each false or missing one that people ask about: why, and the fix. */
-  reasons: z.record(z.string(), z.string()),
-});
+export const Capabilities = z.lazy(() =>
+  z.object({
+    /** How strong the wall is: 0 none, 1 shared kernel, 2 user-space kernel, 3 own kernel. */
+    isolation: z.int().min(0).max(3),
+    sharesHostFilesystem: z.boolean(),
+    templates: z.array(z.enum(["host", "image", "snapshot"])),
+    workspaceAccess: z.array(WorkspaceAccess),
+    /** Whether an overlaid workspace's changes can be kept in a folder of the host's. */
+    workspaceLayer: z.boolean(),
+    limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),
+    network: z.array(z.enum(["none", "allow", "open"])),
+    /** Whether programs that know nothing of proxies can be carried. */
+    transparentNetwork: z.boolean(),
+    rootUser: z.boolean(),
+    pause: z.boolean(),
+    snapshot: z.boolean(),
+    paths: z.boolean(),
+    reattach: z.boolean(),
+    /** For each false or missing one that people ask about: why, and the fix. */
+    reasons: z.record(z.string(), z.string()),
+  }),
+);
 export type Capabilities = z.infer<typeof Capabilities>;

@@ -1,7 +1,7 @@
 import type { SandboxEvent } from "../contract/event.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { GatewayWire, RegistryName } from "../contract/network.ts";
-import type { Usage } from "../contract/run.ts";
+import type { Usage } from "../contract/usage.ts";
 import type { Redactor } from "./secrets/redactor.ts";
 import type { RunSecretCommand } from "./secrets/secret-book.ts";
 

@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import type { AssistantPart, Usage } from "../../contract/run.ts";
+import type { AssistantPart } from "../../contract/run.ts";
+import type { Usage } from "../../contract/usage.ts";
 
 /** What a model is sent. Our own form: providers' forms are made from it at the edge. */
 export type ModelMessage =

@@ -1,5 +1,5 @@
 import type { Price, PriceTable } from "../../contract/price.ts";
-import type { Usage } from "../../contract/run.ts";
+import type { Usage } from "../../contract/usage.ts";
 
 export const CONTEXT_TOKENS_DEFAULT = 128_000;
 

@@ -11,7 +11,8 @@ import type {
 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
 import type { Price } from "../../contract/price.ts";
-import type { AssistantPart, Usage } from "../../contract/run.ts";
+import type { AssistantPart } from "../../contract/run.ts";
+import type { Usage } from "../../contract/usage.ts";
 import type { Model, ModelChunk, ModelMessage, ModelRequest } from "./model.ts";
 import { CONTEXT_TOKENS_DEFAULT, costOf } from "./prices.ts";
 import { translateProviderError } from "./provider-error.ts";

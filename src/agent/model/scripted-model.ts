@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parse } from "yaml";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
-import { Usage } from "../../contract/run.ts";
+import { Usage } from "../../contract/usage.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
 const FailureCode = z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]);

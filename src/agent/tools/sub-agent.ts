@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Usage } from "../../contract/run.ts";
+import type { Usage } from "../../contract/usage.ts";
 import type { Tool, ToolContext } from "../tool.ts";
 
 export interface SubRun {

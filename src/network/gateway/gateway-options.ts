@@ -3,7 +3,7 @@ import type https from "node:https";
 import type { z } from "zod";
 import type { GatewaySpec, GatewayWire } from "../../contract/network.ts";
 import type { GatewayCalled } from "../../contract/network-event.ts";
-import type { Usage } from "../../contract/run.ts";
+import type { Usage } from "../../contract/usage.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 
 /** One provider, or anything that speaks its wire. */
