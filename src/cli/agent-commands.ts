@@ -1,32 +1,26 @@
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { defineAgent } from "../agent/file/define-agent.ts";
-import { type AgentOrigin, findAgent, findAgents } from "../agent/file/find-agents.ts";
-import { parseAgentFile } from "../agent/file/parse-agent-file.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { AgentOrigin } from "../contract/agent-verbs.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, messageLines } from "./line.ts";
 import { inputsFrom } from "./option-values.ts";
-import { agentPlaces } from "./station.ts";
 import { table } from "./table.ts";
 
 const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
 
 /** Every agent's file; of two with one name the first is the one that the name means. */
 export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
-  const found = await findAgents(agentPlaces(context));
-  const agents = found.map((agent) => ({ ...agent, hidden: found.find(({ name }) => name === agent.name)?.path !== agent.path }));
+  const agents = await context.station.agents.list();
   if (given.flag("json")) {
-    const rows = agents.map(({ file, ...agent }) =>
-      file instanceof CaissonError ? { ...agent, error: file.toJSON() } : { ...agent, description: file.frontmatter.description ?? "" },
+    const rows = agents.map(({ fault, description, ...agent }) =>
+      fault === null ? { ...agent, description } : { ...agent, error: fault },
     );
     await context.stdout.printJson(rows);
     return 0;
   }
-  const rows = agents.map(({ name, path, origin, hidden, file }) => [
+  const rows = agents.map(({ name, path, origin, hidden, description, fault }) => [
     hidden ? `${name} (by path only)` : name,
-    file instanceof CaissonError ? "broken, see caisson agent validate" : (file.frontmatter.description ?? ""),
+    fault === null ? description : "broken, see caisson agent validate",
     whose[origin],
     path,
   ]);
@@ -35,30 +29,20 @@ export async function ls(context: CliContext, given: ParsedArguments): Promise<n
 }
 
 export async function show(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { file } = await findAgent(given.positionals[0] ?? "coder", agentPlaces(context));
-  const definition = await defineAgent(file, { input: inputsFrom(given) });
+  const definition = await context.station.agents.show(given.positionals[0] ?? "coder", { input: inputsFrom(given) });
   await (given.flag("json") ? context.stdout.printJson(definition) : context.stdout.printJson(definition, { indent: 2 }));
   return 0;
 }
 
 /** Every complaint about every file, with its line; exit 1 when there is one. */
 export async function validate(context: CliContext, given: ParsedArguments): Promise<number> {
-  const results: { path: string; error: CaissonError | null }[] = [];
-  for (const word of given.positionals) {
-    const path = resolve(context.cwd, word);
-    try {
-      const source = await readFile(path, "utf8").catch((error: unknown) => {
-        throw new CaissonError("not_found", `${word} cannot be read`, { cause: error });
-      });
-      await defineAgent(parseAgentFile(word, source), { checkInput: false });
-      results.push({ path: word, error: null });
-    } catch (error) {
-      if (!(error instanceof CaissonError)) throw error;
-      results.push({ path: word, error });
-    }
-  }
-  if (given.flag("json")) await context.stdout.printJson(results.map(({ path, error }) => ({ path, error: error?.toJSON() ?? null })));
+  const checked = given.positionals.map(async (word) => ({
+    path: word,
+    fault: await context.station.agents.validate(resolve(context.cwd, word), { as: word }),
+  }));
+  const results = await Promise.all(checked);
+  if (given.flag("json")) await context.stdout.printJson(results.map(({ path, fault }) => ({ path, error: fault })));
   else
-    for (const { path, error } of results) await context.stdout.print(error === null ? line`${path}: good` : messageLines(error.message));
-  return results.some(({ error }) => error !== null) ? 1 : 0;
+    for (const { path, fault } of results) await context.stdout.print(fault === null ? line`${path}: good` : messageLines(fault.message));
+  return results.some(({ fault }) => fault !== null) ? 1 : 0;
 }

@@ -1,4 +1,5 @@
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { AgentVerbs } from "../station/agents/verbs.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
 import type { LocalNetworks, LocalNetworksOptions } from "../station/networks/local-networks.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
@@ -20,7 +21,7 @@ export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copy
 });
 
 /** With what this program itself may do, besides the verbs. */
-export interface LocalVerbs extends Pick<Station, "sandboxes" | "networks" | "machine"> {
+export interface LocalVerbs extends Pick<Station, "agents" | "sandboxes" | "networks" | "machine"> {
   readonly sandboxes: LocalSandboxes;
   readonly networks: LocalNetworks;
 }
@@ -84,7 +85,26 @@ export function composeStation(parts: StationParts): LocalVerbs {
     const { createLocalMachine } = await import("../station/machine/local-machine.ts");
     return createLocalMachine({ ...parts, defaultRuntime: config.runtime, defaultImage: config.image });
   });
-  return { sandboxes, networks, machine };
+  const agents = lazyVerbs<AgentVerbs>(
+    {
+      list: "answer",
+      show: "answer",
+      validate: "answer",
+      filesAt: "answer",
+      judge: "answer",
+      trust: "answer",
+      trusted: "answer",
+      revoke: "answer",
+    },
+    async () => {
+      const [{ createLocalAgents }, { agentPlaces }] = await Promise.all([
+        import("../station/agents/local-agents.ts"),
+        import("./local-station.ts"),
+      ]);
+      return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
+    },
+  );
+  return { agents, sandboxes, networks, machine };
 }
 
 /** What networks ask of runs. */

@@ -1,3 +1,4 @@
+import type { AgentVerbs } from "./agents/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
@@ -11,6 +12,7 @@ import type { SessionVerbs } from "./sessions/verbs.ts";
 export interface Station extends AsyncDisposable {
   readonly runs: RunVerbs;
   readonly sessions: SessionVerbs;
+  readonly agents: AgentVerbs;
   readonly sandboxes: SandboxVerbs;
   readonly networks: NetworkVerbs;
   readonly machine: MachineVerbs;

@@ -6,7 +6,6 @@ const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|san
 
 /** Files of the command line that still reach further. The list may only shrink; see `exceptionsNeeded`. */
 export const reachingFurther: readonly string[] = [
-  "src/cli/agent-commands.ts",
   "src/cli/changes-commands.ts",
   "src/cli/context.ts",
   "src/cli/demo-agent.ts",
@@ -17,7 +16,6 @@ export const reachingFurther: readonly string[] = [
   "src/cli/session-commands.ts",
   "src/cli/station.ts",
   "src/cli/sweep.ts",
-  "src/cli/trust.ts",
   "src/cli/workspace-source.ts",
   "src/cli/workspace-view.ts",
 ];

@@ -2,12 +2,12 @@ import { relative } from "node:path";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
+import { visible } from "../../lib/visible.ts";
 import { defineAgent, settingsOf } from "../file/define-agent.ts";
 import { type AgentPlaces, type ChosenAgent, findAgent } from "../file/find-agents.ts";
 import { isMachinePath } from "./machine-path.ts";
 import { type Right, rightsOf, type UsualBounds } from "./rights.ts";
 import { type TrustStore, trusts } from "./trust-store.ts";
-import { visible } from "./visible.ts";
 
 export interface AgentSourceOptions {
   places: AgentPlaces;

@@ -2,9 +2,9 @@ import { type AgentDefinition, HarnessSettings, type SubAgentDefinition } from "
 import type { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
 import { showRule } from "../../contract/network-text.ts";
 import { defaultLimits, type LimitsRequest } from "../../contract/sandbox.ts";
+import { visible, visibleWords } from "../../lib/visible.ts";
 import { isMachinePath } from "./machine-path.ts";
 import { wideningRules } from "./permission-rights.ts";
-import { visible, visibleWords } from "./visible.ts";
 
 /** One thing that an agent's file asks for beyond what any file may do. */
 export interface Right {

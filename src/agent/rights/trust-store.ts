@@ -76,7 +76,7 @@ export function trusts(record: TrustRecord | null, source: string): boolean {
   return record?.digest === digestOfText(source);
 }
 
-function digestOfText(text: string): string {
+export function digestOfText(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 

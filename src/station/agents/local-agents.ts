@@ -1,0 +1,123 @@
+import { readFile, stat } from "node:fs/promises";
+import { join, sep } from "node:path";
+import { defineAgent, settingsOf } from "../../agent/file/define-agent.ts";
+import { type AgentPlaces, agentAt, agentFilesIn, findAgent, findAgents, foldersOfAgents } from "../../agent/file/find-agents.ts";
+import { parseAgentFile } from "../../agent/file/parse-agent-file.ts";
+import { type Right, rightsOf } from "../../agent/rights/rights.ts";
+import { createTrustStore, digestOfText, trusts } from "../../agent/rights/trust-store.ts";
+import type { AgentTrust } from "../../contract/agent-verbs.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { LimitsRequest } from "../../contract/sandbox.ts";
+import { visible } from "../../lib/visible.ts";
+import type { AgentVerbs } from "./verbs.ts";
+
+export interface LocalAgentsOptions {
+  stateDir: string;
+  places: AgentPlaces;
+  /** Limits that hold where a file says nothing: to ask for as much is to ask for nothing. */
+  limits: LimitsRequest;
+}
+
+/** The agents' files of this machine. */
+export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
+  const { places, limits } = options;
+  const trust = createTrustStore(options);
+  const asked = async (path: string) => {
+    const { file, origin } = await agentAt(path, places);
+    if (file instanceof CaissonError) return { origin, fault: file };
+    const rights = await faultOf(async () => rightsOf(settingsOf(file), { limits }));
+    return rights instanceof CaissonError ? { origin, fault: rights } : { origin, fault: null, source: file.source, rights };
+  };
+  const agents: AgentVerbs = {
+    async list() {
+      const found = await findAgents(places);
+      return found.map(({ file, ...agent }) => ({
+        ...agent,
+        hidden: found.find(({ name }) => name === agent.name)?.path !== agent.path,
+        description: file instanceof CaissonError ? "" : (file.frontmatter.description ?? ""),
+        fault: file instanceof CaissonError ? file.toJSON() : null,
+      }));
+    },
+    show: async (name, { input = {} } = {}) => defineAgent((await findAgent(name, places)).file, { input }),
+    async validate(path, { as }) {
+      const found = await faultOf(async () => {
+        const source = await readFile(path, "utf8").catch((error: unknown) => {
+          throw new CaissonError("not_found", `${as} cannot be read`, { cause: error });
+        });
+        return defineAgent(parseAgentFile(as, source), { checkInput: false });
+      });
+      return found instanceof CaissonError ? found.toJSON() : null;
+    },
+    filesAt,
+    async judge(path) {
+      const file = await asked(path);
+      const of = { path, origin: file.origin, changed: false, rights: [], digest: null, fault: file.fault?.toJSON() ?? null };
+      if (file.fault !== null) return { ...of, status: "broken" };
+      if (file.origin !== "folder" || file.rights.length === 0) return { ...of, status: "nothing to trust" };
+      const before = await trust.get(path);
+      const rights = changesOf(file.rights, before?.rights ?? []);
+      const judged = { ...of, rights, digest: digestOfText(file.source), changed: before !== null };
+      if (trusts(before, file.source)) return { ...judged, status: "trusted" };
+      return { ...judged, status: file.rights.some(({ never }) => never !== undefined) ? "cannot be trusted" : "not trusted" };
+    },
+    async trust(path, { digest }) {
+      const file = await asked(path);
+      if (file.fault !== null) throw file.fault;
+      if (digestOfText(file.source) !== digest) {
+        throw new CaissonError("conflict", `${visible(path)} has changed since it was shown`, { hint: "Look at it again." });
+      }
+      const never = file.rights.find((right) => right.never !== undefined)?.never;
+      if (never !== undefined) throw new CaissonError("denied", `${visible(path)} asks for what no file can be granted: ${never}`);
+      await trust.record({ path, source: file.source, rights: file.rights.map(({ text }) => text) });
+    },
+    async trusted() {
+      const records = (await trust.list()).map(async (record) => {
+        const { file } = await agentAt(record.path, places);
+        const there = (await stat(record.path).catch(() => null)) !== null;
+        const same = !(file instanceof CaissonError) && trusts(record, file.source);
+        const state = !there ? ("gone" as const) : same ? ("trusted" as const) : ("changed since" as const);
+        return { path: record.path, state, at: record.at, rights: record.rights };
+      });
+      return await Promise.all(records);
+    },
+    async revoke(path) {
+      const below = (await trust.list()).map((record) => record.path).filter((each) => each.startsWith(join(path, sep)));
+      const revoked: string[] = [];
+      for (const each of [path, ...below]) if (await trust.revoke(each)) revoked.push(each);
+      return revoked;
+    },
+  };
+  return agents;
+}
+
+async function filesAt(path: string, { as }: { as: string }): Promise<string[]> {
+  const found = await stat(path).catch(() => null);
+  if (found === null) throw new CaissonError("not_found", `there is no ${visible(as)}`);
+  if (!found.isDirectory()) return [path];
+  const inside = (await Promise.all([path, ...foldersOfAgents(path)].map(agentFilesIn))).flat();
+  if (inside.length > 0) return inside;
+  throw new CaissonError("not_found", `${visible(as)} has no agent's file`, {
+    hint: "They are .prompt files in the folder itself, in agents/ and in .caisson/agents/.",
+  });
+}
+
+async function faultOf<Result>(work: () => Promise<Result>): Promise<Result | CaissonError> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CaissonError) return error;
+    throw error;
+  }
+}
+
+function changesOf(rights: readonly Right[], before: readonly string[]): AgentTrust["rights"] {
+  const now = new Set(rights.map(({ text }) => text));
+  return [
+    ...rights.map(({ text, never }) => ({
+      text,
+      change: before.includes(text) ? ("kept" as const) : ("added" as const),
+      ...(never === undefined ? {} : { never }),
+    })),
+    ...before.filter((text) => !now.has(text)).map((text) => ({ text, change: "removed" as const })),
+  ];
+}
