@@ -95,7 +95,7 @@ export interface Caisson extends AsyncDisposable {
  *     await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
  *     const { stdout } = await runCommand(sandbox, { argv: ["make", "test"] });
  *
- * Throws `invalid` for a spec that is none, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate.
+ * Throws `invalid` for a malformed spec, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate.
  */
 export async function createSandbox(spec: SandboxSpecInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
   const { runtime, signal, ...where } = options;

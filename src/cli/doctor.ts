@@ -94,7 +94,7 @@ async function recommend(context: CliContext, given: ParsedArguments, needs: Tas
   const choice = await context.station.machine.choose(needs);
   if (given.flag("json")) await context.stdout.printJson(choice);
   else if (choice === null)
-    await context.stdout.print(line`No runtime here suits this task; \`caisson doctor\` shows what could be mended.`);
+    await context.stdout.print(line`No runtime here suits this task; \`caisson doctor\` shows what could be fixed.`);
   else
     await context.stdout.print([
       line`--runtime ${choice.runtime}, template ${choice.template}`,

@@ -97,7 +97,7 @@ export async function logs(context: CliContext, given: ParsedArguments): Promise
   return 0;
 }
 
-/** `caisson attach RUN`: watches, and gives questions and steering back to whoever drives it. */
+/** `caisson attach RUN`: watches only; `caisson answer` answers, `caisson send` steers. */
 export async function attach(context: CliContext, given: ParsedArguments): Promise<number> {
   await using station = openStation(context);
   const run = await runNamed(station, given.positionals[0]);

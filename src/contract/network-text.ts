@@ -53,7 +53,7 @@ export function showRule(rule: NetworkRule): string {
 }
 
 /**
- * Several words make one policy: `none`, `open`, `registries` or `registries:npm+pypi`, `transparent`, and rules, of which several may stand in one word, parted by commas.
+ * Several words make one policy: `none`, `open`, `registries` or `registries:npm+pypi`, `transparent`, and rules, of which several may stand in one word, separated by commas.
  */
 export function parsePolicy(words: readonly string[]): NetworkPolicy {
   const items = words.flatMap((word) => word.split(",")).map((item) => item.trim());

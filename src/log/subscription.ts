@@ -10,7 +10,7 @@ export async function* subscription<Event>(options: {
   signal: AbortSignal | undefined;
   /** Calls back after each append that may concern the subscriber; returns how to stop. */
   listen: (wake: () => void) => () => void;
-  /** The events from this number on, and the number to go on with: the same one when the store has nothing more. */
+  /** The events from this number on, and the number to continue from: the same one when the store has nothing more. */
   read: (from: number, limit: number) => Promise<{ events: readonly Event[]; next: number }>;
 }): AsyncGenerator<Event> {
   const { signal } = options;

@@ -16,7 +16,7 @@ export interface Finding {
   level: "ok" | "note" | "problem";
   /** What was found, as a sentence. */
   text: string;
-  /** The exact command or setting that mends it. */
+  /** The exact command or setting that fixes it. */
   fix?: string;
 }
 

@@ -17,7 +17,7 @@ export interface ToolSchema {
 }
 
 export interface ModelRequest {
-  /** Which agent asks, the how-manieth model call of its run this is, and what for. Not sent to providers; scripts and recordings go by it. */
+  /** Which agent asks, the position of this call among the run's model calls, and what for. Not sent to providers; scripts and recordings go by it. */
   from: { agent: string; position: number; purpose: "step" | "summary"; estimatedTokens: number };
   messages: readonly ModelMessage[];
   tools: readonly ToolSchema[];

@@ -28,7 +28,7 @@ export const builtInTools: readonly Tool[] = [
   requestNetworkTool,
 ] as readonly Tool[];
 
-/** The built-in tools an agent asked for. Throws `invalid` for a name that is none. */
+/** The built-in tools an agent asked for. Throws `invalid` for an unknown name. */
 export function selectTools(names: readonly string[] | undefined, options: { agent: string }): Tool[] {
   if (names === undefined) return [...builtInTools];
   return names

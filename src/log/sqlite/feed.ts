@@ -23,7 +23,7 @@ export function createFeed(options: { database: DatabaseSync; read: (stream: str
     }
   };
   return {
-    /** The events from a position on that belong to streams with this prefix, and the position to go on with. */
+    /** The events from a position on that belong to streams with this prefix, and the position to continue from. */
     page(position: number, { prefix, limit }: { prefix: string; limit: number }): { events: PlacedEvent[]; next: number } {
       const events: PlacedEvent[] = [];
       let next = position;

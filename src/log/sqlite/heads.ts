@@ -97,7 +97,7 @@ export function createHeads(options: HeadsOptions) {
       const row = rowOf(projection, { stream, seq: end.seq }, made);
       if (after.seq === 0) store(row);
       else if (move.run(row.seq, row.open, row.head, row.damage, stream, after.seq, row.version).changes === 0) return;
-      // Damage may be mended by whoever looks after it; then the row says so.
+      // Somebody may repair the damage; then the row says so.
       if (made.damage !== null) return;
       if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value ?? "");
       remembered.set(stream, { end, made });

@@ -32,7 +32,7 @@ interface Hop {
 const redirects = new Set([301, 302, 303, 307, 308]);
 /** What speaks for somebody; never taken along to another origin. */
 const credentials = new Set(["authorization", "cookie", "proxy-authorization"]);
-/** Ours to say. */
+/** Headers we set; a caller's are dropped. */
 const ownHeaders = new Set([
   "host",
   "connection",

@@ -4,7 +4,7 @@ import { debianHosts } from "./registries/debian.ts";
 
 /** In the folder that is read-only inside. */
 const APT_SETTINGS = "/run/caisson/apt.conf";
-/** Of sources, cargo takes nothing from variables. */
+/** cargo reads source replacement from files only. */
 const CARGO_SETTINGS = "/home/user/.cargo/config.toml";
 
 /** What makes package programs inside use the mirror: variables where they read any, files where they do not. */
@@ -41,7 +41,7 @@ const settingsOf: Record<RegistryName, (origin: string) => { env: Record<string,
       },
     ],
   }),
-  go: (origin) => ({ env: { GOPROXY: `${origin}/go`, GOSUMDB: ["sum", "golang", "org"].join(".") } }),
+  go: (origin) => ({ env: { GOPROXY: `${origin}/go`, GOSUMDB: "sum.golang.org" } }),
   debian: (origin) => ({
     env: { APT_CONFIG: APT_SETTINGS },
     // apt asks the mirror as it would ask a proxy, so the sources of an image stay as they are.

@@ -35,7 +35,7 @@ interface PlaceholdersOptions {
   peek: (name: string) => string | null;
 }
 
-/** The placeholders of a sandbox: those that were stored, and what is missing, made when they are first asked for. Throws `invalid` for stored ones that are none. */
+/** The placeholders of a sandbox: those that were stored, and what is missing, made when they are first asked for. Throws `invalid` for malformed stored ones. */
 export function createPlaceholders({ names, stored, peek }: PlaceholdersOptions): { all: () => Readonly<Record<string, string>> } {
   const kept = names.filter((name) => Object.hasOwn(stored, name)).map((name) => [name, stored[name] as string] as const);
   const broken = kept.find(([, text]) => !shape.test(text));

@@ -71,7 +71,7 @@ export interface SecretBook {
    * sends the request asks for an answer that is not compressed: nothing is found in one that is.
    */
   answerRedactor(used: readonly string[]): AnswerRedactor | null;
-  /** At once: the next `putIn` throws, and so does one that waits for the value. Unknown names are ignored. */
+  /** At once: the next `inject` throws, and so does one that waits for the value. Unknown names are ignored. */
   revoke(name: string): void;
   isRevoked(name: string): boolean;
   /** Calls with the name of each secret that is revoked from now on; the result ends it. */
@@ -84,9 +84,9 @@ export interface SecretBook {
   redactor(): Redactor;
 }
 
-const TAKE_OUTS_MAX = 64;
+const REDACTORS_MAX = 64;
 
-/** Throws `invalid` for stored placeholders that are none. */
+/** Throws `invalid` for malformed stored placeholders. */
 export function createSecretBook(options: SecretBookOptions): SecretBook {
   const { specs, env, runCommand, readFile = readSecretFile, warn = () => {}, now = Date.now } = options;
   const names = Object.keys(specs);
@@ -145,7 +145,7 @@ function answerRedactors(values: SecretValues, placeholders: () => Readonly<Reco
   let madeFor = -1;
   return (used) => {
     if (used.length === 0) return null;
-    if (madeFor !== values.version() || made.size >= TAKE_OUTS_MAX) made.clear();
+    if (madeFor !== values.version() || made.size >= REDACTORS_MAX) made.clear();
     madeFor = values.version();
     const key = [...used].sort().join(" ");
     const known = made.get(key);

@@ -100,7 +100,7 @@ export interface KnownFlaw {
   fixedIn: string;
 }
 
-/** Published flaws of the version, of which the ones before it are mended. A distribution may have mended them without a new number. */
+/** Published flaws of the version, which later versions fix. A distribution may have fixed them without a new number. */
 export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
   if (name !== "runc") return [];
   const flaws: KnownFlaw[] = [];
@@ -112,8 +112,8 @@ export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
       fixedIn: "1.1.12",
     });
   }
-  const mended2025 = atLeast(version, [1, 3, 3]) || (version.numbers[0] === 1 && version.numbers[1] === 2 && version.numbers[2] >= 8);
-  if (!mended2025) {
+  const fixed2025 = atLeast(version, [1, 3, 3]) || (version.numbers[0] === 1 && version.numbers[1] === 2 && version.numbers[2] >= 8);
+  if (!fixed2025) {
     flaws.push({
       ids: ["CVE-2025-31133", "CVE-2025-52565", "CVE-2025-52881"],
       meaning:

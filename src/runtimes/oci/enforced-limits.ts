@@ -51,7 +51,7 @@ export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerS
   const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {
     if (obstacle === null) return asked[name] ?? defaultLimits[name];
     if (asked[name] !== undefined)
-      throw limitRefused({ limit: name, reason: obstacle, hint: "Leave the limit out, or mend what is missing." });
+      throw limitRefused({ limit: name, reason: obstacle, hint: "Leave the limit out, or provide what is missing." });
     warnings.push(`${name} is not limited: ${obstacle}.`);
     return null;
   };
@@ -76,7 +76,7 @@ function plainDisk({ limits, workspace }: Asked, ability: LimitAbility): number 
   if (workspace.kind === "folder" && workspace.access === "rw") throw sharedFolderRefused(workspace.path);
   if (!ability.diskBytes) {
     const reason = ability.reasons.diskBytes ?? "it cannot be enforced here";
-    throw limitRefused({ limit: "diskBytes", reason, hint: "Leave the limit out, or mend what is missing." });
+    throw limitRefused({ limit: "diskBytes", reason, hint: "Leave the limit out, or provide what is missing." });
   }
   return diskBytes;
 }

@@ -35,7 +35,7 @@ async function runtimeFindings(oci: OciContext): Promise<Finding[]> {
     for (const flaw of knownFlaws(binary.name, version)) {
       result.push({
         level: "note",
-        text: `${version.text} is older than ${flaw.fixedIn}, which mended ${flaw.ids.join(", ")}: ${flaw.meaning}. Your distribution may have mended it under the old number`,
+        text: `${version.text} is older than ${flaw.fixedIn}, which fixed ${flaw.ids.join(", ")}: ${flaw.meaning}. Your distribution may have fixed it under the old number`,
         fix: `install ${binary.name} ${flaw.fixedIn} or later, or use crun`,
       });
     }

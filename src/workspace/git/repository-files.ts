@@ -107,7 +107,7 @@ async function readText(tree: FolderTree, path: string): Promise<string | null> 
   return side?.kind === "file" ? side.content.toString("utf8") : null;
 }
 
-/** The commit HEAD is at; null while it is on a branch that has none yet. Throws `invalid` for a HEAD that is none. */
+/** The commit HEAD is at; null while it is on a branch that has none yet. Throws `invalid` for a malformed HEAD. */
 export async function headOf(repository: RepositoryFiles): Promise<string | null> {
   let value = await refText(repository.gitDir, "HEAD");
   for (let followed = 0; followed < REFS_FOLLOWED_MAX && value !== null; followed++) {

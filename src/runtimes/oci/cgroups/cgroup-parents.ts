@@ -125,7 +125,7 @@ function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSys
   return null;
 }
 
-/** What is missing, a semicolon, and how to mend it. */
+/** What is missing, a semicolon, and how to fix it. */
 function reasonFor(missing: readonly string[], options: CgroupParentsOptions & { parents: readonly CgroupParent[] }): string {
   const what = `so ${unlimited(missing)}`;
   const asRoot = `run it as root: \`sudo ${options.command ?? "caisson …"}\``;

@@ -10,7 +10,7 @@ export function isTransparent(network: NetworkPolicy): boolean {
   return network.mode !== "none" && network.transparent;
 }
 
-/** Every address is the sandbox's own, so any would do; this one is so without our doing, too. */
+/** Every address is the sandbox's own, so any would do; 127.0.0.1 is local even without the extra route. */
 const resolver = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
 
 /**
