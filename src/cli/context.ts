@@ -32,7 +32,7 @@ export interface CliContext {
   variable(name: string): string | undefined;
   /** Starts this program again with these arguments, in the background and independent of us. */
   startDetached(args: readonly string[]): Promise<void>;
-  readonly station: Pick<Station, "agents" | "sandboxes" | "networks" | "machine">;
+  readonly station: Station;
   readonly tools: SandboxTools;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwnSandboxes(): Promise<void>;

@@ -2,16 +2,10 @@ import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { builtInAgents } from "../agent/file/find-agents.ts";
-import { AgentDefinition } from "../contract/agent.ts";
-import { removeSession } from "../station/sessions/remove-session.ts";
-import { applyChanges } from "../workspace/apply.ts";
-import { renderDiff } from "../workspace/render-diff.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { bad, dim, good, joined, line, type Piece, quotedName } from "./line.ts";
 import { printDiff } from "./print-diff.ts";
-import { openStation } from "./station.ts";
-import { viewChanges } from "./workspace-view.ts";
 
 const TASK = "Make the tests pass.";
 const CHANGED = "price.js";
@@ -24,7 +18,7 @@ export async function demoAgent(
   const { print } = options;
   const root = await mkdtemp(join(tmpdir(), "caisson-demo-"));
   const project = join(root, "project");
-  await using station = openStation(context);
+  const { runs, sessions } = context.station;
   try {
     await cp(join(options.examples, "project"), project, { recursive: true });
     const before = await readFile(join(project, CHANGED), "utf8");
@@ -35,30 +29,28 @@ export async function demoAgent(
         : `   ${options.model}`,
     );
     const model = options.model ?? `scripted:${join(options.examples, "script.yaml")}`;
-    const coder = await station.agents.load(join(builtInAgents, "coder.prompt"));
-    const definition = AgentDefinition.parse({
-      ...coder,
-      sandbox: { ...coder.sandbox, runtime: options.runtime },
-      harness: { ...coder.harness, onAsk: "deny", onBudget: "stop" },
-    });
-    const session = await station.sessions.create({
-      id: `demo-${Date.now()}`,
-      source: { kind: "folder", path: project },
-      scope: "run",
-      cleanup: "never",
-    });
+    const { signal } = context.interruption;
+    const { run } = await runs.start(
+      {
+        task: TASK,
+        // By its path: the user may have an agent of the same name.
+        agent: join(builtInAgents, "coder.prompt"),
+        model,
+        source: { kind: "folder", path: project },
+        settings: { runtime: options.runtime },
+      },
+      { signal },
+    );
     try {
-      const run = await station.runs.create({ definition, task: TASK, model, session: session.id });
-      const following = followRun(context, station, run, { json: false, live: true, signal: context.interruption.signal });
-      const state = await station.runs.drive(run, { signal: context.interruption.signal });
+      const following = followRun(context, runs, run, { json: false, live: true, signal });
+      const { finish } = await runs.wait(run);
       await following;
-      const { changes } = await viewChanges(context, station, await station.sessions.get(session.id));
       await print();
-      await printDiff(context.stdout, renderDiff(changes));
+      for await (const piece of sessions.patch(run)) if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
       await print();
-      const claims: [Piece, boolean][] = [["the agent says it is done", state.ended?.reason === "done"]];
+      const claims: [Piece, boolean][] = [["the agent says it is done", finish === "done"]];
       claims.push(["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before]);
-      const { applied } = await applyChanges(changes, { folder: project, stateDir: context.stateDir });
+      const { applied } = await sessions.apply(run);
       claims.push([
         line`applied: ${joined(applied.map(quotedName), ", ")}`,
         applied.includes(CHANGED) && (await readFile(join(project, CHANGED), "utf8")) !== before,
@@ -66,8 +58,7 @@ export async function demoAgent(
       for (const [claim, held] of claims) await print(line`   ${held ? good("✓") : bad("✗")} ${claim}`);
       return claims.filter(([, held]) => !held).length;
     } finally {
-      const runtime = await context.resolver.resolve(options.runtime);
-      await removeSession(session, { sessions: station.sessions, runtimes: [runtime], force: true });
+      await sessions.discard(run, { force: true });
     }
   } finally {
     await rm(root, { recursive: true, force: true });

@@ -1,5 +1,3 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import { nearest } from "../lib/nearest.ts";
@@ -66,8 +64,8 @@ async function dispatch(start: CliStart): Promise<number> {
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
   await using _runtimes = context.runtimes;
+  await using _station = context.station;
   const sweeps = command.path[0] !== "completion" && command.path[0] !== "config";
-  if (sweeps) await sweepSessions(context);
   const sweeping = sweeps ? sweepInBackground(context) : undefined;
   try {
     const running = loaded.run(context, given);
@@ -98,13 +96,6 @@ function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeCh
   const events = command.path[0] === "exec" && given.flag("json");
   const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.option("oci-runtime") : undefined;
   return ociRuntime === undefined ? { events } : { events, ociRuntime };
-}
-
-/** One look into a folder when there is nothing, which is why it asks before it loads what does the work. */
-async function sweepSessions(context: CliContext): Promise<void> {
-  const names = await readdir(join(context.stateDir, "sessions")).catch(() => []);
-  if (!names.some((name) => name.startsWith("."))) return;
-  await (await import("./sweep.ts")).sweepSessions(context);
 }
 
 async function sweepInBackground(context: CliContext): Promise<void> {

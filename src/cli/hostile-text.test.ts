@@ -26,6 +26,7 @@ const ours = new RegExp(`${ESC}\\[[0-9;]*m|\\r(?:${ESC}\\[\\d+A)?${ESC}\\[J|\\n`
 
 let base: string;
 let context: CliContext;
+let openStation: () => ReturnType<typeof composeStation>;
 const interruption: Interruption = {
   signal: new AbortController().signal,
   received: () => null,
@@ -58,16 +59,8 @@ beforeEach(async () => {
   const variable = () => undefined;
   const { config, file, sources } = await loadConfig({ stateDir, configDir: join(base, "config"), variable });
   const local = { cwd: join(base, "work"), home: base, path: process.env.PATH ?? "", stateDir, configDir: join(base, "config"), config };
-  const station = composeStation({
-    ...local,
-    configFile: file,
-    version: "0",
-    guestPath: join(base, "no-guest"),
-    variable,
-    runtimes,
-    resolver,
-    say: () => {},
-  });
+  const parts = { ...local, configFile: file, version: "0", guestPath: join(base, "no-guest"), variable, runtimes, resolver };
+  openStation = () => composeStation({ ...parts, say: () => {}, startDetached: async () => {} });
   context = {
     ...local,
     version: "0",
@@ -81,10 +74,10 @@ beforeEach(async () => {
     interruption,
     variable,
     startDetached: async () => {},
-    station,
+    station: undefined as never,
+    removeOwnSandboxes: async () => {},
+    serveNetwork: async () => ({ why: "gone" }),
     tools: sandboxTools,
-    removeOwnSandboxes: () => station.sandboxes.removeOwn(),
-    serveNetwork: (id) => station.networks.serve(id, interruption),
     runtimes,
     resolver,
     onEvent() {},
@@ -100,7 +93,8 @@ async function onTerminal(argv: readonly string[]): Promise<{ code: number; text
   const terminal = { getWindowSize: () => [100, 30], on() {}, off() {} } as never;
   const output = createOutput({ fd, terminal });
   try {
-    const whole = { ...context, stdout: output, stderr: output };
+    // Each command is a process of its own, and closes its station.
+    const whole = { ...context, station: openStation(), stdout: output, stderr: output };
     const code = await runCli({ version: "0", argv, stdout: output, stderr: output, interruption, context: async () => whole });
     return { code, text: readFileSync(file, "utf8") };
   } finally {

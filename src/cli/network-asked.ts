@@ -1,9 +1,9 @@
 import { absoluteSecrets } from "../contract/absolute-secrets.ts";
-import { allowMore } from "../contract/change-policy.ts";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
-import { type GatewaySpec, GatewayWire, type NetworkPolicy, NetworkRule, type SecretSpec } from "../contract/network.ts";
+import { type GatewaySpec, GatewayWire, type NetworkPolicy, type SecretSpec } from "../contract/network.ts";
 import { parsePolicy, parseSecret } from "../contract/network-text.ts";
+import { withSecretHosts } from "../contract/secret-hosts.ts";
 import type { ParsedArguments } from "./command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 
@@ -48,20 +48,6 @@ function secretFrom(text: string, defined: Readonly<Record<string, SecretSpec>>)
   throw new CaissonError("invalid", `--secret ${name} names no host, and the configuration defines no secret ${name}`, {
     hint: 'Write NAME@HOST, or define it under "secrets" in config.json.',
   });
-}
-
-function withSecretHosts(policy: NetworkPolicy | undefined, secrets: Readonly<Record<string, SecretSpec>>): NetworkPolicy | undefined {
-  const rules = Object.values(secrets).flatMap(({ hosts, ports }) => hosts.map((host) => NetworkRule.parse({ host, ports })));
-  if (rules.length === 0) return policy;
-  if (policy?.mode === "none") {
-    throw new CaissonError("invalid", "a secret is for a host, and the network is none", {
-      hint: "Leave --network none out: the secret's hosts can then be reached, and nothing else.",
-    });
-  }
-  if (policy?.mode === "open") return policy;
-  // A rule for the host that was given stays as narrow as it is.
-  const missing = rules.filter((rule) => !policy?.rules.some(({ host }) => host === rule.host));
-  return allowMore(policy ?? { mode: "none" }, { mode: "allow", rules: missing, registries: [], transparent: false });
 }
 
 function gatewayFrom(given: ParsedArguments): GatewaySpec | undefined {

@@ -1,19 +1,16 @@
-import type { RunState } from "../agent/run-state.ts";
 import { CaissonError } from "../contract/error.ts";
-import type { LeftOut } from "../workspace/change.ts";
-import { diffStat } from "../workspace/render-diff.ts";
+import type { RunView } from "../contract/run-verbs.ts";
+import type { LeftOut } from "../contract/session-verbs.ts";
+import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { CliContext } from "./context.ts";
 import { bad, dim, good, type Line, line, quotedName } from "./line.ts";
-import type { LocalStation } from "./station.ts";
 import { table } from "./table.ts";
-import { viewChanges } from "./workspace-view.ts";
 
 const FILES_SHOWN = 20;
 
 /** After a run: what changed, and what can be done with it. */
-export async function printOutcome(context: CliContext, station: LocalStation, state: RunState, options: { json: boolean }): Promise<void> {
-  if (options.json) return;
-  const session = await station.sessions.get(state.session).catch((error: unknown) => {
+export async function printOutcome(context: CliContext, sessions: SessionVerbs, run: RunView): Promise<void> {
+  const session = await sessions.get(run.session).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "not_found") return null;
     throw error;
   });
@@ -21,28 +18,27 @@ export async function printOutcome(context: CliContext, station: LocalStation, s
     await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
     return;
   }
-  const { changes, leftOut } = await viewChanges(context, station, session);
-  if (changes.length === 0) {
+  const { files, leftOut } = await sessions.diff(session.id, { signal: context.interruption.signal });
+  if (files.length === 0) {
     await context.stdout.print(
       leftOut.length === 0 ? line`No file was changed.` : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
     );
     return;
   }
-  const stats = await diffStat(changes, context.interruption);
-  const rows = stats
+  const rows = files
     .slice(0, FILES_SHOWN)
-    .map((stat) => [
-      `  ${stat.kind}`,
-      quotedName(stat.path),
-      stat.binary ? "binary" : line`${good(`+${stat.linesAdded}`)} ${bad(`−${stat.linesRemoved}`)}`,
+    .map((file) => [
+      `  ${file.kind}`,
+      quotedName(file.path),
+      file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`,
     ]);
-  const more = stats.length > FILES_SHOWN ? [line`  … and ${stats.length - FILES_SHOWN} more`] : [];
+  const more = files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : [];
   const folder = session.source.kind === "folder";
   const next = [
-    [`caisson diff ${state.run}`, "look at it"],
-    ...(folder ? [[`caisson apply ${state.run}`, "bring it into your folder"]] : []),
-    [`caisson branch ${state.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
-    [`caisson discard ${state.run}`, "forget it"],
+    [`caisson diff ${run.run}`, "look at it"],
+    ...(folder ? [[`caisson apply ${run.run}`, "bring it into your folder"]] : []),
+    [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
+    [`caisson discard ${run.run}`, "forget it"],
   ];
   await context.stdout.print([
     line``,

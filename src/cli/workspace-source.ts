@@ -1,25 +1,20 @@
 import { resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
-import { checkAddress } from "../workspace/git/address.ts";
-import { parsePlace } from "../workspace/git/submodule-origin.ts";
-import { checkFolder } from "../workspace/sessions.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { parseCount } from "./option-values.ts";
 
 const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
 
-/** What a run works on, as its options say. Throws `invalid`, `not_found`. */
-export async function sourceFrom(context: CliContext, given: ParsedArguments): Promise<WorkspaceSource> {
+/** What a run works on, as its options say. Throws `invalid`. */
+export function sourceFrom(context: CliContext, given: ParsedArguments): WorkspaceSource {
   const repo = given.option("repo");
   if (given.flag("no-workspace")) return { kind: "empty" };
   if (repo !== undefined && REMOTE.test(repo)) {
-    checkAddress(repo);
     const depth = given.option("depth");
     const key = given.option("ssh-key");
     const places = given.options("submodules-from");
-    for (const place of places) parsePlace(place);
     if (places.length > 0 && !given.flag("submodules")) throw new CaissonError("invalid", "--submodules-from goes with --submodules");
     return {
       kind: "git",
@@ -38,6 +33,5 @@ export async function sourceFrom(context: CliContext, given: ParsedArguments): P
       hint: "Give the address with --repo; a folder is taken as it is.",
     });
   const path = resolve(context.cwd, repo ?? ".");
-  await checkFolder(path);
   return { kind: "folder", path };
 }

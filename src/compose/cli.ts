@@ -44,7 +44,19 @@ export async function composeCli(
     ...defined({ onEvent: choices.events ? tell : undefined }),
   });
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
-  const station = composeStation({ ...local, version: options.version, guestPath: options.guestPath, runtimes, resolver, say });
+  const startAgain = async (args: readonly string[]) => {
+    const { startDetached } = await import("./network.ts");
+    await startDetached({ program, args, stateDir, env: variables });
+  };
+  const station = composeStation({
+    ...local,
+    version: options.version,
+    guestPath: options.guestPath,
+    runtimes,
+    resolver,
+    say,
+    startDetached: startAgain,
+  });
   return {
     ...face,
     ...local,
@@ -53,10 +65,7 @@ export async function composeCli(
     tools: sandboxTools,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
-    startDetached: async (args) => {
-      const { startDetached } = await import("./network.ts");
-      await startDetached({ program, args, stateDir, env: variables });
-    },
+    startDetached: startAgain,
     runtimes,
     resolver,
     onEvent: (listener) => void listeners.push(listener),

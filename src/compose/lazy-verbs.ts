@@ -8,7 +8,11 @@ type Kind<Verb> = Verb extends (...args: never[]) => AsyncIterable<unknown> ? "s
 export function lazyVerbs<Verbs extends object>(kinds: { [Name in keyof Verbs]: Kind<Verbs[Name]> }, load: () => Promise<Verbs>): Verbs {
   let loading: Promise<Verbs> | undefined;
   const verb = async (name: string): Promise<Call> => {
-    loading ??= load();
+    loading ??= load().catch((error: unknown) => {
+      // The next call tries again.
+      loading = undefined;
+      throw error;
+    });
     return ((await loading) as Record<string, Call>)[name] as Call;
   };
   const answer =

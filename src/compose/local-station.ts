@@ -7,6 +7,7 @@ import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config.ts";
 import { defined } from "../lib/defined.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
+import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 
@@ -22,17 +23,27 @@ export interface LocalParts {
   configFile: string | null;
   variable(name: string): string | undefined;
   resolver: Resolver;
+  runtimes: RuntimeSet;
+  /** Ends a sandbox and removes it, whatever its holder does. */
+  removeSandbox(id: string): Promise<void>;
+  /** Starts this program again with these arguments, in the background and independent of us. */
+  startDetached(args: readonly string[]): Promise<void>;
   /** Told what is worth a word to the user. */
   say(text: string): void;
 }
 
 /** Everything that runs and sessions need, over the log of one state folder. */
-export function openLocalStation(parts: LocalParts, options: { record?: string; replay?: string } = {}): LocalStation {
+export function openLocalStation(parts: LocalParts): LocalStation {
+  const { config, cwd, runtimes } = parts;
   return createLocalStation({
     stateDir: parts.stateDir,
     agents: agentSource(parts),
     runtime: (name) => parts.resolver.resolve(name ?? parts.config.runtime),
-    model: (name) => resolveModel(name, { ...modelOptions(parts), ...options }),
+    runtimes: () => Promise.all(runtimes.names.filter((name) => name !== "host").map((name) => runtimes.get(name))),
+    removeSandbox: (id) => parts.removeSandbox(id),
+    driveDetached: (run) => parts.startDetached(["resume", run]),
+    settings: { defaultModel: config.models.default, limits: config.limits, secrets: config.secrets, author: config.author, cwd },
+    model: (name, tape) => resolveModel(name, { ...modelOptions(parts), ...tape }),
     git: { path: parts.path, home: parts.home },
     crashpoint: crashpointFrom(parts),
     onProgress: (text) => parts.say(text),

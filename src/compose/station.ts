@@ -1,15 +1,16 @@
-import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { AgentVerbs } from "../station/agents/verbs.ts";
+import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
-import type { LocalNetworks, LocalNetworksOptions } from "../station/networks/local-networks.ts";
+import type { LocalNetworks } from "../station/networks/local-networks.ts";
+import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
+import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 
-export interface StationParts extends LocalParts {
-  runtimes: RuntimeSet;
+export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
   version: string;
   guestPath: string;
 }
@@ -21,7 +22,7 @@ export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copy
 });
 
 /** With what this program itself may do, besides the verbs. */
-export interface LocalVerbs extends Pick<Station, "agents" | "sandboxes" | "networks" | "machine"> {
+export interface LocalVerbs extends Station {
   readonly sandboxes: LocalSandboxes;
   readonly networks: LocalNetworks;
 }
@@ -29,6 +30,7 @@ export interface LocalVerbs extends Pick<Station, "agents" | "sandboxes" | "netw
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
 export function composeStation(parts: StationParts): LocalVerbs {
   const { stateDir, runtimes, resolver, config } = parts;
+  const { local, close } = openOnce(() => openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) }));
   const sandboxes = lazyVerbs<LocalSandboxes>(
     {
       create: "answer",
@@ -54,16 +56,13 @@ export function composeStation(parts: StationParts): LocalVerbs {
         resolver,
         defaultRuntime: config.runtime,
         async finishRuns(ofRuns) {
-          const [{ openLocalStation }, { finishRuns }] = await Promise.all([
-            import("./local-station.ts"),
-            import("../station/runs/finish-runs.ts"),
-          ]);
-          await using local = openLocalStation(parts);
-          await finishRuns({ ...local, runtimes: ofRuns });
+          const { finishRuns } = await import("../station/runs/finish-runs.ts");
+          await finishRuns({ ...(await local()), runtimes: ofRuns });
         },
       });
     },
   );
+  const runs = composeRuns(local);
   const networks = lazyVerbs<LocalNetworks>(
     {
       show: "answer",
@@ -78,7 +77,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     },
     async () => {
       const { createLocalNetworks } = await import("../station/networks/local-networks.ts");
-      return createLocalNetworks({ stateDir, runtimes, sandboxes, runs: runsOf(parts) });
+      return createLocalNetworks({ stateDir, runtimes, sandboxes, runs });
     },
   );
   const machine = lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
@@ -104,25 +103,77 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
     },
   );
-  return { agents, sandboxes, networks, machine };
+  return {
+    agents,
+    sandboxes,
+    networks,
+    machine,
+    runs,
+    sessions: composeSessions(local),
+    [Symbol.asyncDispose]: close,
+  };
 }
 
-/** What networks ask of runs. */
-function runsOf(parts: StationParts): LocalNetworksOptions["runs"] {
+async function openLocal(parts: LocalParts): Promise<LocalStation> {
+  const [{ openLocalStation }, { sweepUnfinished }] = await Promise.all([
+    import("./local-station.ts"),
+    import("../station/runs/new-run.ts"),
+  ]);
+  const local = openLocalStation(parts);
+  // Before anything else: somebody may want to make a session of the same name as one that was never finished.
+  await sweepUnfinished(local);
+  return local;
+}
+
+/** One log, and one set of driven runs, for all verbs of this process. */
+function openOnce(open: () => Promise<LocalStation>): { local: () => Promise<LocalStation>; close: () => Promise<void> } {
+  let opening: Promise<LocalStation> | undefined;
   return {
-    async facts(run) {
-      const { openLocalStation } = await import("./local-station.ts");
-      await using local = openLocalStation(parts);
-      return await local.runs.facts(run);
+    local() {
+      opening ??= open().catch((error: unknown) => {
+        // The next call tries again.
+        opening = undefined;
+        throw error;
+      });
+      return opening;
     },
-    async *events(run) {
-      const [{ openLocalStation }, { runHistory }] = await Promise.all([
-        import("./local-station.ts"),
-        import("../station/runs/run-history.ts"),
-      ]);
-      await using local = openLocalStation(parts);
-      await local.runs.facts(run);
-      for await (const { event } of runHistory(local.log, run).events()) yield event;
-    },
+    close: async () => await (await opening?.catch(() => undefined))?.[Symbol.asyncDispose](),
   };
+}
+
+function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
+  return lazyVerbs<RunVerbs>(
+    {
+      start: "answer",
+      get: "answer",
+      list: "answer",
+      events: "stream",
+      allEvents: "stream",
+      wait: "answer",
+      send: "answer",
+      answer: "answer",
+      pause: "answer",
+      resume: "answer",
+      stop: "answer",
+      check: "answer",
+    },
+    async () => (await local()).verbs.runs,
+  );
+}
+
+function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
+  return lazyVerbs<SessionVerbs>(
+    {
+      get: "answer",
+      list: "answer",
+      diff: "answer",
+      patch: "stream",
+      apply: "answer",
+      branch: "answer",
+      discard: "answer",
+      unlock: "answer",
+      cleanup: "answer",
+    },
+    async () => (await local()).verbs.sessions,
+  );
 }

@@ -1,25 +1,58 @@
 import { z } from "zod";
-import { SandboxId } from "./ids.ts";
+import { AgentDefinition, PermissionRules } from "./agent.ts";
+import { EnvName, SandboxId } from "./ids.ts";
+import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, QuestionId, RunId, SessionId } from "./run.ts";
+import { RunEvent } from "./run-event.ts";
+import { LimitsRequest } from "./sandbox.ts";
 import { WorkspaceSource } from "./session.ts";
 import { Usage } from "./usage.ts";
 
 /** Arguments and answers of the station's verbs about runs. */
 
+/** What the caller has the say in, whatever the agent's file wants there; nothing of it has to be trusted. */
+export const RunSettings = z.strictObject({
+  runtime: z.string().min(1).optional(),
+  image: z.string().min(1).optional(),
+  limits: LimitsRequest.default({}),
+  network: NetworkPolicy.optional(),
+  secrets: z.record(EnvName, SecretSpec).default({}),
+  /** Secrets that the station's configuration defines. */
+  secretNames: z.array(EnvName).max(100).default([]),
+  gateway: GatewaySpec.optional(),
+  maxSteps: z.int().min(1).max(100_000).optional(),
+  timeoutMs: z.int().min(1000).optional(),
+  onAsk: z.enum(["wait", "deny"]).optional(),
+  onBudget: z.enum(["ask", "stop"]).optional(),
+  /** Added to the agent's own. */
+  permissions: PermissionRules.default({}),
+});
+export type RunSettings = z.infer<typeof RunSettings>;
+
 /** What a run is to do, with what, and where. */
 export const StartRun = z.strictObject({
-  task: z.string().min(1),
-  /** An agent's name or the path of its file. */
-  agent: z.string().min(1).default("coder"),
+  task: z.string().trim().min(1, "there is no task"),
+  /** An agent's name, the path of its file, or its definition, which the caller vouches for. */
+  agent: z.union([z.string().min(1), AgentDefinition]).default("coder"),
+  /** Whether the caller vouches for the agent's file; otherwise what it asks for must have been trusted. */
+  trustAgentFile: z.boolean().default(false),
   /** Values for the template of the agent's file. */
   input: z.record(z.string(), z.json()).default({}),
-  /** Absent: the agent's own, or the station's default. */
+  /** Absent: the station's default, or the agent's own. */
   model: z.string().min(1).optional(),
-  /** Absent: a session of the run's own. */
-  session: SessionId.optional(),
-  /** Absent: the named session's, or an empty workspace. */
+  /** A file that gets what the model says, or one that stands in for the model. Absolute. */
+  record: z.string().min(1).optional(),
+  replay: z.string().min(1).optional(),
+  /** The name under which the workspace is found again, and whose it is. Absent: a session of the run's own. */
+  session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
+  /** Of a new session; default an empty workspace. */
   source: WorkspaceSource.optional(),
   budgets: Budgets.default({}),
+  settings: RunSettings.prefault({}),
+  /** Whether somebody is there to answer. Otherwise, unless the settings say so, what would be asked is denied, and a budget that is reached ends the run. */
+  attended: z.boolean().default(false),
+  /** Driven by a process of its own rather than by the station's. */
+  detached: z.boolean().default(false),
 });
 export type StartRun = z.infer<typeof StartRun>;
 export type StartRunInput = z.input<typeof StartRun>;
@@ -27,15 +60,18 @@ export type StartRunInput = z.input<typeof StartRun>;
 /** A run as it is shown: plain data, whatever process asks. */
 export const RunView = z.object({
   run: RunId,
-  session: SessionId,
-  parent: z.object({ run: RunId, call: z.string() }).nullable(),
+  session: z.string(),
+  parent: z.object({ run: z.string(), call: z.string() }).nullable(),
   agent: z.string(),
   model: z.string(),
-  /** The task, or its beginning. */
+  /** The task, or its first thousand characters. */
   title: z.string(),
+  /** `interrupted`: not over, and nobody drives it. `damaged`: its log cannot be read to its end; the rest is of what could be. */
   status: z.enum(["created", "running", "paused", "interrupted", "ended", "damaged"]),
   paused: z.object({ why: z.string(), text: z.string() }).nullable(),
   finish: FinishReason.nullable(),
+  /** What was found wrong with its log. */
+  damage: z.string().nullable(),
   sandbox: z.object({ id: SandboxId, runtime: z.string() }).nullable(),
   steps: z.int().nonnegative(),
   usage: Usage,
@@ -43,22 +79,54 @@ export const RunView = z.object({
   costUsd: z.number().nullable(),
   workedMs: z.number().nonnegative(),
   budgets: Budgets,
+  /** What holds where the budgets say nothing. */
+  bounds: z.object({ steps: z.int(), timeMs: z.int() }),
   /** Questions that nobody has answered. */
   asked: z.array(z.object({ question: QuestionId, kind: z.enum(["tool", "budget", "stuck"]), text: z.string() })),
+  /** The number of the last event that is in this view. */
+  seq: z.int().nonnegative(),
   createdAt: z.string(),
   updatedAt: z.string(),
 });
 export type RunView = z.infer<typeof RunView>;
 
-export const ListRuns = z.strictObject({ openMax: z.int().nonnegative().default(1000), endedMax: z.int().nonnegative().default(10) });
+const RUNS_PER_PAGE_MAX = 10_000;
+
+/** Which runs; what is absent is not asked about. */
+export const ListRuns = z.strictObject({
+  state: z.enum(["open", "ended"]).optional(),
+  finish: z.array(FinishReason).optional(),
+  session: SessionId.optional(),
+  /** In sessions that are still there and work on this folder. Absolute. */
+  folder: z.string().min(1).optional(),
+  /** Sub-runs of this run; null: those that are nobody's. */
+  parent: RunId.nullable().optional(),
+  /** Where an earlier answer ended: its `next`. */
+  cursor: z.string().optional(),
+  limit: z.int().min(1).max(RUNS_PER_PAGE_MAX).default(1000),
+});
 export type ListRuns = z.input<typeof ListRuns>;
 
-/** Newest first: those that are not over, then those that are; `left` counts what is not shown. */
+/** The last changed first. A run that changes while somebody turns the pages moves to the front: who must not miss one follows their events. */
 export const RunList = z.object({
   runs: z.array(RunView),
-  left: z.object({ open: z.int().nonnegative(), ended: z.int().nonnegative() }),
+  /** How many there are, on whatever page. */
+  total: z.int().nonnegative(),
+  /** For the next page; null at the end. */
+  next: z.string().nullable(),
 });
 export type RunList = z.infer<typeof RunList>;
+
+/** One event of some run. `position` grows with every event of the log, whatever its run. */
+export const FedRunEvent = z.object({
+  run: z.string(),
+  seq: z.int().positive(),
+  position: z.int().positive(),
+  /** Null for one that cannot be read. */
+  event: RunEvent.nullable(),
+  damage: z.string().nullable(),
+});
+export type FedRunEvent = z.infer<typeof FedRunEvent>;
 
 export const SendMessage = z.strictObject({
   text: z.string().min(1),
@@ -74,8 +142,12 @@ export const AnswerQuestion = z.strictObject({
   question: QuestionId.optional(),
   answer: z.enum(["allow", "always", "deny"]),
   text: z.string().optional(),
-  /** Of a question about a budget that is allowed: the new ones. Absent: half as much again of each. */
+  /** Of a question about a budget that is allowed: new ones. Those that are not given become half as much again. */
   budgets: Budgets.optional(),
   by: z.string(),
 });
 export type AnswerQuestion = z.infer<typeof AnswerQuestion>;
+
+/** A part of the log that is not what was written. */
+export const LogDamage = z.object({ stream: z.string().nullable(), fromSeq: z.int().nullable(), text: z.string() });
+export type LogDamage = z.infer<typeof LogDamage>;

@@ -1,11 +1,16 @@
 import { z } from "zod";
 import { SessionId } from "./run.ts";
-import { LockOwner, Session } from "./session.ts";
+import { Session, SessionLock } from "./session.ts";
+import { SessionEvent } from "./session-event.ts";
 
 /** Arguments and answers of the station's verbs about sessions. A session is named by its own id or by that of a run in it. */
 
-export const SessionView = Session.extend({ lock: LockOwner.extend({ stale: z.boolean() }).nullable() });
+/** A session as it is shown: an address in it has no password. */
+export const SessionView = Session.extend({ lock: SessionLock.nullable() });
 export type SessionView = z.infer<typeof SessionView>;
+
+export const SessionDetails = SessionView.extend({ history: z.array(SessionEvent) });
+export type SessionDetails = z.infer<typeof SessionDetails>;
 
 /** Something that differs and cannot be shown or applied, and why. */
 export const LeftOut = z.object({ path: z.string(), reason: z.string() });
@@ -25,6 +30,15 @@ export const ChangedFile = z.object({
   heldBack: z.string().nullable(),
 });
 export type ChangedFile = z.infer<typeof ChangedFile>;
+
+/** A diff in pieces: of each changed file what it is, then its part of the patch, in whole lines; at the end, what was left out. */
+export const DiffPiece = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("file"), file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true }) }),
+  /** As git writes it. Bytes, since files need not be text. */
+  z.object({ kind: z.literal("patch"), bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array) }),
+  z.object({ kind: z.literal("leftOut"), leftOut: LeftOut }),
+]);
+export type DiffPiece = z.infer<typeof DiffPiece>;
 
 export const SessionDiff = z.object({ session: SessionId, files: z.array(ChangedFile), leftOut: z.array(LeftOut) });
 export type SessionDiff = z.infer<typeof SessionDiff>;
@@ -70,6 +84,14 @@ export const BranchedSession = z.object({
   leftOut: z.array(LeftOut),
 });
 export type BranchedSession = z.infer<typeof BranchedSession>;
+
+export const DiscardSession = z.strictObject({
+  /** Also one that somebody works in, or whose record is damaged. */
+  force: z.boolean().default(false),
+  /** As its history shall say it. */
+  why: z.enum(["discarded", "removed"]).default("discarded"),
+});
+export type DiscardSession = z.input<typeof DiscardSession>;
 
 export const CleanUpSessions = z.strictObject({ olderThanMs: z.number().nonnegative(), dryRun: z.boolean().default(false) });
 export type CleanUpSessions = z.input<typeof CleanUpSessions>;

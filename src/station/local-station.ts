@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Model } from "../agent/model/model.ts";
 import type { AgentSource } from "../agent/rights/agent-source.ts";
+import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
@@ -14,7 +15,13 @@ import { createSessionStore, type SessionStore } from "../workspace/sessions.ts"
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
 import type { RunsOptions } from "./runs/drive.ts";
 import { isGone } from "./runs/ownership.ts";
+import { createRunDrives } from "./runs/run-drives.ts";
+import { RUN_LABEL } from "./runs/run-sandbox.ts";
+import { createRunVerbs } from "./runs/run-verbs.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
+import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
+import { createSessionVerbs, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
+import type { Station } from "./station.ts";
 
 /** Runs and sessions of one state folder, on the embedded log: what the CLI and the library build on. */
 export interface LocalStation extends AsyncDisposable {
@@ -30,6 +37,8 @@ export interface LocalStation extends AsyncDisposable {
   ownerGone: (owner: string) => boolean;
   crashpoint: Crashpoint;
   removeRemains: RunsOptions["removeRemains"];
+  /** What users do. The rest is for those who put stations together. */
+  verbs: Pick<Station, "runs" | "sessions">;
 }
 
 export function createLocalStation(options: {
@@ -37,8 +46,15 @@ export function createLocalStation(options: {
   stateDir: string;
   agents: AgentSource;
   runtime: (name: string | undefined) => Promise<Runtime>;
-  model: (name: string) => Promise<Model>;
+  model: (name: string, tape: ModelTape) => Promise<Model>;
   git: Pick<GitOptions, "path" | "home">;
+  /** Every runtime in which a session may have left something. */
+  runtimes: () => Promise<readonly Runtime[]>;
+  /** Ends a sandbox and removes it, whatever its holder does. */
+  removeSandbox: (id: SandboxId) => Promise<void>;
+  /** Starts a process that drives a run, independent of this one. */
+  driveDetached: (run: string) => Promise<void>;
+  settings: Pick<StartRunOptions, "defaultModel" | "limits" | "secrets" | "cwd"> & Pick<SessionVerbsOptions, "author">;
   hooks?: NonNullable<RunsOptions["hooks"]>;
   crashpoint?: Crashpoint;
   /** What fetching a repository says meanwhile. */
@@ -57,6 +73,7 @@ export function createLocalStation(options: {
   const crashpoint = options.crashpoint ?? noCrash;
   const remove: RunsOptions["removeRemains"] = (runtime, id) => removeRemains(store, runtime, id);
   const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };
+  const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
   const runs = createRuns({
     log,
     sessions,
@@ -65,13 +82,30 @@ export function createLocalStation(options: {
     crashpoint,
     removeRemains: remove,
     runtime: options.runtime,
-    model: options.model,
+    model,
     agent: (name) => agents.load(name),
     ...(options.hooks ? { hooks: options.hooks } : {}),
     prepare: (session, place) =>
       prepareWorkspace(session, place, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
   });
+  const drives = createRunDrives({ drive: runs.drive });
+  const endSandboxes = async (run: string) => {
+    const { records } = await store.list();
+    for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
+  };
+  const common = { log, runs, sessions, stateDir, identity, alive, crashpoint, ...options.settings };
+  const verbs = {
+    runs: createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }),
+    sessions: createSessionVerbs({
+      ...common,
+      git: options.git,
+      runtime: options.runtime,
+      runtimes: options.runtimes,
+      facts: (run) => runs.facts(run),
+    }),
+  };
   return {
+    verbs,
     log,
     runs,
     sessions,
@@ -83,6 +117,9 @@ export function createLocalStation(options: {
     ownerGone,
     crashpoint,
     removeRemains: remove,
-    [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await drives[Symbol.asyncDispose]();
+      await log[Symbol.asyncDispose]();
+    },
   };
 }

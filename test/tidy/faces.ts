@@ -5,20 +5,7 @@ import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
 const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|sandboxes\/(held-sandbox|tools))\.ts$/.test(path);
 
 /** Files of the command line that still reach further. The list may only shrink; see `exceptionsNeeded`. */
-export const reachingFurther: readonly string[] = [
-  "src/cli/changes-commands.ts",
-  "src/cli/context.ts",
-  "src/cli/demo-agent.ts",
-  "src/cli/follow-run.ts",
-  "src/cli/run-agent.ts",
-  "src/cli/run-control.ts",
-  "src/cli/run-outcome.ts",
-  "src/cli/session-commands.ts",
-  "src/cli/station.ts",
-  "src/cli/sweep.ts",
-  "src/cli/workspace-source.ts",
-  "src/cli/workspace-view.ts",
-];
+export const reachingFurther: readonly string[] = ["src/cli/context.ts", "src/cli/demo-agent.ts"];
 
 /** What a file of the command line imports past the station's interface. */
 function beyondInterface(file: SourceFile): string[] {

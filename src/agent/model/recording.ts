@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
 const Recording = z.object({ version: z.literal(1), model: z.string(), digest: z.string(), request: z.json(), chunks: z.array(z.json()) });
@@ -59,7 +60,7 @@ async function findRecording(dir: string, request: ModelRequest): Promise<z.infe
   const path = join(dir, fileName(request, digest));
   const text = await readFile(path, "utf8").catch(() => null);
   if (text === null) throw await missing(dir, request);
-  const parsed = Recording.safeParse(safeJson(text));
+  const parsed = Recording.safeParse(jsonOrNull(text));
   if (!parsed.success || parsed.data.digest !== digest) throw new CaissonError("invalid", `the recording ${path} is damaged`);
   return parsed.data;
 }
@@ -72,7 +73,7 @@ async function missing(dir: string, request: ModelRequest): Promise<CaissonError
   if (!other) {
     return new CaissonError("not_found", `there is no recording of ${call} in ${dir}`, { hint: "Record the run again with --record." });
   }
-  const recorded = Recording.safeParse(safeJson(await readFile(join(dir, other), "utf8")));
+  const recorded = Recording.safeParse(jsonOrNull(await readFile(join(dir, other), "utf8")));
   const where = recorded.success ? firstDifference(recorded.data.request, request) : "the recording cannot be read";
   return new CaissonError("conflict", `${call} is not the one that was recorded: ${where}`, {
     hint: "Record the run again with --record.",
@@ -92,14 +93,6 @@ function firstDifference(recorded: unknown, request: ModelRequest): string {
 const namePrefix = (request: ModelRequest) =>
   `${request.from.agent.replaceAll(/[^A-Za-z0-9-]/g, "_")}-${request.from.purpose}-${String(request.from.position).padStart(4, "0")}-`;
 const fileName = (request: ModelRequest, digest: string) => `${namePrefix(request)}${digest}.json`;
-
-function safeJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
 
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;

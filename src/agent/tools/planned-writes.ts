@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { ToolContext } from "../tool.ts";
 import { outputFolder } from "./command.ts";
@@ -39,7 +40,7 @@ export async function writePlanned(context: ToolContext, files: readonly Planned
 /** Whether this call had a plan; then its files are as planned now. */
 export async function resumeWrites(context: ToolContext): Promise<boolean> {
   const text = await readTextIfThere(context.sandbox, planFile(context), { bytesMax: PLAN_BYTES_MAX });
-  const plan = text === null ? null : Plan.safeParse(safeJson(text)).data;
+  const plan = text === null ? null : Plan.safeParse(jsonOrNull(text)).data;
   if (plan?.ref !== context.ref()) return false;
   for (const file of plan.files) await put(context.sandbox, file.path, file.after);
   return true;
@@ -63,11 +64,3 @@ async function putBack(context: ToolContext, done: readonly PlannedWrite[]): Pro
 const unless = (code: string) => (error: unknown) => {
   if (!(error instanceof CaissonError) || error.code !== code) throw error;
 };
-
-function safeJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}

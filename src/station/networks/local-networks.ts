@@ -3,14 +3,13 @@ import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkChange } from "../../contract/network-verbs.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { networkStateFile } from "../../network/held/network-state.ts";
 import { servedBy } from "../../network/held/serving.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
 import { createStore } from "../../sandbox/store.ts";
+import type { RunVerbs } from "../runs/verbs.ts";
 import type { LocalSandboxes } from "../sandboxes/local-sandboxes.ts";
 import type { NetworkVerbs } from "./verbs.ts";
 
@@ -18,12 +17,7 @@ export interface LocalNetworksOptions {
   stateDir: string;
   runtimes: RuntimeSet;
   sandboxes: Pick<LocalSandboxes, "hold">;
-  runs: {
-    /** Throws `not_found`. */
-    facts(run: string): Promise<Pick<RunFacts, "status" | "sandbox">>;
-    /** All that its log has so far. */
-    events(run: string): AsyncIterable<RunEvent>;
-  };
+  runs: Pick<RunVerbs, "get" | "events">;
 }
 
 /** How serving a network ended: by the signal, with the sandbox, or before it began, because another process does. */
@@ -112,8 +106,8 @@ function changed(before: NetworkPolicy, { how, policy }: NetworkChange): Network
 /** The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one. */
 async function sandboxOf(name: string, { runs }: Pick<LocalNetworksOptions, "runs">): Promise<SandboxId> {
   if (SandboxId.safeParse(name).success) return name;
-  const { status, sandbox } = await runs.facts(name);
-  if (status !== "ended" && sandbox !== null) return sandbox.id;
-  const what = status === "ended" ? "has ended, and its sandbox with it" : "has no sandbox yet";
+  const { finish, sandbox } = await runs.get(name);
+  if (finish === null && sandbox !== null) return sandbox.id;
+  const what = finish !== null ? "has ended, and its sandbox with it" : "has no sandbox yet";
   throw new CaissonError("conflict", `the run ${name} ${what}`, { hint: `\`caisson logs ${name}\` shows what it did.` });
 }

@@ -1,8 +1,8 @@
 import { SandboxId } from "../../contract/ids.ts";
 import { networkEvents as familyOfNetworks, type NetworkEvent } from "../../contract/network-event.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
 import { readNetworkLog } from "../../network/held/network-log.ts";
 import { watchFolder } from "../../network/held/watch-folder.ts";
+import type { RunVerbs } from "../runs/verbs.ts";
 
 /** What happened in the network of a sandbox or a run, oldest first; with `follow`, also what is to come, until the signal. */
 export async function* networkEvents(
@@ -10,7 +10,7 @@ export async function* networkEvents(
   options: {
     follow?: boolean;
     signal?: AbortSignal;
-    events(run: string): AsyncIterable<RunEvent>;
+    events: RunVerbs["events"];
     sandboxOf(): Promise<SandboxId>;
     folderOf(id: SandboxId): Promise<string>;
   },
@@ -18,7 +18,7 @@ export async function* networkEvents(
   const ofRun = !SandboxId.safeParse(name).success;
   if (ofRun) {
     // A run's own log has them, also when its sandbox is gone.
-    for await (const event of options.events(name)) {
+    for await (const { seq: _, ...event } of options.events(name)) {
       if (familyOfNetworks.byType.has(event.type)) yield event as NetworkEvent;
     }
     if (!options.follow) return;

@@ -299,9 +299,9 @@ describe("sub-agents", () => {
     const { state } = await station.finish({ definition: { agents: ["helper"] } });
     expect(state.ended?.reason).toBe("done");
     expect(state.costUsd).toBe(5);
-    const { runs } = await station.runs.list({ openMax: 10, endedMax: 10 });
+    const { runs } = await station.verbs.runs.list();
     expect(runs).toHaveLength(2);
-    expect(runs.find((each) => each.facts.parent !== null)?.facts).toMatchObject({ parent: { run: state.run, call: "t1.1" } });
+    expect(runs.find(({ parent }) => parent !== null)).toMatchObject({ parent: { run: state.run, call: "t1.1" } });
   });
 });
 

@@ -1,4 +1,5 @@
 import { digestOf } from "../../agent/file/define-agent.ts";
+import type { Model } from "../../agent/model/model.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
@@ -8,7 +9,7 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";
 import { appendForeign } from "./append-foreign.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
-import { headOfRun, runOf, runStream, toRunHead } from "./head-of-run.ts";
+import { headOfRun, runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { isGone } from "./ownership.ts";
 import { withSubAgents } from "./sub-agents.ts";
@@ -23,32 +24,28 @@ export interface NewRun {
   id?: string;
 }
 
-export interface ListedRun {
-  run: string;
-  facts: RunFacts;
-  /** What was found wrong with its log; the facts are those of what could be read. */
-  damage: string | null;
-  /** Who drives it now. */
-  owner: string | null;
-  at: string;
-}
+/**
+ * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it, `cancelled` when the signal let it go,
+ * `superseded` when another process took it over meanwhile, `unavailable` when the log could not be used for longer than it waits. The run stays as it is then.
+ */
+export type DriveRun = (run: string, options: { signal: AbortSignal; model?: (name: string) => Promise<Model> }) => Promise<RunState>;
 
+/** The engine under the verbs: it makes runs, drives them, and takes what others say to them. */
 export interface Runs {
   create(request: NewRun): Promise<string>;
-  /**
-   * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it, `cancelled` when the signal let it go,
-   * `superseded` when another process took it over meanwhile, `unavailable` when the log could not be used for longer than it waits. The run stays as it is then.
-   */
-  drive(run: string, options: { signal: AbortSignal }): Promise<RunState>;
+  drive: DriveRun;
   /** Everything, folded from the whole log. */
   state(run: string): Promise<RunState>;
   /** What the log keeps beside the events; costs the same for a long run as for a short one. Throws `not_found`. */
   facts(run: string): Promise<RunFacts>;
-  /** Newest first: those that are not over, then those that are, at most so many of each. `left` counts what is not shown. */
-  list(options: { openMax: number; endedMax: number }): Promise<{ runs: ListedRun[]; left: { open: number; ended: number } }>;
+  /** Who drives it now. */
+  driverOf(run: string): Promise<string | null>;
   /** Resolves with the message's id; its receipt is the run's `model.requested` that names it. Throws `conflict` for a run that has ended. */
   send(run: string, message: { text: string; mode: MessageMode; source: MessageSource }): Promise<string>;
-  /** Throws `not_found` for a question that is not open, such as one that somebody else has answered. */
+  /**
+   * Throws `not_found` for a question that is not open, such as one that somebody else has answered. Of an allowed question about a budget, budgets that are not
+   * given become half as much again.
+   */
   answer(
     run: string,
     answer: { question?: string; answer: "allow" | "always" | "deny"; text?: string; budgets?: Budgets; by: string },
@@ -77,30 +74,23 @@ export function createRuns(options: RunsOptions): Runs {
       options.crashpoint("run.created:after");
       return run;
     },
-    drive: (run, { signal }) => driveOwned(run, { ...options, owner, runs, signal }),
+    drive: (run, { signal, model }) => driveOwned(run, { ...options, owner, runs, signal, ...(model && { model }) }),
     state: async (run) => (await foldRun(log, run)).state,
     facts: async (run) => (await headOfRun(log, run)).facts,
-    async list({ openMax, endedMax }) {
-      const open = await log.heads({ prefix: runStream(""), open: true, limit: openMax });
-      const ended = await log.heads({ prefix: runStream(""), open: false, limit: endedMax });
-      const listed = [...open.heads, ...ended.heads].map(async (head): Promise<ListedRun> => {
-        const { facts, damage, at } = toRunHead(head);
-        const run = runOf(head.stream);
-        return { run, facts, damage, at, owner: facts.status === "ended" ? null : await driverOf(run) };
-      });
-      const left = { open: open.total - open.heads.length, ended: ended.total - ended.heads.length };
-      return { runs: await Promise.all(listed), left };
-    },
+    driverOf,
     async send(run, message) {
       const id = newId("msg");
       await appendForeign(log, run, () => ({ type: "message.received", data: { message: id, ...message } }));
       return id;
     },
     async answer(run, answer) {
-      const { question: wanted, ...rest } = answer;
-      await appendForeign(log, run, ({ asked }) => {
+      const { question: wanted, budgets, ...rest } = answer;
+      await appendForeign(log, run, (facts) => {
+        const { asked } = facts;
         const question = wanted === undefined ? asked[0] : asked.find((each) => each.question === wanted);
-        if (question) return { type: "permission.answered", data: { question: question.question, ...rest } };
+        const isRaised = question?.kind === "budget" && answer.answer !== "deny";
+        const raised = isRaised ? { budgets: { ...raisedBudgets(facts), ...budgets } } : {};
+        if (question) return { type: "permission.answered", data: { question: question.question, ...rest, ...raised } };
         throw new CaissonError("not_found", `the run ${run} has no such open question`, {
           hint: `It may have been answered already; \`caisson logs ${run}\` shows what was asked and answered.`,
         });
@@ -120,6 +110,17 @@ export function createRuns(options: RunsOptions): Runs {
     },
   };
   return runs;
+}
+
+/** Half as much again of every bound that was reached. */
+function raisedBudgets({ usage, budgets, bounds, step, workedMs, costUsd }: RunFacts): Budgets {
+  const tokens = usage.inputTokens + usage.outputTokens;
+  return {
+    steps: Math.ceil(Math.max(step, budgets.steps ?? bounds.steps) * 1.5),
+    timeMs: Math.ceil(Math.max(workedMs, budgets.timeMs ?? bounds.timeMs) * 1.5),
+    ...(budgets.tokens === undefined ? {} : { tokens: Math.ceil(Math.max(tokens, budgets.tokens) * 1.5) }),
+    ...(budgets.costUsd === undefined ? {} : { costUsd: Math.max(costUsd ?? 0, budgets.costUsd) * 1.5 }),
+  };
 }
 
 /** It was stopped before, or somebody else who stops it was quicker to drive it: what was asked for is done, or being done. */

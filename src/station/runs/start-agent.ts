@@ -2,20 +2,17 @@ import type { Model } from "../../agent/model/model.ts";
 import { providerVariables, resolveModel } from "../../agent/model/resolve-model.ts";
 import { createAgentSource } from "../../agent/rights/agent-source.ts";
 import { createTrustStore } from "../../agent/rights/trust-store.ts";
-import { AgentDefinition } from "../../contract/agent.ts";
+import type { AgentDefinition } from "../../contract/agent.ts";
+import { Config } from "../../contract/config.ts";
 import { CaissonError } from "../../contract/error.ts";
-import type { Budgets, FinishReason } from "../../contract/run.ts";
+import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
-import type { Usage } from "../../contract/usage.ts";
-import { newId } from "../../lib/new-id.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import { checkFolder } from "../../workspace/sessions.ts";
 import { createLocalStation, type LocalStation } from "../local-station.ts";
+import type { SessionVerbs } from "../sessions/verbs.ts";
 import type { RunsOptions } from "./drive.ts";
-import { runStream } from "./head-of-run.ts";
-import { createRunInNewSession, sweepUnfinished } from "./new-run.ts";
-import { parseRunEvent } from "./owned-journal.ts";
-import type { NewRun } from "./runs.ts";
+import { sweepUnfinished } from "./new-run.ts";
 
 export interface StartAgentOptions {
   stateDir: string;
@@ -38,79 +35,67 @@ export interface StartAgentOptions {
 
 /** A run from its task to its end, for a program: nobody is there to be asked. */
 export async function startAgent(options: StartAgentOptions) {
-  const { model } = options;
+  await using station = openStation(options);
+  await sweepUnfinished(station);
+  const { runs, sessions } = station.verbs;
+  const { model, agent, trustAgentFile, task, session, budgets, signal } = options;
+  const isNew = session === undefined || (await isMissing(sessions, session));
+  const { run, ...started } = await runs.start(
+    {
+      agent,
+      task,
+      model: typeof model === "string" ? model : model.name,
+      ...defined({ trustAgentFile, budgets }),
+      ...(session === undefined ? {} : { session: { id: session } }),
+      ...(isNew ? { source: { kind: "folder", path: options.folder } } : {}),
+    },
+    defined({ signal }),
+  );
+  const waiting = runs.wait(run);
+  // Whatever keeps the run from its end ends the telling, too.
+  const over = new AbortController();
+  waiting.catch(() => over.abort());
+  let text = "";
+  for await (const { seq: _, ...event } of runs.events(run, { follow: true, signal: over.signal })) {
+    options.onRunEvent?.(event);
+    if (event.type === "run.ended") text = event.data.text;
+  }
+  const { finish, steps, usage, costUsd } = await waiting;
+  if (finish === null) throw new CaissonError("internal", `the run ${run} is over and has not ended`);
+  return { run, session: started.session, reason: finish, text, steps, usage, costUsd };
+}
+
+async function isMissing(sessions: SessionVerbs, id: string): Promise<boolean> {
+  return await sessions.get(id).then(
+    () => false,
+    (error: unknown) => {
+      if (error instanceof CaissonError && error.code === "not_found") return true;
+      throw error;
+    },
+  );
+}
+
+function openStation(options: StartAgentOptions): LocalStation {
+  const { stateDir, model, folder, runtime } = options;
   const env = Object.fromEntries(providerVariables.map((name) => [name, options.env[name]]));
-  await checkFolder(options.folder);
-  await using station = createLocalStation({
-    stateDir: options.stateDir,
+  const defaults = Config.parse({});
+  return createLocalStation({
+    stateDir,
     agents: createAgentSource({
-      places: { cwd: options.folder, ownFolder: null, namedFolders: [], folders: [] },
-      trust: createTrustStore({ stateDir: options.stateDir }),
+      places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] },
+      trust: createTrustStore({ stateDir }),
       secrets: {},
       usual: { limits: {} },
     }),
-    runtime: options.runtime,
-    model: async (name) => (typeof model === "string" ? resolveModel(name, { env }) : model),
+    runtime,
+    runtimes: async () => [await runtime(undefined)],
+    removeSandbox: async (id) => await (await (await runtime(undefined)).open(id)).destroy(),
+    driveDetached: async () => {
+      throw new CaissonError("unsupported", "a program's run is driven by the program");
+    },
+    model: async (name, tape) => (typeof model === "string" ? resolveModel(name, { env, ...tape }) : model),
     git: { path: options.path, home: options.home },
-    ...(options.hooks ? { hooks: options.hooks } : {}),
+    settings: { defaultModel: undefined, limits: {}, secrets: {}, author: defaults.author, cwd: folder },
+    ...defined({ hooks: options.hooks }),
   });
-  await sweepUnfinished(station);
-  const { run, session } = await createRun(station, options);
-  const telling = new AbortController();
-  const told = tell(station, run, options.onRunEvent, telling.signal);
-  try {
-    const state = await station.runs.drive(run, { signal: options.signal ?? telling.signal });
-    await told;
-    if (!state.ended) throw new CaissonError("internal", `the run ${run} is over and has not ended`);
-    const { reason, text } = state.ended satisfies { reason: FinishReason; text: string };
-    return { run, session, reason, text, steps: state.step, usage: state.usage satisfies Usage, costUsd: state.costUsd };
-  } finally {
-    telling.abort();
-    await told;
-  }
-}
-
-async function definitionOf(options: StartAgentOptions, station: LocalStation): Promise<AgentDefinition> {
-  return typeof options.agent === "string"
-    ? station.agents.load(options.agent, { vouched: options.trustAgentFile ?? false, given: new Set(["model"]) })
-    : AgentDefinition.parse(options.agent);
-}
-
-function unattended(definition: AgentDefinition): AgentDefinition {
-  return { ...definition, harness: { ...definition.harness, onAsk: "deny", onBudget: "stop" } };
-}
-
-/** In the session that was named, or in a new one: by the path that leaves nothing when the program dies on it. */
-async function createRun(station: LocalStation, options: StartAgentOptions): Promise<{ run: string; session: string }> {
-  const { model, task, session: named } = options;
-  const run: Omit<NewRun, "session"> & { id: string } = {
-    id: newId("run"),
-    definition: unattended(await definitionOf(options, station)),
-    task,
-    model: typeof model === "string" ? model : model.name,
-    ...(options.budgets ? { budgets: options.budgets } : {}),
-  };
-  const session = named ?? run.id;
-  const known = named !== undefined && (await station.sessions.list()).some(({ id }) => id === named);
-  if (known) await station.runs.create({ ...run, session });
-  else {
-    const source = { kind: "folder" as const, path: options.folder };
-    const scope = named === undefined ? ("run" as const) : ("session" as const);
-    await createRunInNewSession(station, { run, session: { id: session, source, scope, cleanup: "never" } });
-  }
-  return { run: run.id, session };
-}
-
-async function tell(
-  station: LocalStation,
-  run: string,
-  listener: ((event: RunEvent) => void) | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  if (!listener) return;
-  for await (const stored of station.log.subscribe(runStream(run), { signal })) {
-    const event = parseRunEvent(stored);
-    listener(event);
-    if (event.type === "run.ended") return;
-  }
 }

@@ -7,6 +7,7 @@ import type { Model } from "../../agent/model/model.ts";
 import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
+import type { SecretSpec } from "../../contract/network.ts";
 import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import type { Log } from "../../log/log.ts";
@@ -16,8 +17,12 @@ import { createFakeRuntime, type FakeRuntime } from "../../runtimes/fake/runtime
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { createSessionStore, type SessionStore } from "../../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
+import { createSessionVerbs } from "../sessions/session-verbs.ts";
+import type { Station } from "../station.ts";
 import { runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
+import { createRunDrives, type RunDrives } from "./run-drives.ts";
+import { createRunVerbs } from "./run-verbs.ts";
 import { createRuns, type Runs } from "./runs.ts";
 
 /** Of an agent, what matters to a test; the rest is as in an agent file that says nothing of it. */
@@ -29,6 +34,12 @@ export interface TestStation extends AsyncDisposable {
   runtime: FakeRuntime;
   runs: Runs;
   sessions: SessionStore;
+  /** What users do, over the same. */
+  verbs: Pick<Station, "runs" | "sessions">;
+  /** The folder that runs work on. */
+  folder: string;
+  /** Runs for which a process of their own was to be started. */
+  detached: readonly string[];
   /** Another process on the same log and runtime. */
   second(options?: { pid?: number }): Runs;
   start(options?: StartOptions): Promise<string>;
@@ -61,6 +72,8 @@ export async function createTestStation(options: {
   /** Stands in front of the fake runtime. */
   wrapRuntime?: (runtime: Runtime) => Runtime;
   model?: (name: string) => Promise<Model>;
+  /** Of the station's configuration. */
+  secrets?: Readonly<Record<string, SecretSpec>>;
 }): Promise<TestStation> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");
@@ -73,7 +86,9 @@ export async function createTestStation(options: {
   const dead = new Set<number>();
   const alive = (owner: { pid: number }) => !dead.has(owner.pid);
   const define = (name: string, partial: AgentInput) => AgentDefinition.parse({ name, system: `You are ${name}.`, ...partial });
-  const make = (pid: number): { runs: Runs; sessions: SessionStore } => {
+  const named = (name: string) => define(name, options.agents?.[name] ?? {});
+  const detached: string[] = [];
+  const make = (pid: number): Pick<TestStation, "runs" | "sessions" | "verbs"> & { drives: RunDrives } => {
     const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
     const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
     const runs = createRuns({
@@ -88,11 +103,36 @@ export async function createTestStation(options: {
         else await sandbox.destroy();
       },
       model: options.model ?? (async () => model),
-      agent: async (name) => define(name, options.agents?.[name] ?? {}),
+      agent: async (name) => named(name),
       crashpoint: options.crashpoint ?? noCrash,
       ...(options.hooks ? { hooks: options.hooks } : {}),
     });
-    return { runs, sessions };
+    const drives = createRunDrives({ drive: runs.drive });
+    const trusting = { places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] }, load: async (name: string) => named(name) };
+    const common = { log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash };
+    const verbs = {
+      runs: createRunVerbs({
+        ...common,
+        drives,
+        agents: trusting,
+        model: async () => model,
+        defaultModel: "scripted",
+        limits: {},
+        secrets: options.secrets ?? {},
+        cwd: folder,
+        driveDetached: async (run) => void detached.push(run),
+        endSandboxes: async () => undefined,
+      }),
+      sessions: createSessionVerbs({
+        ...common,
+        facts: (run) => runs.facts(run),
+        runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
+        runtimes: async () => [runtime],
+        git: { path: "", home: dir },
+        author: { name: "Test", email: "test@localhost" },
+      }),
+    };
+    return { runs, sessions, verbs, drives };
   };
   const first = make(1);
   const events = async (run: string) => (await log.read(runStream(run), { limit: 100_000 })).map(parseRunEvent);
@@ -110,6 +150,8 @@ export async function createTestStation(options: {
   return {
     log,
     runtime,
+    folder,
+    detached,
     ...first,
     events,
     start,
@@ -131,6 +173,7 @@ export async function createTestStation(options: {
       throw new Error("unreachable");
     },
     async [Symbol.asyncDispose]() {
+      await first.drives[Symbol.asyncDispose]();
       await runtime.sweep();
       for (const info of await runtime.list()) await (await runtime.open(info.id)).destroy();
       await runtime[Symbol.asyncDispose]();

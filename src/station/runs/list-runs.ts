@@ -1,0 +1,85 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
+import type { HeadCursor } from "../../log/head-filter.ts";
+import type { Log } from "../../log/log.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import { type HeadOfRun, runStream, toRunHead } from "./head-of-run.ts";
+
+export interface ViewOptions {
+  log: Log;
+  sessions: SessionStore;
+  /** Who drives a run now. */
+  driverOf: (run: string) => Promise<string | null>;
+}
+
+/** Runs by what the log keeps of each beside its events; nothing is folded. Throws `invalid` for a cursor of somebody else's making. */
+export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: number }, options: ViewOptions): Promise<RunList> {
+  const { state, finish, cursor, limit } = request;
+  const after = cursor === undefined ? undefined : parseCursor(cursor);
+  const where = defined({ finish, session: await sessionsOf(request, options), "parent.run": parentsOf(request) });
+  const open = state === undefined ? undefined : state === "open";
+  const { heads, total } = await options.log.heads({ prefix: runStream(""), limit, where, ...defined({ open, after }) });
+  const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), options)));
+  const last = heads.at(-1);
+  return { runs, total, next: last !== undefined && heads.length === limit ? showCursor(last) : null };
+}
+
+export async function viewOf(head: HeadOfRun, { driverOf }: Pick<ViewOptions, "driverOf">): Promise<RunView> {
+  const { facts, seq, at, damage } = head;
+  const { run, session, parent, agent, model, title, paused, finish, sandbox, step, usage, costUsd, workedMs, budgets, bounds } = facts;
+  return {
+    run,
+    session,
+    parent,
+    agent,
+    model,
+    title,
+    status: await statusOf(head, driverOf),
+    paused,
+    finish,
+    damage,
+    sandbox,
+    steps: step,
+    usage,
+    costUsd,
+    workedMs,
+    budgets,
+    bounds,
+    asked: facts.asked.map(({ question, kind, text }) => ({ question, kind, text })),
+    seq,
+    createdAt: facts.createdAt,
+    updatedAt: at,
+  };
+}
+
+async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["driverOf"]): Promise<RunView["status"]> {
+  if (damage !== null) return "damaged";
+  if (facts.finish !== null) return "ended";
+  if (facts.paused !== null) return "paused";
+  if ((await driverOf(facts.run)) !== null) return "running";
+  return facts.status === "created" ? "created" : "interrupted";
+}
+
+async function sessionsOf(request: Pick<ListRuns, "session" | "folder">, { sessions }: ViewOptions): Promise<string[] | undefined> {
+  const { session, folder } = request;
+  if (folder === undefined) return session === undefined ? undefined : [session];
+  const there = (await sessions.list()).filter(({ source }) => source.kind === "folder" && source.path === folder).map(({ id }) => id);
+  return session === undefined ? there : there.filter((id) => id === session);
+}
+
+function parentsOf({ parent }: Pick<ListRuns, "parent">): (string | null)[] | undefined {
+  return parent === undefined ? undefined : [parent];
+}
+
+const showCursor = ({ at, stream }: HeadCursor) => Buffer.from(JSON.stringify([at, stream])).toString("base64url");
+
+function parseCursor(text: string): HeadCursor {
+  const parts = jsonOrNull(Buffer.from(text, "base64url").toString("utf8"));
+  if (Array.isArray(parts) && parts.length === 2 && parts.every((part) => typeof part === "string")) {
+    const [at, stream] = parts as [string, string];
+    return { at, stream };
+  }
+  throw new CaissonError("invalid", "the cursor is not one of a list of runs", { hint: "Give the `next` of the page before." });
+}

@@ -1,0 +1,46 @@
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { Log, PlacedEvent } from "../../log/log.ts";
+import { headOfRun, runOf, runStream } from "./head-of-run.ts";
+import { parseRunEvent } from "./owned-journal.ts";
+import type { NumberedRunEvent } from "./verbs.ts";
+
+const PAGE = 1000;
+
+/** See `RunVerbs.events`. */
+export async function* runEvents(
+  log: Log,
+  run: string,
+  options: { fromSeq?: number; follow?: boolean; signal?: AbortSignal },
+): AsyncGenerator<NumberedRunEvent> {
+  const { fromSeq = 1, follow = false, signal } = options;
+  // Also of a run whose log is damaged: what can be read of it is given.
+  if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
+  if (!follow) {
+    for (let next = fromSeq; signal?.aborted !== true; ) {
+      const events = await log.read(runStream(run), { fromSeq: next, limit: PAGE });
+      for (const stored of events) yield { ...parseRunEvent(stored), seq: stored.seq };
+      if (events.length < PAGE) return;
+      next += events.length;
+    }
+    return;
+  }
+  for await (const stored of log.subscribe(runStream(run), { fromSeq, ...(signal && { signal }) })) {
+    const event = parseRunEvent(stored);
+    yield { ...event, seq: stored.seq };
+    if (event.type === "run.ended") return;
+  }
+}
+
+/** See `RunVerbs.allEvents`. What cannot be read of one run does not keep anybody from the others. */
+export async function* allRunEvents(log: Log, options: { afterPosition?: number; signal?: AbortSignal }): AsyncGenerator<FedRunEvent> {
+  for await (const stored of log.subscribeAll({ prefix: runStream(""), ...options })) yield fed(stored);
+}
+
+function fed(stored: PlacedEvent): FedRunEvent {
+  const place = { run: runOf(stored.stream), seq: stored.seq, position: stored.position };
+  try {
+    return { ...place, event: parseRunEvent(stored), damage: null };
+  } catch (error) {
+    return { ...place, event: null, damage: (error as Error).message };
+  }
+}

@@ -1,0 +1,229 @@
+import { expect, test } from "vitest";
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { createTestStation, type TestStation } from "./testing.ts";
+
+const done = { turns: [{ say: "Done." }] };
+const endless = { turns: [{ say: "word ".repeat(2000), pauseMs: 20 }] };
+const write = (path: string) => ({ tool: "write", arguments: { path, content: "x" } });
+
+/** Of an agent that is asked nothing, over the rig's folder, to its end. */
+async function finished(station: TestStation, request: Partial<Parameters<TestStation["verbs"]["runs"]["start"]>[0]> = {}) {
+  const { run } = await station.verbs.runs.start({ task: "do it", source: { kind: "folder", path: station.folder }, ...request });
+  return await station.verbs.runs.wait(run);
+}
+
+test("a run is there at once, is driven beside, and its end can be waited for", async () => {
+  await using station = await createTestStation({ script: done });
+  const { runs, sessions } = station.verbs;
+  const view = await runs.start({ task: " do it ", source: { kind: "folder", path: station.folder }, budgets: { costUsd: 3 } });
+  expect(view).toMatchObject({ status: "created", title: "do it", session: view.run, seq: 1, agent: "coder", budgets: { costUsd: 3 } });
+  const ended = await runs.wait(view.run);
+  expect(ended).toMatchObject({ run: view.run, status: "ended", finish: "done", steps: 1, damage: null });
+  expect(await runs.wait(view.run)).toEqual(await runs.get(view.run));
+  expect(await sessions.get(view.run)).toMatchObject({ id: view.run, scope: "run", lock: null });
+});
+
+test("a run that is to be driven by a process of its own is not driven here", async () => {
+  await using station = await createTestStation({ script: done });
+  const { run } = await station.verbs.runs.start({ task: "do it", detached: true });
+  expect(station.detached).toEqual([run]);
+  expect(await station.verbs.runs.get(run)).toMatchObject({ status: "created", seq: 1 });
+});
+
+test("nothing is made of what cannot be asked for", async () => {
+  await using station = await createTestStation({ script: done });
+  const { runs, sessions } = station.verbs;
+  const refused: [Parameters<typeof runs.start>[0], string][] = [
+    [{ task: "  " }, "invalid"],
+    [{ task: "do it", settings: { maxSteps: 0 } }, "invalid"],
+    [{ task: "do it", session: { id: "../up" } }, "invalid"],
+    [{ task: "do it", source: { kind: "folder", path: `${station.folder}/none` } }, "not_found"],
+    [{ task: "do it", source: { kind: "git", url: "ext::sh -c true" } }, "invalid"],
+    [{ task: "do it", settings: { secretNames: ["TOKEN"] } }, "not_found"],
+    [
+      { task: "do it", settings: { network: { mode: "none" }, secrets: { TOKEN: { from: { kind: "value", value: "x" } } as never } } },
+      "invalid",
+    ],
+  ];
+  for (const [request, code] of refused) await expect(runs.start(request), JSON.stringify(request)).rejects.toMatchObject({ code });
+  expect(await sessions.list()).toEqual([]);
+  expect((await runs.list()).total).toBe(0);
+});
+
+test("an agent whose file asks for a workspace that outlives its runs gets no other", async () => {
+  const agents = { keeper: { workspace: { scope: "session" as const, cleanup: "never" as const } } };
+  await using station = await createTestStation({ script: done, agents });
+  const { runs, sessions } = station.verbs;
+  const request = { task: "do it", agent: "keeper" };
+  await expect(runs.start(request)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("--session NAME") });
+  await expect(runs.start({ ...request, session: { id: "workflow-w", scope: "workflow" } })).rejects.toMatchObject({ code: "invalid" });
+  expect(await sessions.list()).toEqual([]);
+  expect(await finished(station, { ...request, session: { id: "mine" } })).toMatchObject({ finish: "done", session: "mine" });
+  // What was named is there by now, and counts as what it was made as.
+  expect(await finished(station, { ...request, session: { id: "mine" }, source: undefined })).toMatchObject({ session: "mine" });
+});
+
+test("a session that has its workspace takes no other", async () => {
+  await using station = await createTestStation({ script: done });
+  await finished(station, { session: { id: "mine" } });
+  await expect(finished(station, { session: { id: "mine" } })).rejects.toMatchObject({
+    code: "invalid",
+    message: expect.stringMatching(/workspace already/),
+  });
+});
+
+test("what the caller sets goes over what the agent has; where nobody is there, nobody is asked", async () => {
+  const secrets = { TOKEN: { hosts: ["api.example.org"], from: "env" } as never };
+  await using station = await createTestStation({ script: done, secrets, agents: { coder: { harness: { maxSteps: 7 } as never } } });
+  const definitionOf = async (settings: object, attended = false) => {
+    const { run } = await station.verbs.runs.start({ task: "do it", settings, attended, detached: true });
+    return (await station.runs.state(run)).definition;
+  };
+  expect((await definitionOf({})).harness).toMatchObject({ maxSteps: 7, onAsk: "deny", onBudget: "stop" });
+  expect((await definitionOf({}, true)).harness).toMatchObject({ onAsk: "wait", onBudget: "ask" });
+  expect((await definitionOf({ maxSteps: 9, onAsk: "wait" })).harness).toMatchObject({ maxSteps: 9, onAsk: "wait", onBudget: "stop" });
+  const { sandbox, permissions } = await definitionOf({ secretNames: ["TOKEN"], permissions: { "bash:*": "deny" } });
+  expect(Object.keys(sandbox.secrets)).toEqual(["TOKEN"]);
+  expect(sandbox.network).toMatchObject({ mode: "allow", rules: [{ host: "api.example.org" }] });
+  expect(permissions).toEqual({ "bash:*": "deny" });
+});
+
+test("runs are listed by what the log keeps beside their events, page by page, and no log is read for it", async () => {
+  const script = {
+    turns: [{ calls: [{ tool: "agent", arguments: { agent: "helper", task: "help" } }] }, { say: "Done." }],
+    agents: { helper: [{ say: "Helped." }] },
+  };
+  const log = createMemoryLog();
+  await using station = await createTestStation({ script, log, agents: { coder: { agents: ["helper"] }, helper: {} } });
+  const { runs } = station.verbs;
+  const parent = await finished(station);
+  const open = await runs.start({ task: "later", session: { id: "other" }, detached: true });
+  const read: Log["read"] = () => {
+    throw new Error("the log was read");
+  };
+  log.read = read;
+  const named = async (request: Parameters<typeof runs.list>[0]) => (await runs.list(request)).runs.map(({ run }) => run);
+  const [sub = ""] = await named({ parent: parent.run });
+  expect((await named({})).sort()).toEqual([parent.run, open.run, sub].sort());
+  expect(await named({ state: "open" })).toEqual([open.run]);
+  expect((await named({ state: "ended", finish: ["done"] })).sort()).toEqual([parent.run, sub].sort());
+  expect(await named({ finish: ["timeout"] })).toEqual([]);
+  expect(await named({ session: "other" })).toEqual([open.run]);
+  expect((await named({ folder: station.folder })).sort()).toEqual([parent.run, sub].sort());
+  expect(await named({ folder: station.folder, session: "other" })).toEqual([]);
+  expect((await named({ parent: null })).sort()).toEqual([parent.run, open.run].sort());
+  const pages: string[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const page: Awaited<ReturnType<typeof runs.list>> = await runs.list({ limit: 2, ...(cursor === "" ? {} : { cursor }) });
+    expect(page.total).toBe(3);
+    pages.push(...page.runs.map(({ run }) => run));
+    cursor = page.next;
+  }
+  expect(pages).toEqual(await named({}));
+  await expect(runs.list({ cursor: "of my own making" })).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("events are given from a number on, followed to the end of the run, and not given for a run that is not there", async () => {
+  await using station = await createTestStation({ script: done });
+  const { runs } = station.verbs;
+  const { run } = await runs.start({ task: "do it" });
+  const followed: number[] = [];
+  for await (const { seq, type } of runs.events(run, { follow: true }))
+    if (followed.push(seq) && type === "run.ended") expect(seq).toBe(followed.length);
+  const late: number[] = [];
+  for await (const { seq } of runs.events(run, { fromSeq: 3 })) late.push(seq);
+  expect(late).toEqual(followed.slice(2));
+  const none = runs.events("run_aaaaaaaaaaaa")[Symbol.asyncIterator]();
+  await expect(none.next()).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("one subscription has the events of all runs, each once and in order, and goes on where it was left", async () => {
+  await using station = await createTestStation({ script: done });
+  const { runs } = station.verbs;
+  const follow = async (afterPosition: number, until: (event: FedRunEvent) => boolean) => {
+    const seen: FedRunEvent[] = [];
+    for await (const event of runs.allEvents({ afterPosition })) {
+      seen.push(event);
+      if (until(event)) break;
+    }
+    return seen;
+  };
+  let endings = 0;
+  const isOver = ({ event }: FedRunEvent) => event?.type === "run.ended" && ++endings === 3;
+  const following = follow(0, isOver);
+  const views = await Promise.all([1, 2, 3].map(() => finished(station)));
+  const seen = await following;
+  for (const { run } of views) {
+    const own = seen.filter((event) => event.run === run);
+    expect(own.map(({ seq }) => seq)).toEqual(Array.from({ length: own.length }, (_, n) => n + 1));
+    expect(own.map(({ event }) => event)).toEqual(await station.events(run));
+  }
+  const middle = seen[Math.floor(seen.length / 2)]?.position ?? 0;
+  const last = seen.at(-1)?.position;
+  expect(await follow(middle, ({ position }) => position === last)).toEqual(seen.filter(({ position }) => position > middle));
+});
+
+test("a run that its starter lets go stays as it is, says so to who waits, and is gone on with", async () => {
+  await using station = await createTestStation({ script: { turns: [{ calls: [write("a.txt")] }, ...endless.turns] } });
+  const { runs } = station.verbs;
+  const letGo = new AbortController();
+  const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } }, { signal: letGo.signal });
+  await station.until(run, "tool.ended");
+  const waiting = runs.wait(run);
+  letGo.abort();
+  await expect(waiting).rejects.toMatchObject({ code: "cancelled", message: expect.stringContaining("let go") });
+  await expect(runs.wait(run)).rejects.toMatchObject({ code: "cancelled" });
+  expect(await runs.get(run)).toMatchObject({ status: "interrupted", finish: null });
+  const before = await runs.resume(run, { by: "me" });
+  expect(before.status).toBe("interrupted");
+  await station.until(run, "run.claimed", () => true);
+  await runs.stop(run, { by: "me" });
+  expect(await runs.get(run)).toMatchObject({ status: "ended", finish: "cancelled" });
+  await expect(runs.resume(run, { by: "me" })).rejects.toMatchObject({ code: "conflict" });
+  await runs.stop(run, { by: "me" });
+});
+
+test("a run is held and goes on where it is driven, without a second driver", async () => {
+  await using station = await createTestStation({ script: { turns: [{ say: "word ".repeat(50), pauseMs: 5 }, { say: "Done." }] } });
+  const { runs } = station.verbs;
+  const { run } = await runs.start({ task: "do it" });
+  await station.until(run, "model.requested");
+  await runs.pause(run, { text: "wait" });
+  expect(await runs.get(run)).toMatchObject({ status: "paused", paused: { why: "user", text: "wait" } });
+  await runs.resume(run, { by: "me" });
+  expect(await runs.wait(run)).toMatchObject({ finish: "done" });
+  expect((await station.events(run)).filter(({ type }) => type === "run.claimed")).toHaveLength(1);
+});
+
+test("waiting and stopping are given up with their signal; the run is asked to stop all the same", async () => {
+  await using station = await createTestStation({ script: endless });
+  const { runs } = station.verbs;
+  const { run } = await runs.start({ task: "do it", detached: true });
+  const signal = AbortSignal.abort();
+  await expect(runs.wait(run, { signal })).rejects.toMatchObject({ code: "cancelled" });
+  const driven = await runs.start({ task: "do it" });
+  await station.until(driven.run, "model.requested");
+  await expect(runs.stop(driven.run, { by: "me", signal })).rejects.toMatchObject({ code: "cancelled" });
+  expect(await runs.wait(driven.run)).toMatchObject({ finish: "cancelled" });
+  // Nobody drives it, so it is over once it was asked for.
+  await runs.stop(run, { by: "me", signal });
+  expect(await runs.get(run)).toMatchObject({ finish: "cancelled" });
+});
+
+test("an allowed question about a budget raises what is not said by half", async () => {
+  await using station = await createTestStation({ script: { costUsdPerCall: 2, turns: [{ calls: [write("a.txt")] }, { say: "Done." }] } });
+  const { runs } = station.verbs;
+  const { run } = await runs.start({
+    task: "do it",
+    budgets: { costUsd: 2 },
+    attended: true,
+    source: { kind: "folder", path: station.folder },
+  });
+  await station.until(run, "permission.asked");
+  expect((await runs.get(run)).asked).toMatchObject([{ kind: "budget" }]);
+  await runs.answer(run, { answer: "allow", by: "me", budgets: { steps: 77 } });
+  expect(await runs.wait(run)).toMatchObject({ finish: "done", budgets: { costUsd: 3, steps: 77 } });
+  await expect(runs.answer(run, { answer: "allow", by: "me" })).rejects.toMatchObject({ code: "conflict" });
+});

@@ -1,0 +1,92 @@
+import type { Model } from "../../agent/model/model.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import { waitsForResume } from "../../contract/run-facts.ts";
+import { AnswerQuestion, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import { headOfRun } from "./head-of-run.ts";
+import { listRuns, viewOf } from "./list-runs.ts";
+import type { RunDrives } from "./run-drives.ts";
+import { allRunEvents, runEvents } from "./run-events.ts";
+import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from "./start-run.ts";
+import { type StopRunOptions, stopRun } from "./stop-run.ts";
+import type { RunVerbs } from "./verbs.ts";
+
+export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
+  drives: RunDrives;
+  /** Starts a process that drives a run, independent of this one. */
+  driveDetached: (run: string) => Promise<void>;
+}
+
+export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
+  const { log, runs, drives } = options;
+  const views = { log, sessions: options.sessions, driverOf: runs.driverOf };
+  const view = async (run: string): Promise<RunView> => await viewOf(await headOfRun(log, run), views);
+
+  return {
+    async start(given, { signal } = {}) {
+      const request = parseRequest(StartRun, given, "a run");
+      const run = await createRequestedRun(request, options);
+      const made = await view(run);
+      if (request.detached) await options.driveDetached(run);
+      else drives.begin(run, { ...(signal && { signal }), ...modelOf(tapeOf(request), options) });
+      return made;
+    },
+    get: view,
+    list: async (request = {}) => await listRuns(parseRequest(ListRuns, request, "a list of runs"), views),
+    events: (run, asked = {}) => runEvents(log, run, asked),
+    allEvents: (asked = {}) => allRunEvents(log, asked),
+    async wait(run, { signal } = {}) {
+      const before = await view(run);
+      if (before.finish !== null) return before;
+      const drive = drives.outcome(run);
+      await (drive === undefined ? untilEnded(run, { ...options, signal }) : orCancelled(drive, run, signal));
+      return await view(run);
+    },
+    async send(run, message) {
+      return { message: await runs.send(run, parseRequest(SendMessage, message, "a message")) };
+    },
+    answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
+    pause: (run, asked) => runs.pause(run, asked),
+    async resume(run, { by, signal }) {
+      const { facts } = await headOfRun(log, run);
+      const { status, finish, session } = facts;
+      if (status === "ended") {
+        throw new CaissonError("conflict", `the run ${run} has ended (${finish})`, {
+          hint: `Go on in its session: caisson run --session ${session} "…"`,
+        });
+      }
+      if (waitsForResume(facts)) await runs.goOn(run, { by });
+      const before = await view(run);
+      drives.begin(run, signal === undefined ? {} : { signal });
+      return before;
+    },
+    stop: (run, asked) => stopRun(run, asked, options),
+    check: () => log.check(),
+  };
+}
+
+/** What the model says may come from, or go to, a file: as long as this process drives the run. */
+function modelOf(tape: ModelTape, options: Pick<RunVerbsOptions, "model">): { model?: (name: string) => Promise<Model> } {
+  return Object.keys(tape).length === 0 ? {} : { model: (name) => options.model(name, tape) };
+}
+
+async function untilEnded(run: string, { log, signal }: Pick<RunVerbsOptions, "log"> & { signal: AbortSignal | undefined }): Promise<void> {
+  for await (const event of runEvents(log, run, { follow: true, ...(signal && { signal }) })) if (event.type === "run.ended") return;
+  throw notWaitedFor(run);
+}
+
+async function orCancelled(drive: Promise<void>, run: string, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return await drive;
+  const cancelled = Promise.withResolvers<never>();
+  const cancel = () => cancelled.reject(notWaitedFor(run));
+  signal.addEventListener("abort", cancel);
+  if (signal.aborted) cancel();
+  try {
+    await Promise.race([drive, cancelled.promise]);
+  } finally {
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+const notWaitedFor = (run: string) => new CaissonError("cancelled", `waiting for ${run} was given up`);

@@ -1,0 +1,170 @@
+import type { Model } from "../../agent/model/model.ts";
+import type { AgentSource } from "../../agent/rights/agent-source.ts";
+import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
+import { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { SecretSpec } from "../../contract/network.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import type { StartRun } from "../../contract/run-verbs.ts";
+import type { LimitsRequest } from "../../contract/sandbox.ts";
+import { withSecretHosts } from "../../contract/secret-hosts.ts";
+import type { Session } from "../../contract/session.ts";
+import { defined } from "../../lib/defined.ts";
+import { newId } from "../../lib/new-id.ts";
+import { checkAddress } from "../../workspace/git/address.ts";
+import { parsePlace } from "../../workspace/git/submodule-origin.ts";
+import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
+import { createRunInNewSession, type RunCreation } from "./new-run.ts";
+import type { Runs } from "./runs.ts";
+
+/** Where what the model says is written to, or read from. */
+export interface ModelTape {
+  record?: string;
+  replay?: string;
+}
+
+export interface StartRunOptions extends RunCreation {
+  sessions: SessionStore;
+  runs: Runs;
+  crashpoint: (name: string) => void;
+  agents: AgentSource;
+  model: (name: string, tape: ModelTape) => Promise<Model>;
+  /** Used when the request names none. */
+  defaultModel: string | undefined;
+  /** What a sandbox has when nobody says otherwise. */
+  limits: LimitsRequest;
+  /** Those that the station's configuration defines. */
+  secrets: Readonly<Record<string, SecretSpec>>;
+  /** What relative paths in the user's own agent files are relative to. */
+  cwd: string;
+}
+
+/** Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this process dies on it. */
+export async function createRequestedRun(request: StartRun, options: StartRunOptions): Promise<string> {
+  const secrets = secretsOf(request, options);
+  const file = await definitionOf(request, secrets, options);
+  const definition = withSettings(file, request, { ...options, secrets });
+  const model = request.model ?? options.defaultModel ?? definition.model;
+  if (model === undefined) {
+    throw new CaissonError("invalid", "no model was chosen", {
+      hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
+    });
+  }
+  // Fails here, before anything is made, when the model cannot be used.
+  await options.model(model, tapeOf(request));
+  const run = { id: newId("run"), definition, task: request.task, model, budgets: request.budgets };
+  const known = await knownSession(request, options);
+  checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
+  if (known) return await options.runs.create({ ...run, session: known.id });
+  const source = request.source ?? { kind: "empty" as const };
+  await checkSource(source);
+  const { cleanup } = definition.workspace;
+  return await createRunInNewSession(options, {
+    run,
+    session: { source, cleanup, ...(request.session ?? { id: run.id, scope: "run" }) },
+  });
+}
+
+export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">): ModelTape {
+  return defined({ record, replay });
+}
+
+function secretsOf({ settings }: StartRun, { secrets }: Pick<StartRunOptions, "secrets">): Record<string, SecretSpec> {
+  const missing = settings.secretNames.filter((name) => !Object.hasOwn(secrets, name));
+  if (missing.length > 0) {
+    throw new CaissonError("not_found", `the configuration defines no secret ${missing.join(", ")}`, {
+      hint: 'Define it under "secrets" in config.json.',
+    });
+  }
+  return { ...Object.fromEntries(settings.secretNames.map((name) => [name, secrets[name] as SecretSpec])), ...settings.secrets };
+}
+
+async function definitionOf(
+  request: StartRun,
+  secrets: Readonly<Record<string, SecretSpec>>,
+  options: StartRunOptions,
+): Promise<AgentDefinition> {
+  const { agent, input, trustAgentFile: vouched } = request;
+  if (typeof agent !== "string") return agent;
+  return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options) });
+}
+
+/** The settings of an agent that the request, or the station's configuration, has the say in: what a file has there is not used, so nobody has to trust it. */
+function settingsGiven(
+  { settings, model }: StartRun,
+  secrets: Readonly<Record<string, SecretSpec>>,
+  { defaultModel }: Pick<StartRunOptions, "defaultModel">,
+): Set<string> {
+  const network = withSecretHosts(settings.network, secrets);
+  const given: Record<string, unknown> = {
+    "sandbox.image": settings.image,
+    "sandbox.runtime": settings.runtime,
+    "sandbox.network": network,
+    "sandbox.gateway": settings.gateway,
+    "harness.timeoutMs": settings.timeoutMs,
+    "harness.maxSteps": settings.maxSteps,
+    model: model ?? defaultModel,
+    ...Object.fromEntries(Object.entries(settings.limits).map(([name, value]) => [`sandbox.limits.${name}`, value])),
+  };
+  const names = Object.keys(secrets).flatMap((name) => [`sandbox.secrets.${name}`, `sandbox.secretNames.${name}`]);
+  return new Set([...Object.keys(defined(given)), ...names]);
+}
+
+function withSettings(
+  definition: AgentDefinition,
+  { settings, attended }: StartRun,
+  options: Pick<StartRunOptions, "limits" | "cwd"> & { secrets: Readonly<Record<string, SecretSpec>> },
+): AgentDefinition {
+  const { sandbox, harness, permissions } = definition;
+  const { runtime, image, gateway, maxSteps, timeoutMs } = settings;
+  const network = withSecretHosts(settings.network, options.secrets);
+  const whole = {
+    ...definition,
+    permissions: { ...permissions, ...settings.permissions },
+    sandbox: {
+      ...sandbox,
+      ...defined({ runtime, image, network, gateway }),
+      limits: { ...options.limits, ...sandbox.limits, ...settings.limits },
+      secrets: { ...absoluteSecrets(sandbox.secrets, options.cwd), ...options.secrets },
+    },
+    harness: {
+      ...harness,
+      ...defined({ maxSteps, timeoutMs }),
+      onAsk: settings.onAsk ?? (attended ? harness.onAsk : "deny"),
+      onBudget: settings.onBudget ?? (attended ? harness.onBudget : "stop"),
+    },
+  };
+  return parseRequest(AgentDefinition, whole, "an agent");
+}
+
+/** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
+async function knownSession(request: StartRun, { sessions }: StartRunOptions): Promise<Session | null> {
+  const id = request.session?.id;
+  if (id === undefined) return null;
+  const known = (await sessions.list()).find((session) => session.id === id);
+  if (!known) return null;
+  if (request.source !== undefined) {
+    throw new CaissonError("invalid", `the session ${id} has its workspace already, and a run cannot bring it another`, {
+      hint: "Leave the source (--repo) out, or choose another session.",
+    });
+  }
+  await sessions.checkFree(id);
+  return known;
+}
+
+/** Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `not_found` and `invalid` for a folder. */
+async function checkSource(source: Session["source"]): Promise<void> {
+  if (source.kind === "folder") await checkFolder(source.path);
+  if (source.kind !== "git") return;
+  checkAddress(source.url);
+  for (const place of source.submodulesFrom ?? []) parsePlace(place);
+}
+
+/** An agent whose file asks for a workspace that outlives the run is not given one that nobody would find again. */
+function checkScope({ name, workspace }: AgentDefinition, scope: Session["scope"]): void {
+  if (workspace.scope === "run" || workspace.scope === scope) return;
+  const option = `--${workspace.scope} NAME`;
+  throw new CaissonError("invalid", `the agent ${name} works in a ${workspace.scope}'s workspace, and this is a ${scope}'s`, {
+    hint: `Name it with ${option}; its file says \`scope: ${workspace.scope}\`.`,
+  });
+}

@@ -1,0 +1,132 @@
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { DiffPiece } from "../../contract/session-verbs.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { createTestStation, type TestStation } from "../runs/testing.ts";
+
+const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
+const files = { "a.txt": "old\n", "b.txt": "same\n" };
+const script = { turns: [{ calls: [write("a.txt", "new\n"), write("c.txt", "one\ntwo\n"), write(".envrc", "x\n")] }, { say: "Done." }] };
+
+async function run(station: TestStation, id = "mine"): Promise<void> {
+  const { runs } = station.verbs;
+  const started = await runs.start({ task: "do it", session: { id }, source: { kind: "folder", path: station.folder } });
+  expect(await runs.wait(started.run)).toMatchObject({ finish: "done" });
+}
+
+async function pieces(diff: AsyncIterable<DiffPiece>): Promise<{ names: string[]; patch: string }> {
+  const names: string[] = [];
+  let patch = "";
+  for await (const piece of diff) {
+    if (piece.kind === "file") names.push(`${piece.file.kind} ${piece.file.path}`);
+    if (piece.kind === "patch") patch += Buffer.from(piece.bytes).toString();
+  }
+  return { names, patch };
+}
+
+test("what changed is data, and a patch in pieces; both of what was named only", async () => {
+  await using station = await createTestStation({ script, files });
+  await run(station);
+  const { sessions } = station.verbs;
+  const { files: changed, ...rest } = await sessions.diff("mine");
+  expect(rest).toEqual({ session: "mine", leftOut: [] });
+  const figures = changed.map(({ path, kind, linesAdded, linesRemoved, heldBack }) => [
+    path,
+    kind,
+    linesAdded,
+    linesRemoved,
+    heldBack !== null,
+  ]);
+  expect(figures).toEqual([
+    [".envrc", "added", 1, 0, true],
+    ["a.txt", "modified", 1, 1, false],
+    ["c.txt", "added", 2, 0, false],
+  ]);
+  expect((await sessions.diff("mine", { paths: ["c.txt"] })).files.map(({ path }) => path)).toEqual(["c.txt"]);
+  const { names, patch } = await pieces(sessions.patch("mine", { paths: ["a.txt"] }));
+  expect(names).toEqual(["modified a.txt"]);
+  expect(patch).toContain("-old\n+new\n");
+  await expect(pieces(sessions.patch("mine", { signal: AbortSignal.abort() }))).rejects.toMatchObject({ code: "cancelled" });
+});
+
+test("changes are applied, and the session's history says so; what tools outside act on stays behind", async () => {
+  await using station = await createTestStation({ script, files });
+  await run(station);
+  const { sessions } = station.verbs;
+  const { applied, skipped, folder } = await sessions.apply("mine");
+  expect([applied, skipped.map(({ path }) => path), folder]).toEqual([["a.txt", "c.txt"], [".envrc"], station.folder]);
+  expect(await readFile(join(station.folder, "a.txt"), "utf8")).toBe("new\n");
+  expect((await sessions.get("mine")).history.map(({ type }) => type)).toEqual([
+    "session.created",
+    "session.run_started",
+    "session.run_ended",
+    "session.applied",
+  ]);
+  await expect(sessions.apply("mine", { folder: 7 as never })).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("a sandbox that is running is looked at and let go of, whatever comes of it", async () => {
+  let held = 0;
+  const counting = (runtime: Runtime): Runtime => ({
+    ...runtime,
+    async open(id, options) {
+      const sandbox = await runtime.open(id, options);
+      held += 1;
+      const release = async () => {
+        held -= 1;
+        await sandbox.release();
+      };
+      return Object.create(sandbox, { release: { value: release } });
+    },
+  });
+  const turns = [{ calls: [write("a.txt", "new\n")] }, { say: "word ".repeat(500), pauseMs: 20 }];
+  await using station = await createTestStation({ script: { turns }, files, wrapRuntime: counting });
+  const { runs, sessions } = station.verbs;
+  const { run: id } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } });
+  await station.until(id, "tool.ended");
+  expect((await sessions.diff(id)).files.map(({ path }) => path)).toEqual(["a.txt"]);
+  expect(held).toBe(0);
+  await rm(station.folder, { recursive: true });
+  await expect(sessions.diff(id)).rejects.toMatchObject({ code: "not_found" });
+  expect(held).toBe(0);
+  await runs.stop(id, { by: "me" });
+});
+
+test("an address is shown without its password", async () => {
+  await using station = await createTestStation({ script });
+  const source = { kind: "git", url: "https://me:secret@example.org/r.git", submodules: false } as const;
+  await station.sessions.create({ id: "git", source, scope: "session", cleanup: "never" });
+  const shown = [await station.verbs.sessions.get("git"), ...(await station.verbs.sessions.list())];
+  expect(shown.map((session) => session.source)).toEqual([1, 2].map(() => ({ ...source, url: "https://example.org/r.git" })));
+});
+
+test("a session in use is removed and unlocked by force only; a damaged one by force, too", async () => {
+  await using station = await createTestStation({ script, files });
+  const { sessions } = station.verbs;
+  await run(station, "one");
+  await run(station, "two");
+  await using _ = await station.sessions.lock("one", "run_aaaaaaaaaaaa");
+  expect((await sessions.get("one")).lock).toMatchObject({ owner: { run: "run_aaaaaaaaaaaa" }, stale: false });
+  await expect(sessions.discard("one")).rejects.toMatchObject({ code: "conflict" });
+  await expect(sessions.unlock("one")).rejects.toMatchObject({ code: "conflict" });
+  expect(await sessions.unlock("one", { force: true })).toBe("one");
+  expect(await sessions.discard("one")).toBe("one");
+  await writeFile(join(station.sessions.paths(await station.sessions.get("two")).dir, "session.json"), "{");
+  await expect(sessions.discard("two")).rejects.toMatchObject({ code: "internal" });
+  expect(await sessions.discard("two", { force: true, why: "removed" })).toBe("two");
+  expect(await sessions.list()).toEqual([]);
+  await expect(sessions.discard("two", { force: true })).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("what nobody used for a while is cleaned up, and what is in use is not", async () => {
+  await using station = await createTestStation({ script, files });
+  const { sessions } = station.verbs;
+  for (const id of ["free", "used"]) await run(station, id);
+  await using _ = await station.sessions.lock("used", "run_aaaaaaaaaaaa");
+  expect(await sessions.cleanup({ olderThanMs: 3_600_000 })).toEqual({ removed: [], dryRun: false });
+  expect(await sessions.cleanup({ olderThanMs: 0, dryRun: true })).toEqual({ removed: ["free"], dryRun: true });
+  expect(await sessions.list()).toHaveLength(2);
+  expect(await sessions.cleanup({ olderThanMs: 0 })).toEqual({ removed: ["free"], dryRun: false });
+  expect((await sessions.list()).map(({ id }) => id)).toEqual(["used"]);
+});

@@ -1,0 +1,116 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import { CaissonError } from "../../contract/error.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import type { Session } from "../../contract/session.ts";
+import { CleanUpSessions, type DiffPiece, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { type Change, isWithin, kindOf } from "../../workspace/change.ts";
+import { withoutSecret } from "../../workspace/git/address.ts";
+import { whyHeldBack } from "../../workspace/protected-files.ts";
+import { diffStat, renderSections } from "../../workspace/render-diff.ts";
+import { applySession } from "./apply-session.ts";
+import { branchSession } from "./branch-session.ts";
+import { goesWithRun, removeSession } from "./remove-session.ts";
+import { type ChangesOptions, changesOf } from "./session-changes.ts";
+import type { SessionVerbs } from "./verbs.ts";
+
+export interface SessionVerbsOptions extends ChangesOptions {
+  /** Of a run. Throws `not_found`. */
+  facts: (run: string) => Promise<RunFacts>;
+  /** Every runtime in which a session may have left something. */
+  runtimes: () => Promise<readonly Runtime[]>;
+  /** Of the commits that `branch` makes. */
+  author: { name: string; email: string };
+}
+
+export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
+  const { sessions } = options;
+  const find = async (name: string) => await sessions.get(name.startsWith("run_") ? (await options.facts(name)).session : name);
+  const view = async (session: Session): Promise<SessionView> => ({
+    ...session,
+    source: withoutSecret(session.source),
+    lock: await sessions.lockOf(session.id),
+  });
+  const remove = async (session: Session, how: Pick<Parameters<typeof removeSession>[1], "force" | "why">) =>
+    await removeSession(session, { sessions, ...how, runtimes: await options.runtimes() });
+
+  return {
+    async get(name) {
+      const session = await find(name);
+      return { ...(await view(session)), history: await sessions.history(session.id) };
+    },
+    list: async () => await Promise.all((await sessions.list()).map(view)),
+    async diff(name, { paths, signal } = {}) {
+      const session = await find(name);
+      const { changes, leftOut } = await changesOf(session, options);
+      const stats = await diffStat(chosen(changes, paths), signal === undefined ? {} : { signal });
+      return { session: session.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut };
+    },
+    async *patch(name, { paths, signal } = {}) {
+      const { changes, leftOut } = await changesOf(await find(name), options);
+      for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
+      for (const bytes of renderSections(chosen(changes, paths))) {
+        yield { kind: "patch", bytes } satisfies DiffPiece;
+        await breathe();
+        if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");
+      }
+      for (const each of leftOut) yield { kind: "leftOut", leftOut: each } satisfies DiffPiece;
+    },
+    apply: async (name, request = {}) => await applySession(await find(name), request, options),
+    branch: async (name, request = {}) => await branchSession(await find(name), request, options),
+    async discard(name, request = {}) {
+      const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
+      const session = await find(name).catch((error: unknown) => repaired(name, error, { ...options, force }));
+      await remove(session, { force, why });
+      return session.id;
+    },
+    async unlock(name, { force = false } = {}) {
+      const { id } = await find(name);
+      await sessions.breakLock(id, { force });
+      return id;
+    },
+    async cleanup(request) {
+      const { olderThanMs, dryRun } = parseRequest(CleanUpSessions, request, "to clean up");
+      const removed: string[] = [];
+      for (const session of await sessions.list()) {
+        const lock = await sessions.lockOf(session.id);
+        if (lock && !lock.stale) continue;
+        const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThanMs;
+        if (!old && !(await isLeftOver(session, options))) continue;
+        removed.push(session.id);
+        if (!dryRun) await remove(session, { force: false, why: old ? "aged" : "cleanup" });
+      }
+      return { removed, dryRun };
+    },
+  };
+}
+
+function chosen(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {
+  const named = paths.map((path) => path.replace(/\/$/, ""));
+  if (named.length === 0) return changes;
+  return changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
+}
+
+function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
+  const { path, from, changedOutside } = change;
+  return { path, from, kind: kindOf(change), changedOutside, heldBack: whyHeldBack(path) };
+}
+
+/** With `force`, a session whose record is damaged can be removed, too: everything of it that can be found by its name. */
+async function repaired(
+  name: string,
+  error: unknown,
+  options: { sessions: SessionVerbsOptions["sessions"]; force: boolean },
+): Promise<Session> {
+  if (!options.force || !(error instanceof CaissonError) || error.code !== "internal") throw error;
+  await options.sessions.repair(name);
+  return await options.sessions.get(name);
+}
+
+/** Its run's process died before it could remove it. */
+async function isLeftOver(session: Session, options: Pick<SessionVerbsOptions, "facts">): Promise<boolean> {
+  if (session.scope !== "run") return false;
+  const facts = await options.facts(session.id).catch(() => null);
+  return facts !== null && goesWithRun(session, facts);
+}
