@@ -3,6 +3,7 @@ import type { SandboxEvent } from "../contract/event.ts";
 import { CommandEnded, CommandOutput } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
+import { textOrBase64 } from "../lib/text-or-base64.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import type { HeldSandbox, OutputChunk, Process, SpawnOptions } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
@@ -21,7 +22,7 @@ const BROKEN_PIPE_EXIT_CODE = 141;
 const DENIALS_TOLD_MAX = 20;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  return runCommand(context, given, {
+  return execCommand(context, given, {
     argv: given.positionals,
     tty: given.flag("tty"),
     json: given.flag("json"),
@@ -37,7 +38,7 @@ export interface CommandRequest {
 }
 
 /** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
-export async function runCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
+export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   if (request.json) {
     context.onEvent((event) => {
@@ -174,16 +175,5 @@ function times(count: number): string {
 
 function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
   const { stream, offset, data } = chunk;
-  return CommandOutput.make({ ...of, stream, offset, ...asText(data) });
-}
-
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** Text when it is whole UTF-8, else base64: a character cut in two by a chunk's end is not lost. */
-function asText(data: Uint8Array): { encoding: "utf8" | "base64"; text: string } {
-  try {
-    return { encoding: "utf8", text: strictUtf8.decode(data) };
-  } catch {
-    return { encoding: "base64", text: Buffer.from(data).toString("base64") };
-  }
+  return CommandOutput.make({ ...of, stream, offset, ...textOrBase64(data) });
 }

@@ -1,7 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
-import { runCommand } from "./exec.ts";
+import { execCommand } from "./exec.ts";
 
 /** An image need not have bash. */
 const anyShell = "command -v bash >/dev/null 2>&1 && exec bash -i; exec sh -i";
@@ -15,5 +15,5 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
       hint: "For scripts: caisson exec -- sh -c '…'",
     });
   }
-  return runCommand(context, given, { argv: ["sh", "-c", anyShell], tty: true, json: false, timeoutMs: SESSION_MS });
+  return execCommand(context, given, { argv: ["sh", "-c", anyShell], tty: true, json: false, timeoutMs: SESSION_MS });
 }

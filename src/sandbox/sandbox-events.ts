@@ -1,9 +1,8 @@
-import { isUtf8 } from "node:buffer";
 import { CommandEnded, CommandOutput, CommandStarted, SandboxCreated, type SandboxEvent } from "../contract/event.ts";
 import type { ProcessRef } from "../contract/ids.ts";
 import type { SandboxInfo } from "../contract/sandbox.ts";
+import { textOrBase64 } from "../lib/text-or-base64.ts";
 import type { ProcessObserver } from "./guest/process.ts";
-import type { OutputChunk } from "./sandbox.ts";
 
 /** For a runtime to announce what it made; a sandbox that was found again is not announced. */
 export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined, info: SandboxInfo): void {
@@ -17,15 +16,9 @@ export function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxE
       if (argv === undefined || existing) return;
       emit(CommandStarted.make({ sandbox, ref, pid, argv: [...argv] }));
     },
-    onOutput: (chunk) => emit(CommandOutput.make({ sandbox, ref, ...asText(chunk) })),
+    onOutput: ({ stream, offset, data }) => emit(CommandOutput.make({ sandbox, ref, stream, offset, ...textOrBase64(data) })),
     onEnded: (ended) => emit(CommandEnded.make({ sandbox, ref, ended })),
   };
-}
-
-function asText({ stream, offset, data }: OutputChunk) {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  const encoding = isUtf8(bytes) ? ("utf8" as const) : ("base64" as const);
-  return { stream, offset, encoding, text: bytes.toString(encoding) };
 }
 
 /** An observer that fails cannot be allowed to break the sandbox it observes. */

@@ -42,7 +42,7 @@ export interface LocalStation extends AsyncDisposable {
 }
 
 export function createLocalStation(options: {
-  /** Exists. */
+  /** A folder that is there already. */
   stateDir: string;
   agents: AgentSource;
   runtime: (name: string | undefined) => Promise<Runtime>;

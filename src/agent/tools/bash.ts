@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Tool, ToolContext } from "../tool.ts";
-import { outputFile, outputShortage, outputText, runCommand, startCommand } from "./command.ts";
+import { outputFile, outputShortage, outputText, runForModel, startCommand } from "./command.ts";
 import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX, BASH_TIMEOUT_MS_DEFAULT, BASH_TIMEOUT_MS_MAX } from "./limits.ts";
 import { absolutePath } from "./workspace-path.ts";
 
@@ -30,7 +30,7 @@ export const bashTool: Tool<z.infer<typeof Arguments>> = {
   subject: (args) => `bash:${args.command}`,
   async run(args, context) {
     const command = { argv: { shell: args.command }, cwd: absolutePath(args.cwd ?? "/workspace") };
-    if (!args.background) return await runCommand({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
+    if (!args.background) return await runForModel({ ...command, timeoutMs: args.timeout_ms ?? BASH_TIMEOUT_MS_DEFAULT }, context);
     (await startCommand({ ...command, unwatched: true }, context)).detach();
     const file = outputFile(context, context.call);
     return {

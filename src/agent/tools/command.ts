@@ -63,7 +63,7 @@ export async function startCommand(command: Command, context: ToolContext): Prom
 }
 
 /** Runs a command to its end and says what came out, in the words the model reads. */
-export async function runCommand(command: Command, context: ToolContext): Promise<ToolResult> {
+export async function runForModel(command: Command, context: ToolContext): Promise<ToolResult> {
   const process = await startCommand(command, context);
   const file = outputFile(context, context.call);
   const kill = () => void process.kill().catch(() => undefined);

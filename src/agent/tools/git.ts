@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { canonicalGit } from "../shell-commands.ts";
 import type { Tool } from "../tool.ts";
-import { runCommand } from "./command.ts";
+import { runForModel } from "./command.ts";
 import { BASH_CHARACTERS_MAX } from "./limits.ts";
 
 const GIT_TIMEOUT_MS = 120_000;
@@ -20,7 +20,7 @@ export const gitTool: Tool<z.infer<typeof Arguments>> = {
   resumable: true,
   subject: (args) => `git:${canonicalGit(args.args)}`,
   run: (args, context) =>
-    runCommand(
+    runForModel(
       {
         argv: ["git", "-c", "safe.directory=*", "-c", "advice.detachedHead=false", "--no-pager", ...args.args],
         cwd: "/workspace",

@@ -1,15 +1,17 @@
+import type { Denial } from "./denial.ts";
 import { makeDenial } from "./denial.ts";
-import { createDenialLog, type DenialLog } from "./denial-log.ts";
+import { createDenialLog } from "./denial-log.ts";
 import { createDialer } from "./dial.ts";
 import { type EgressLimits, egressLimits } from "./egress-limits.ts";
 import type { EgressOptions, EgressSecrets, Emit } from "./egress-options.ts";
 import { createOncePerWindow, type OncePerWindow } from "./once-per-window.ts";
 import { createPassages, type PassageContext } from "./passages.ts";
+import type { Repeats } from "./repeats.ts";
 import { createResolver } from "./resolve.ts";
 
 /** What the parts of one sandbox's egress share. */
 export interface EgressContext extends PassageContext {
-  denials: DenialLog;
+  denials: Repeats<Denial>;
   secrets: EgressSecrets;
   authority: EgressOptions["authority"];
   mirror: EgressOptions["mirror"];

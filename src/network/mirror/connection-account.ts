@@ -1,6 +1,7 @@
 import type { RegistryName } from "../../contract/network.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
 import type { Emit } from "../egress/egress-options.ts";
+import { createRepeats } from "../egress/repeats.ts";
 
 /** What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends, and its denials. */
 export interface ConnectionAccount {
@@ -25,7 +26,7 @@ interface Use {
   requests: number;
 }
 
-/** Different denials on one connection; what is past it is counted with the last. */
+/** Different denials on one connection; those past it are told by their reason alone. */
 const DENIALS_MAX = 32;
 const PATH_CHARS_MAX = 2048;
 const TEXT_CHARS_MAX = 4096;
@@ -33,9 +34,7 @@ const TEXT_CHARS_MAX = 4096;
 export function openAccount(emit: Emit, port: number): ConnectionAccount {
   const startedMs = performance.now();
   const uses = new Map<RegistryName, Use>();
-  const denials = new Map<string, { data: Denial; again: number }>();
-  const emitDenied = (data: Denial, count: number) => {
-    const { host, reason, method, path, text } = data;
+  const tell = ({ host, reason, method, path, text }: Denial, count: number) => {
     const bounded = {
       host: host.slice(0, 300),
       method: method.slice(0, 32),
@@ -44,20 +43,20 @@ export function openAccount(emit: Emit, port: number): ConnectionAccount {
     };
     emit({ type: "network.denied", data: { ...bounded, reason, port, via: "mirror", count } });
   };
+  const denials = createRepeats<Denial>({
+    tell,
+    keyOf: ({ host, reason, method, path }) => [host, reason, method, path].join(" "),
+    differentMax: DENIALS_MAX,
+    summarised: (denial) => ({ ...denial, host: "*", method: "*", path: "*" }),
+  });
   return {
     used({ registry, upstream, address }) {
       const use = uses.get(registry) ?? { upstream, address: "", requests: 0 };
       uses.set(registry, { upstream, address: address === "" ? use.address : address, requests: use.requests + 1 });
     },
-    denied(data) {
-      const wanted = [data.host, data.reason, data.method, data.path].join(" ");
-      const key = denials.has(wanted) || denials.size < DENIALS_MAX ? wanted : ([...denials.keys()].at(-1) as string);
-      const before = denials.get(key);
-      denials.set(key, before === undefined ? { data, again: 0 } : { data: before.data, again: before.again + 1 });
-      if (before === undefined) emitDenied(data, 1);
-    },
+    denied: denials.add,
     ended({ sent, received }) {
-      for (const { data, again } of denials.values()) if (again > 0) emitDenied(data, again);
+      denials.flush();
       // A connection is nearly always one client's, so its bytes are told once, with the registry it used first.
       for (const [index, [registry, { upstream, address, requests }]] of [...uses].entries()) {
         const { hostname: host } = upstream;

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { SandboxCreated } from "../../contract/event.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
@@ -10,6 +9,7 @@ import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { readGuestToken } from "../../sandbox/guest-token.ts";
 import type { Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
 import { ociCapabilities } from "./capabilities.ts";
@@ -54,7 +54,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
     refuseNetwork(spec, ociCapabilities(oci));
     const { record, details, connection } = await pool.take({ spec, ...asked });
-    emitCreated(context, record);
+    emitCreated(context.onEvent, infoOf(record));
     return wrap(record, details, connection);
   };
 
@@ -128,8 +128,4 @@ async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promis
 
 function isWaiting(record: SandboxRecord): boolean {
   return typeof record.details === "object" && record.details !== null && "waiting" in record.details && record.details.waiting === true;
-}
-
-function emitCreated(context: RuntimeContext, record: SandboxRecord): void {
-  context.onEvent?.(SandboxCreated.make({ sandbox: record.id, runtime: "oci", warnings: record.warnings }));
 }

@@ -1,4 +1,4 @@
-import { budgetsLeft } from "../../agent/budgets-left.ts";
+import { budgetsLeft } from "../../agent/run-budgets.ts";
 import type { RunNetwork } from "../../agent/run-network.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import { allowMore } from "../../contract/change-policy.ts";

@@ -1,5 +1,6 @@
 import { digestOf } from "../../agent/file/define-agent.ts";
 import type { Model } from "../../agent/model/model.ts";
+import { raisedBudgets } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
@@ -110,17 +111,6 @@ export function createRuns(options: RunsOptions): Runs {
     },
   };
   return runs;
-}
-
-/** Half as much again of every bound that was reached. */
-function raisedBudgets({ usage, budgets, bounds, step, workedMs, costUsd }: RunFacts): Budgets {
-  const tokens = usage.inputTokens + usage.outputTokens;
-  return {
-    steps: Math.ceil(Math.max(step, budgets.steps ?? bounds.steps) * 1.5),
-    timeMs: Math.ceil(Math.max(workedMs, budgets.timeMs ?? bounds.timeMs) * 1.5),
-    ...(budgets.tokens === undefined ? {} : { tokens: Math.ceil(Math.max(tokens, budgets.tokens) * 1.5) }),
-    ...(budgets.costUsd === undefined ? {} : { costUsd: Math.max(costUsd ?? 0, budgets.costUsd) * 1.5 }),
-  };
 }
 
 /** It was stopped before, or somebody else who stops it was quicker to drive it: what was asked for is done, or being done. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { budgetsLeft } from "../../agent/budgets-left.ts";
 import { endRun } from "../../agent/end-run.ts";
+import { budgetsLeft } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
 import { connectMcp, endEarlierServers } from "../../agent/tools/mcp.ts";

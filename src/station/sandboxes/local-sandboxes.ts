@@ -11,7 +11,7 @@ import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
 
 export interface LocalSandboxesOptions {
-  /** Exists. */
+  /** A folder that is there already. */
   stateDir: string;
   runtimes: RuntimeSet;
   resolver: Resolver;

@@ -1,0 +1,31 @@
+import type { Budgets } from "../contract/run.ts";
+import type { RunFacts } from "../contract/run-facts.ts";
+
+const RAISED_BY = 1.5;
+
+/** What a run may still spend, never below zero; null where nothing bounds it. A cost that is not known counts as none. */
+export function budgetsLeft(facts: RunFacts): { costUsd: number | null; tokens: number | null; timeMs: number } {
+  const { costUsd, tokens, timeMs } = facts.budgets;
+  const spent = spentBy(facts);
+  return {
+    costUsd: costUsd === undefined ? null : Math.max(0, costUsd - spent.costUsd),
+    tokens: tokens === undefined ? null : Math.max(0, tokens - spent.tokens),
+    timeMs: Math.max(0, (timeMs ?? facts.bounds.timeMs) - spent.timeMs),
+  };
+}
+
+/** Half as much again of every bound, or of what was spent if that is more. */
+export function raisedBudgets(facts: RunFacts): Budgets {
+  const { steps, timeMs, tokens, costUsd } = facts.budgets;
+  const spent = spentBy(facts);
+  return {
+    steps: Math.ceil(Math.max(facts.step, steps ?? facts.bounds.steps) * RAISED_BY),
+    timeMs: Math.ceil(Math.max(spent.timeMs, timeMs ?? facts.bounds.timeMs) * RAISED_BY),
+    ...(tokens === undefined ? {} : { tokens: Math.ceil(Math.max(spent.tokens, tokens) * RAISED_BY) }),
+    ...(costUsd === undefined ? {} : { costUsd: Math.max(spent.costUsd, costUsd) * RAISED_BY }),
+  };
+}
+
+function spentBy({ usage, costUsd, workedMs }: RunFacts): { costUsd: number; tokens: number; timeMs: number } {
+  return { costUsd: costUsd ?? 0, tokens: usage.inputTokens + usage.outputTokens, timeMs: workedMs };
+}

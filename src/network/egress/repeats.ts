@@ -1,0 +1,54 @@
+/** Tells the first of its kind at once and counts the same again: a program that tries for ever must not fill the log. */
+export interface Repeats<Item> {
+  add(item: Item): void;
+  /** What was counted is told now. */
+  flush(): void;
+}
+
+export interface RepeatsOptions<Item> {
+  tell(item: Item, count: number): void;
+  /** Items with the same key are of one kind. */
+  keyOf(item: Item): string;
+  /** How many kinds are kept apart. */
+  differentMax: number;
+  /** What an item past that becomes: one of few kinds, so that asking for something else each time is counted, too. */
+  summarised(item: Item): Item;
+  /** After so long what was counted is told; absent: only `flush` tells it. */
+  windowMs?: number;
+}
+
+interface Kind<Item> {
+  last: Item;
+  count: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+export function createRepeats<Item>(options: RepeatsOptions<Item>): Repeats<Item> {
+  const { tell, keyOf, differentMax, summarised, windowMs } = options;
+  const kinds = new Map<string, Kind<Item>>();
+  const close = (key: string, kind: Kind<Item>) => {
+    clearTimeout(kind.timer);
+    kinds.delete(key);
+    if (kind.count > 0) tell(kind.last, kind.count);
+  };
+  return {
+    add(item) {
+      const isPast = !kinds.has(keyOf(item)) && kinds.size >= differentMax;
+      const last = isPast ? summarised(item) : item;
+      const key = keyOf(last);
+      const known = kinds.get(key);
+      if (known !== undefined) {
+        known.last = last;
+        known.count += 1;
+        return;
+      }
+      const kind: Kind<Item> = { last, count: 0, timer: undefined };
+      if (windowMs !== undefined) kind.timer = setTimeout(() => close(key, kind), windowMs).unref();
+      kinds.set(key, kind);
+      tell(last, 1);
+    },
+    flush() {
+      for (const [key, kind] of [...kinds]) close(key, kind);
+    },
+  };
+}
