@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { shortClosures } from "./tidy/closures.ts";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
-import { exceptionsNeeded, facesKnowTheInterface, interfaceIsTypes, reachingFurther } from "./tidy/faces.ts";
+import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
 import {
   childProcessOnlyInRuntimes,
@@ -80,10 +80,6 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "faces know the contract and the station's interface": {
     rule: facesKnowTheInterface,
     bad: [{ path: "src/cli/bad.ts", text: 'const { createStore } = await import("../sandbox/store.ts");' }],
-  },
-  "an exception to that is needed": {
-    rule: (all) => exceptionsNeeded(all, all.length === 1 ? ["src/cli/bad.ts"] : reachingFurther),
-    bad: [{ path: "src/cli/bad.ts", text: 'import { line } from "./line.ts";' }],
   },
   "the station's interface is types alone": {
     rule: interfaceIsTypes,

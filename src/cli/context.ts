@@ -1,7 +1,5 @@
 import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
-import type { Resolver } from "../sandbox/resolver.ts";
-import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
 import type { Output } from "./output.ts";
@@ -38,8 +36,6 @@ export interface CliContext {
   removeOwnSandboxes(): Promise<void>;
   /** Serves the network of a kept sandbox, as its one keeper, until we are told to end or the sandbox is gone. */
   serveNetwork(id: string): Promise<{ why: "interrupted" | "gone" } | { why: "served"; by: number | null }>;
-  readonly runtimes: RuntimeSet;
-  readonly resolver: Resolver;
   /** Told of every event of every sandbox that this process holds. */
   onEvent(listener: (event: SandboxEvent) => void): void;
 }

@@ -1,7 +1,6 @@
 import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { builtInAgents } from "../agent/file/find-agents.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { bad, dim, good, joined, line, type Piece, quotedName } from "./line.ts";
@@ -18,7 +17,7 @@ export async function demoAgent(
   const { print } = options;
   const root = await mkdtemp(join(tmpdir(), "caisson-demo-"));
   const project = join(root, "project");
-  const { runs, sessions } = context.station;
+  const { agents, runs, sessions } = context.station;
   try {
     await cp(join(options.examples, "project"), project, { recursive: true });
     const before = await readFile(join(project, CHANGED), "utf8");
@@ -33,8 +32,7 @@ export async function demoAgent(
     const { run } = await runs.start(
       {
         task: TASK,
-        // By its path: the user may have an agent of the same name.
-        agent: join(builtInAgents, "coder.prompt"),
+        agent: await builtInCoder(agents),
         model,
         source: { kind: "folder", path: project },
         settings: { runtime: options.runtime },
@@ -63,4 +61,10 @@ export async function demoAgent(
   } finally {
     await rm(root, { recursive: true, force: true });
   }
+}
+
+/** By its path: the user may have an agent of the same name. */
+async function builtInCoder(agents: CliContext["station"]["agents"]): Promise<string> {
+  const coder = (await agents.list()).find(({ name, origin }) => name === "coder" && origin === "built-in");
+  return coder?.path ?? "coder";
 }

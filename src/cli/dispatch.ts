@@ -63,7 +63,6 @@ async function dispatch(start: CliStart): Promise<number> {
     return 0;
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
-  await using _runtimes = context.runtimes;
   await using _station = context.station;
   const sweeps = command.path[0] !== "completion" && command.path[0] !== "config";
   const sweeping = sweeps ? sweepInBackground(context) : undefined;

@@ -78,8 +78,6 @@ beforeEach(async () => {
     removeOwnSandboxes: async () => {},
     serveNetwork: async () => ({ why: "gone" }),
     tools: sandboxTools,
-    runtimes,
-    resolver,
     onEvent() {},
   };
 });

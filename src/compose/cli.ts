@@ -66,8 +66,6 @@ export async function composeCli(
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: startAgain,
-    runtimes,
-    resolver,
     onEvent: (listener) => void listeners.push(listener),
   };
 }

@@ -110,7 +110,11 @@ export function composeStation(parts: StationParts): LocalVerbs {
     machine,
     runs,
     sessions: composeSessions(local),
-    [Symbol.asyncDispose]: close,
+    // The runtimes last: whoever closes may still have sandboxes to remove.
+    async [Symbol.asyncDispose]() {
+      await close();
+      await parts.runtimes[Symbol.asyncDispose]();
+    },
   };
 }
 

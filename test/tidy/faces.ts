@@ -4,9 +4,6 @@ import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
 /** Files that say what the station can do, and nothing of how. */
 const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|sandboxes\/(held-sandbox|tools))\.ts$/.test(path);
 
-/** Files of the command line that still reach further. The list may only shrink; see `exceptionsNeeded`. */
-export const reachingFurther: readonly string[] = ["src/cli/context.ts", "src/cli/demo-agent.ts"];
-
 /** What a file of the command line imports past the station's interface. */
 function beyondInterface(file: SourceFile): string[] {
   return importsOf(file)
@@ -20,15 +17,8 @@ const isFace = ({ path }: SourceFile) => path.startsWith("src/cli/") && !isTest(
 /** A face parses, calls and prints: it knows the contract and the station's interface, and has the rest handed to it. */
 export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[] {
   return files
-    .filter((file) => isFace(file) && !reachingFurther.includes(file.path))
+    .filter(isFace)
     .flatMap((file) => beyondInterface(file).map((target) => ({ path: file.path, what: `a face may not import ${target}` })));
-}
-
-/** An exception that is not needed any more is taken back. */
-export function exceptionsNeeded(files: readonly SourceFile[], exceptions = reachingFurther): Violation[] {
-  return exceptions
-    .filter((path) => !files.some((file) => file.path === path && beyondInterface(file).length > 0))
-    .map((path) => ({ path, what: "reaches no further than the station's interface any more: take it off the list" }));
 }
 
 /** The interface is types alone: who imports it loads nothing, and a client can implement it without our parts. */

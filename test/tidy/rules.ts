@@ -26,8 +26,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   agent: ["contract", "lib", "sandbox"],
   network: ["contract", "lib", "sandbox"],
   station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
-  // Its client is the local one for now: the sandboxes and runs of this machine.
-  cli: ["contract", "lib", "sandbox", "suites", "log", "workspace", "agent", "network", "station", "compose"],
+  // Of the station the interface alone, which a rule of its own checks.
+  cli: ["contract", "lib", "station"],
   // Puts the real parts together, once, for every face.
   compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli"],
 };
