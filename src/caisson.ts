@@ -1,6 +1,6 @@
 /**
- * The first file of the program, and all that every call of it loads: what is not needed to say which version this is comes after it. It imports
- * nothing, so that an older Node gets as far as the message.
+ * The first file of the program, and all that every call of it loads: what is not needed to say which version this is
+ * comes after it. It imports nothing, so that an older Node gets as far as the message.
  */
 const nodeNeeded = [22, 18] as const;
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);

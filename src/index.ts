@@ -20,7 +20,9 @@ import type { OwnedSandbox } from "./sandbox/sandbox.ts";
 import { parseSpec } from "./sandbox/spec.ts";
 import { createStore } from "./sandbox/store.ts";
 
-/** The library: `createSandbox` for most, `createCaisson` for programs that hold many, runtimes for those who compose. */
+/**
+ * The library: `createSandbox` for most, `createCaisson` for programs that hold many, runtimes for those who compose.
+ */
 
 export type { HookCall, HookFunction, HookVerdict } from "./agent/hooks.ts";
 export type { Model, ModelChunk, ModelMessage, ModelRequest } from "./agent/model/model.ts";
@@ -64,18 +66,27 @@ export interface CaissonOptions {
   /** Where sandboxes, snapshots and sockets live; default `defaultStateDir()`. */
   stateDir?: string;
   onEvent?: (event: SandboxEvent) => void;
-  /** Of the networks of its sandboxes: authorities trusted outside, registries and model providers in place of the public ones. */
+  /**
+   * Of the networks of its sandboxes: authorities trusted outside, registries and model providers in place of the
+   * public ones.
+   */
   network?: Partial<NetworkSettings>;
 }
 
-/** How many sandboxes and network namespaces are kept ready, so that a create takes milliseconds; they go with `Symbol.asyncDispose`. Default none. */
+/**
+ * How many sandboxes and network namespaces are kept ready, so that a create takes milliseconds; they go with
+ * `Symbol.asyncDispose`. Default none.
+ */
 export interface PoolSize {
   sandboxes?: number;
   networkNamespaces?: number;
 }
 
 export interface CreateOptions extends CaissonOptions {
-  /** `auto` (the default) takes the strongest runtime that works here and never the host; or a name; or a runtime of your own. */
+  /**
+   * `auto` (the default) takes the strongest runtime that works here and never the host; or a name; or a runtime of
+   * your own.
+   */
   runtime?: string | Runtime;
   signal?: AbortSignal;
 }
@@ -95,7 +106,8 @@ export interface Caisson extends AsyncDisposable {
  *     await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
  *     const { stdout } = await runCommand(sandbox, { argv: ["make", "test"] });
  *
- * Throws `invalid` for a malformed spec, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate.
+ * Throws `invalid` for a malformed spec, `unsupported` for what cannot be enforced, `unavailable` when nothing here can
+ * isolate.
  */
 export async function createSandbox(spec: SandboxSpecInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
   const { runtime, signal, ...where } = options;
@@ -154,13 +166,16 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
 
 export interface RunAgentOptions extends CaissonOptions {
   task: string;
-  /** `anthropic/…`, `openai/…`, `google/…`, `compatible/…`, `scripted:FILE`; keys come from the environment. Or a model of your own. */
+  /**
+   * `anthropic/…`, `openai/…`, `google/…`, `compatible/…`, `scripted:FILE`; keys come from the environment. Or a model
+   * of your own.
+   */
   model: string | Model;
   /** An agent's name, the path of its file, or its definition; default the built-in `coder`. */
   agent?: string | AgentDefinition;
   /**
-   * Whether you vouch for the agent's file when `agent` is a path. Otherwise what it asks for beyond prompts, tools and tighter limits must have been granted with
-   * `caisson trust`; the run is refused with `denied` if not.
+   * Whether you vouch for the agent's file when `agent` is a path. Otherwise what it asks for beyond prompts, tools and
+   * tighter limits must have been granted with `caisson trust`; the run is refused with `denied` if not.
    */
   trustAgentFile?: boolean;
   /** What to work on, copy-on-write; default the current folder. */
@@ -188,8 +203,9 @@ export interface AgentRun {
 }
 
 /**
- * Lets an agent work on a task, in a sandbox, to its end. Nobody is asked: where a rule says `ask` the call is denied, and a budget that is reached ends the run. What
- * it changed stays in its session: `caisson diff`, `caisson apply`. Throws `cancelled` when the signal let it go; then `caisson resume` goes on with it.
+ * Lets an agent work on a task, in a sandbox, to its end. Nobody is asked: where a rule says `ask` the call is denied,
+ * and a budget that is reached ends the run. What it changed stays in its session: `caisson diff`, `caisson apply`.
+ * Throws `cancelled` when the signal let it go; then `caisson resume` goes on with it.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
@@ -227,7 +243,10 @@ function environmentOf(options: CaissonOptions): Environment {
   return { ...environment, stateDir: options.stateDir ?? environment.stateDir };
 }
 
-/** The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has settings of their own gets one of their own. */
+/**
+ * The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has
+ * settings of their own gets one of their own.
+ */
 const shared = new Map<string, Caisson>();
 function caissonFor(options: CaissonOptions): Caisson {
   if (options.onEvent !== undefined || options.network !== undefined) return createCaisson(options);

@@ -13,8 +13,8 @@ export interface PackageFiles {
 const machines: Partial<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
- * The files that come with this package, found from one of its modules: in a clone the guest was built by set-up; installed from npm there is one for
- * each architecture, so that no compiler is needed.
+ * The files that come with this package, found from one of its modules: in a clone the guest was built by set-up;
+ * installed from npm there is one for each architecture, so that no compiler is needed.
  */
 export function packageFiles(module: string): PackageFiles {
   const root = packageRoot(dirname(module));

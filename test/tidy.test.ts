@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { shortClosures } from "./tidy/closures.ts";
+import { commentsWrapped } from "./tidy/comments.ts";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
 import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
@@ -105,6 +106,14 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     bad: [{ path: "guest/src/files/bad.c", text: 'request_path(worker, request, 1, "read");' }],
   },
   "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(301) }] },
+  "comments are wrapped": {
+    rule: commentsWrapped,
+    bad: [{ path: "src/cli/bad.ts", text: `export {};\n  /** ${"so many words ".repeat(9)}*/\n` }],
+  },
+  "comments of several lines, too": {
+    rule: commentsWrapped,
+    bad: [{ path: "guest/src/bad.c", text: `/* Short.\n * ${"so many words ".repeat(9)}\n */\n` }],
+  },
   "file names say something": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
   "file names are kebab-case": { rule: names, bad: [{ path: "src/lib/badName.ts", text: "" }] },
   "links in pages lead somewhere": { rule: deadLinks(exists), bad: [{ path: "docs/bad.md", text: "[a](nowhere.md)" }] },

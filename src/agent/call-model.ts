@@ -8,7 +8,9 @@ import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 import type { RunState } from "./run-state.ts";
 
-/** What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small. */
+/**
+ * What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small.
+ */
 const STREAM_PIECE_MS = 200;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 60_000;
@@ -130,7 +132,10 @@ async function attemptCall(
   }
 }
 
-/** What was said before an interruption stays in the conversation; tools that were asked for do not: nobody will answer them. */
+/**
+ * What was said before an interruption stays in the conversation; tools that were asked for do not: nobody will answer
+ * them.
+ */
 function interrupted(call: string, parts: readonly AssistantPart[], durationMs: number): ModelEnded {
   const usage: Usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
   const said = parts.filter((part) => part.kind === "text" && part.text !== "");

@@ -21,7 +21,10 @@ interface Options {
   signal: AbortSignal;
 }
 
-/** Replaces everything but the protected tail by a summary; the log keeps it all. Without a model's help (it failed, it is interrupted) the calls are listed instead. */
+/**
+ * Replaces everything but the protected tail by a summary; the log keeps it all. Without a model's help (it failed, it
+ * is interrupted) the calls are listed instead.
+ */
 export async function compact(options: Options): Promise<void> {
   const { journal, model } = options;
   const { conversation } = journal.state;
@@ -40,8 +43,8 @@ export async function compact(options: Options): Promise<void> {
 }
 
 /**
- * The old messages are shown as a transcript, not as messages: a provider wants every tool's schema for those, and a conversation that was too long would be too
- * long again. Null when the model gives none.
+ * The old messages are shown as a transcript, not as messages: a provider wants every tool's schema for those, and a
+ * conversation that was too long would be too long again. Null when the model gives none.
  */
 async function summarise(options: Options, messages: readonly ModelMessage[]): Promise<{ text: string; usage: Usage } | null> {
   const { state } = options.journal;

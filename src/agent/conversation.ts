@@ -4,7 +4,10 @@ import type { ModelMessage } from "./model/model.ts";
 
 /** Characters of a token, roughly; only used until the provider's own count is known. */
 const CHARACTERS_PER_TOKEN = 4;
-/** Arguments of old calls longer than this are cut when a conversation is compacted without a model; not those of the newest messages. */
+/**
+ * Arguments of old calls longer than this are cut when a conversation is compacted without a model; not those of the
+ * newest messages.
+ */
 const OLD_ARGUMENT_CHARACTERS_MAX = 500;
 const NEWEST_MESSAGES = 4;
 
@@ -15,8 +18,8 @@ interface Entry {
 }
 
 /**
- * What the model is sent, built as the events come, so that a call of step 2,000 costs no more than one of step 10. The system text
- * and the task are kept apart from the rest: compaction can never lose them.
+ * What the model is sent, built as the events come, so that a call of step 2,000 costs no more than one of step 10. The
+ * system text and the task are kept apart from the rest: compaction can never lose them.
  */
 export interface Conversation {
   begin(options: { system: string; task: string }): void;

@@ -136,8 +136,8 @@ export function canMakeRoom(state: RunState, contextTokens: number): boolean {
 }
 
 /**
- * Everything before this step may be summarised. At least the newest step stays, and at most half of what may be used is protected; half of what there is when
- * the provider found it too long, since then our count was wrong.
+ * Everything before this step may be summarised. At least the newest step stays, and at most half of what may be used
+ * is protected; half of what there is when the provider found it too long, since then our count was wrong.
  */
 export function compactionStep(state: RunState, contextTokens: number): number {
   const { protectTokens, threshold } = state.definition.harness.compaction;

@@ -14,8 +14,8 @@ export interface Noticed {
 }
 
 /**
- * Looks at the calls since the last time something was noticed. Failed calls count like others: repeating what failed is the commonest loop. Null when there is
- * nothing to say.
+ * Looks at the calls since the last time something was noticed. Failed calls count like others: repeating what failed
+ * is the commonest loop. Null when there is nothing to say.
  */
 export function noticeLoop(state: RunState, threshold: number): Noticed | null {
   const since = state.noticed ? state.callsEnded - state.noticed.atCall : state.callsEnded;

@@ -18,7 +18,10 @@ export interface HookCall {
 /** A hook of a library user. It runs on the host, in the program that embeds Caisson, and sees only data. */
 export type HookFunction = (call: HookCall) => Promise<HookVerdict> | HookVerdict;
 
-/** Exit codes of a hook command with a meaning; any other failure blocks, since a broken guard must not wave things through. */
+/**
+ * Exit codes of a hook command with a meaning; any other failure blocks, since a broken guard must not wave things
+ * through.
+ */
 const EXIT_CONTINUE = 0;
 const EXIT_INTERRUPT = 3;
 const HOOK_OUTPUT_BYTES_MAX = 64 * 1024;

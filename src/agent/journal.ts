@@ -9,13 +9,15 @@ export interface Journal {
   /** How many events of others were folded in so far. */
   heard(): number;
   /**
-   * Durable when it resolves. `ifHeard`: only while no more was heard of others than the caller knew when it decided; throws `conflict` with `details.heard` otherwise,
-   * and what came is folded in. Throws `superseded` when another process became the owner: then nothing more may be done.
+   * Durable when it resolves. `ifHeard`: only while no more was heard of others than the caller knew when it decided;
+   * throws `conflict` with `details.heard` otherwise, and what came is folded in. Throws `superseded` when another
+   * process became the owner: then nothing more may be done.
    */
   append(events: readonly NewRunEvent[], options?: { ifHeard?: number }): Promise<void>;
   /**
-   * Folded at once, durable with the next `append` or by the next turn of the event loop, whichever comes first: for outcomes that are followed by an intent, so that
-   * both cost one write to disk. What is lost with the process is found out again: the call it belongs to was begun.
+   * Folded at once, durable with the next `append` or by the next turn of the event loop, whichever comes first: for
+   * outcomes that are followed by an intent, so that both cost one write to disk. What is lost with the process is
+   * found out again: the call it belongs to was begun.
    */
   note(events: readonly NewRunEvent[]): void;
   /** Resolves when somebody else (a person, another process) appended something. Throws `cancelled` with the signal. */
@@ -24,12 +26,18 @@ export interface Journal {
   onForeign(listener: (event: RunEvent) => void): () => void;
 }
 
-/** Whether it is the log that failed, or the ownership that was lost: no failure of the run, which stays as it is for whoever drives it next. */
+/**
+ * Whether it is the log that failed, or the ownership that was lost: no failure of the run, which stays as it is for
+ * whoever drives it next.
+ */
 export function isLogFailure(error: CaissonError): boolean {
   return error.code === "superseded" || error.details?.log === true;
 }
 
-/** Why a run is not driven here any longer: `superseded` when it, or its session, was taken away; `cancelled` when somebody asked this process to let go. */
+/**
+ * Why a run is not driven here any longer: `superseded` when it, or its session, was taken away; `cancelled` when
+ * somebody asked this process to let go.
+ */
 export function letGoError(signal: AbortSignal, run: string): CaissonError {
   const { reason } = signal;
   if (reason instanceof CaissonError && reason.code === "superseded") {

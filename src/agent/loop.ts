@@ -13,7 +13,10 @@ import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
 
-/** How long an effect that was interrupted may take to end by itself; then its sandbox is ended, and it has as long again. */
+/**
+ * How long an effect that was interrupted may take to end by itself; then its sandbox is ended, and it has as long
+ * again.
+ */
 const INTERRUPTED_GRACE_MS = 10_000;
 /** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */
 const NOTICES_MAX = 4;
@@ -29,10 +32,10 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
 }
 
 /**
- * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state is a fold of
- * the log and every decision a function of it, so a run that lost its process goes on here exactly where it was. Throws `cancelled` when let go, `superseded` when another
- * process took the run over, `unavailable` when its model does not answer and nobody is there to wait for it, and what the
- * log throws; the run stays as it is then.
+ * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state
+ * is a fold of the log and every decision a function of it, so a run that lost its process goes on here exactly where
+ * it was. Throws `cancelled` when let go, `superseded` when another process took the run over, `unavailable` when its
+ * model does not answer and nobody is there to wait for it, and what the log throws; the run stays as it is then.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
@@ -57,8 +60,8 @@ export async function driveRun(options: LoopOptions): Promise<void> {
 }
 
 /**
- * What was interrupted ends soon, or is ended by the host's own means: a sandbox that is gone keeps nobody waiting. Throws `timeout` for an effect that does not end even
- * then.
+ * What was interrupted ends soon, or is ended by the host's own means: a sandbox that is gone keeps nobody waiting.
+ * Throws `timeout` for an effect that does not end even then.
  */
 async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, options: Pick<LoopOptions, "onLost">): Promise<void> {
   const stuck = Promise.withResolvers<never>();
@@ -84,8 +87,8 @@ async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, 
 }
 
 /**
- * Being let go is not being interrupted: a running command goes on inside, unrecorded and unharmed, for the next owner to attach to. The journal takes nothing more
- * from the one who was let go.
+ * Being let go is not being interrupted: a running command goes on inside, unrecorded and unharmed, for the next owner
+ * to attach to. The journal takes nothing more from the one who was let go.
  */
 async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
   const released = Promise.withResolvers<never>();
@@ -194,8 +197,8 @@ function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; 
 }
 
 /**
- * A signal for one effect: fires when a person interrupts or stops the run, and when its time is up. What the effect did until then is recorded by whoever performs
- * it.
+ * A signal for one effect: fires when a person interrupts or stops the run, and when its time is up. What the effect
+ * did until then is recorded by whoever performs it.
  */
 function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposable {
   const { journal } = options;

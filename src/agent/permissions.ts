@@ -6,7 +6,10 @@ const fetchers = ["curl", "wget"];
 const interpreters = ["sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"];
 const fetchAndRun = fetchers.flatMap((fetcher) => interpreters.map((program) => [`bash:${fetcher} | ${program}`, "deny"] as const));
 
-/** What holds when an agent says nothing: reading and editing the workspace is what it is for; what cannot be undone or leaves the sandbox is asked about or denied. */
+/**
+ * What holds when an agent says nothing: reading and editing the workspace is what it is for; what cannot be undone or
+ * leaves the sandbox is asked about or denied.
+ */
 export const defaultPermissions: PermissionRules = {
   "*": "allow",
   "bash:rm -rf*": "deny",
@@ -37,8 +40,9 @@ export interface PermissionOptions {
 }
 
 /**
- * The rule of the longest matching pattern; among equals the stricter one. `*` stands for any characters. A shell line is looked at as a whole, at each of
- * its commands and at what is piped into what, and the strictest finding counts, so that `cd x && git push` is a push.
+ * The rule of the longest matching pattern; among equals the stricter one. `*` stands for any characters. A shell line
+ * is looked at as a whole, at each of its commands and at what is piped into what, and the strictest finding counts, so
+ * that `cd x && git push` is a push.
  */
 export function permissionFor(subject: string, options: PermissionOptions): Verdict {
   const found = subjectsOf(subject).map((each) => afterAnswers(ruleFor(each, options), options.always));

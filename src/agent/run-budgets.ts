@@ -3,7 +3,9 @@ import type { RunFacts } from "../contract/run-facts.ts";
 
 const RAISED_BY = 1.5;
 
-/** What a run may still spend, never below zero; null where nothing bounds it. A cost that is not known counts as none. */
+/**
+ * What a run may still spend, never below zero; null where nothing bounds it. A cost that is not known counts as none.
+ */
 export function budgetsLeft(facts: RunFacts): { costUsd: number | null; tokens: number | null; timeMs: number } {
   const { costUsd, tokens, timeMs } = facts.budgets;
   const spent = spentBy(facts);

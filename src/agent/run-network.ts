@@ -4,7 +4,10 @@ import type { FetchRequest, FetchResult } from "../sandbox/sandbox.ts";
 export interface RunNetwork {
   /** Under the sandbox's rules; see `SandboxNetwork.fetch`. */
   fetch(request: FetchRequest): Promise<FetchResult>;
-  /** Lets the sandbox reach one thing more, from now on. Resolves with what it may reach then, in words. Throws `invalid` for a malformed rule. */
+  /**
+   * Lets the sandbox reach one thing more, from now on. Resolves with what it may reach then, in words. Throws
+   * `invalid` for a malformed rule.
+   */
   allow(rule: string, options: { by: string }): Promise<string>;
   /** What was denied since the last call, each in a sentence; for the result of the tool during which it happened. */
   takeDenials(): readonly string[];

@@ -36,7 +36,10 @@ export interface WaitingMessage {
   text: string;
 }
 
-/** A run as its log tells it: the facts that its head has, too, and everything else. Changed only by `applyEvent`; the same events give the same state. */
+/**
+ * A run as its log tells it: the facts that its head has, too, and everything else. Changed only by `applyEvent`; the
+ * same events give the same state.
+ */
 export interface RunState extends RunFacts {
   task: string;
   definition: AgentDefinition;
@@ -57,7 +60,9 @@ export interface RunState extends RunFacts {
   /** Patterns a person allowed for the rest of the run. */
   always: Set<string>;
   lastInputTokens: number;
-  /** The conversation's estimate when the model last answered: what came since is on top of the provider's own count. */
+  /**
+   * The conversation's estimate when the model last answered: what came since is on top of the provider's own count.
+   */
   estimatedAtAnswer: number;
   /** The provider said that the conversation is too long: once it is compacted and tried again. */
   overflow: "refused" | "compacted" | null;

@@ -32,8 +32,8 @@ type Prepared =
   | { kind: "asked"; events: NewRunEvent[] };
 
 /**
- * Runs what the model asked for, in its order; calls that only read go side by side. Returns early when a person has to be asked: the answer may take days,
- * and the loop comes back here with it.
+ * Runs what the model asked for, in its order; calls that only read go side by side. Returns early when a person has to
+ * be asked: the answer may take days, and the loop comes back here with it.
  */
 export async function runTools(calls: readonly ToolCallState[], options: RunToolsOptions): Promise<void> {
   let group: Extract<Prepared, { kind: "run" }>[] = [];
@@ -58,7 +58,9 @@ export async function runTools(calls: readonly ToolCallState[], options: RunTool
   await runGroup();
 }
 
-/** A sandbox that dies under a hook is replaced, and the hooks are asked again: nothing of the call itself has happened. */
+/**
+ * A sandbox that dies under a hook is replaced, and the hooks are asked again: nothing of the call itself has happened.
+ */
 async function prepareInLiveSandbox(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
   try {
     return await prepare(call, options);

@@ -9,8 +9,9 @@ export interface ShellLine {
 }
 
 /**
- * The commands in a shell line, as far as they can be seen without running it: between separators, in pipes, substitutions and subshells, behind `env`, `sudo`, `sh -c`.
- * It guards against carelessness, not against malice: the wall is the sandbox.
+ * The commands in a shell line, as far as they can be seen without running it: between separators, in pipes,
+ * substitutions and subshells, behind `env`, `sudo`, `sh -c`. It guards against carelessness, not against malice: the
+ * wall is the sandbox.
  */
 export function shellCommands(line: string): ShellLine {
   const found: ShellLine = { commands: [], pipelines: [] };

@@ -48,8 +48,9 @@ export interface Tool<Arguments = unknown> {
   /** May be repeated after a crash without harm (reading). */
   readonly repeatable: boolean;
   /**
-   * For one that may not be repeated: `run` finds out by itself what became of a call that was begun before (`context.resumed`), by the guest's idempotent ref or by
-   * looking. Otherwise such a call is answered `lost`, and not made again.
+   * For one that may not be repeated: `run` finds out by itself what became of a call that was begun before
+   * (`context.resumed`), by the guest's idempotent ref or by looking. Otherwise such a call is answered `lost`, and not
+   * made again.
    */
   readonly resumable?: boolean;
   /** An answer `always` to a question about it counts once only. */

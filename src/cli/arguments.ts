@@ -4,7 +4,10 @@ import type { CommandSpec, OptionSpec, ParsedArguments } from "./command.ts";
 
 export const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
 
-/** Checks arguments against a command's spec. Throws `invalid`, naming the nearest option or the argument that is missing. */
+/**
+ * Checks arguments against a command's spec. Throws `invalid`, naming the nearest option or the argument that is
+ * missing.
+ */
 export function parseArguments(spec: CommandSpec, argv: readonly string[]): ParsedArguments {
   const options = [...spec.options, helpOption];
   const found = new Map<string, string[]>();

@@ -6,7 +6,9 @@ import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { specFrom } from "./spec-options.ts";
 
-/** A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept. */
+/**
+ * A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept.
+ */
 export interface CommandSandbox {
   sandbox: HeldSandbox;
   /** True for a sandbox that others may be using too: it is left as it was found. */

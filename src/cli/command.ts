@@ -29,7 +29,9 @@ export interface CommandSpec {
   arguments: readonly ArgumentSpec[];
   /** The first argument that is not an option, and all after it, are a command's own words. */
   takesCommand?: boolean;
-  /** It passes signals on and cleans up by itself; any other command is left where it is, and what it made is removed. */
+  /**
+   * It passes signals on and cleans up by itself; any other command is left where it is, and what it made is removed.
+   */
   handlesSignals?: boolean;
   examples: readonly (readonly [line: string, meaning: string])[];
   /** Loaded only when the command is run, so that `exec` pays for nothing else. */

@@ -38,7 +38,10 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   return 0;
 }
 
-/** `ID:/path`; a relative path is taken from /workspace by the sandbox. A path outside that looks like one can be written ./… */
+/**
+ * `ID:/path`; a relative path is taken from /workspace by the sandbox. A path outside that looks like one can be
+ * written ./…
+ */
 function sandboxSide(word: string): { id: string; path: string } | null {
   const match = /^(sb_[a-z2-7]+):(.*)$/s.exec(word);
   if (match === null) return null;

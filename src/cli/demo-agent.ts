@@ -9,7 +9,10 @@ import { printDiff } from "./print-diff.ts";
 const TASK = "Make the tests pass.";
 const CHANGED = "price.js";
 
-/** An agent fixes a sample project, live; the project is untouched until the change is applied. Returns how many claims did not hold. */
+/**
+ * An agent fixes a sample project, live; the project is untouched until the change is applied. Returns how many claims
+ * did not hold.
+ */
 export async function demoAgent(
   context: CliContext,
   options: { examples: string; model: string | undefined; runtime: string; print: (line?: Piece) => Promise<void> },

@@ -4,7 +4,9 @@ import { parsePolicy } from "../contract/network-text.ts";
 import type { NetworkVerbs } from "../station/networks/verbs.ts";
 import type { RunQuietly, Stop } from "./demo-tour.ts";
 
-/** A server of this machine's, and stops that show who reaches it. Empty where there is no network or no curl inside. */
+/**
+ * A server of this machine's, and stops that show who reaches it. Empty where there is no network or no curl inside.
+ */
 export async function networkStops(options: {
   sandbox: string;
   run: RunQuietly;

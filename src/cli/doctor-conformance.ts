@@ -6,7 +6,10 @@ import { line, lines } from "./line.ts";
 
 const marks = { passed: "✓", failed: "✗", skipped: "·" } as const;
 
-/** Runs the conformance suite on the runtime that would be used, or the one that was named. Exit code 1 when a test fails. */
+/**
+ * Runs the conformance suite on the runtime that would be used, or the one that was named. Exit code 1 when a test
+ * fails.
+ */
 export async function runConformanceSuite({ station, stdout }: CliContext, given: ParsedArguments): Promise<number> {
   const json = given.flag("json");
   let failures = 1;

@@ -89,7 +89,9 @@ function tellDenials(context: CliContext, sandbox: HeldSandbox): () => void {
   return stop ?? (() => {});
 }
 
-/** The guest says what is not there; what to do about it depends on where one stands, and here that is a command line. */
+/**
+ * The guest says what is not there; what to do about it depends on where one stands, and here that is a command line.
+ */
 async function spawnWithHint(sandbox: HeldSandbox, options: SpawnOptions): Promise<Process> {
   try {
     return await sandbox.spawn(options);

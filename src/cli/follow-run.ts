@@ -15,7 +15,10 @@ export interface FollowOptions {
   onEvent?: (event: RunEvent) => void;
 }
 
-/** Shows a run: its past, then what comes, until it ends. Lines for people, JSON lines for programs; on a terminal a few rows below say what it is doing. */
+/**
+ * Shows a run: its past, then what comes, until it ends. Lines for people, JSON lines for programs; on a terminal a few
+ * rows below say what it is doing.
+ */
 export async function followRun(context: CliContext, runs: RunVerbs, run: string, options: FollowOptions): Promise<void> {
   const { stdout } = context;
   const view = createRunView({ columns: () => (stdout.isTerminal ? stdout.size().cols : null) });

@@ -44,7 +44,10 @@ function commandOf(words: readonly string[]): CommandSpec | undefined {
   return named.toSorted((a, b) => b.path.length - a.path.length)[0];
 }
 
-/** The texts of every `hint` in a source, and what stands in backticks anywhere: comments, help and messages name commands, too. */
+/**
+ * The texts of every `hint` in a source, and what stands in backticks anywhere: comments, help and messages name
+ * commands, too.
+ */
 function textsIn(source: string): string[] {
   const hints = [...source.matchAll(/\bhint\s*[:=](?!=)/g)].map(({ index }) => literalsFrom(source, index)).filter((text) => text !== "");
   const quoted = [...source.matchAll(/\\?`(caisson [a-z][^`\\]*)\\?`/g)].map(([, text = ""]) => text);

@@ -11,9 +11,9 @@ interface Span {
 export type Piece = string | number | Line;
 
 /**
- * One line for people, and the only kind of text that reaches a terminal of ours. A string becomes part of it with everything that a
- * terminal would obey, a line break included, made visible; so a name or a message from inside can neither colour, erase nor
- * imitate anything. A class, so that no string passes for one.
+ * One line for people, and the only kind of text that reaches a terminal of ours. A string becomes part of it with
+ * everything that a terminal would obey, a line break included, made visible; so a name or a message from inside can
+ * neither colour, erase nor imitate anything. A class, so that no string passes for one.
  */
 export class Line {
   readonly #spans: readonly Span[];
@@ -55,7 +55,10 @@ export function line(strings: TemplateStringsArray, ...pieces: readonly Piece[])
   return Line.of(strings.flatMap((text, index) => [text, ...pieces.slice(index, index + 1)]));
 }
 
-/** Text of several lines: a report of ours, a model's words, a program's output. Its line breaks count; colours and the like are left out. */
+/**
+ * Text of several lines: a report of ours, a model's words, a program's output. Its line breaks count; colours and the
+ * like are left out.
+ */
 export function lines(text: string): Line[] {
   return plainText(text)
     .replace(/\n$/, "")
@@ -63,7 +66,9 @@ export function lines(text: string): Line[] {
     .map((each) => Line.of([each]));
 }
 
-/** A message of several lines stays one message: all but its first are set in, so that none looks like another message. */
+/**
+ * A message of several lines stays one message: all but its first are set in, so that none looks like another message.
+ */
 export function messageLines(message: string): Line[] {
   return message.split("\n").map((each, index) => (index === 0 ? line`${each}` : line`  ${each}`));
 }

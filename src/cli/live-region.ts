@@ -4,14 +4,16 @@ import type { Output } from "./output.ts";
 const DRAW_MS = 100;
 
 /**
- * Rows that are drawn again and again below what is printed, and leave nothing behind: before anything is printed, and at the end, they are taken away.
- * Nothing at all where there is no terminal.
+ * Rows that are drawn again and again below what is printed, and leave nothing behind: before anything is printed, and
+ * at the end, they are taken away. Nothing at all where there is no terminal.
  */
 export function createLiveRegion(output: Output, options: { wanted: boolean; rows: (columns: number) => Line[] }) {
   const shown = options.wanted && output.isTerminal;
   let drawn: readonly Line[] = [];
 
-  /** Rows that were drawn before the window became narrower have been broken by the terminal, and take more rows now. */
+  /**
+   * Rows that were drawn before the window became narrower have been broken by the terminal, and take more rows now.
+   */
   const rowsDrawn = (): number => {
     const { cols } = output.size();
     return drawn.reduce((sum, row) => sum + Math.max(1, Math.ceil(row.width / cols)), 0);

@@ -13,7 +13,10 @@ export interface NetworkAsked {
   gateway?: GatewaySpec;
 }
 
-/** What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by name. Throws `invalid`. */
+/**
+ * What of a network was asked for on the command line. A secret's hosts may be reached, unless the network is none by
+ * name. Throws `invalid`.
+ */
 export function networkFrom(
   given: ParsedArguments,
   known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> },

@@ -5,9 +5,9 @@ import { Line } from "./line.ts";
 import { visibleJson } from "./plain-text.ts";
 
 /**
- * One of our own output streams: in order, and slow readers slow the writer down. Every writing method resolves once the bytes are with the
- * reader, and never rejects: a reader who went away sets `broken`. None takes a string: what people see is made of lines, what
- * programs read of values, so that no command can pass on what a terminal would obey.
+ * One of our own output streams: in order, and slow readers slow the writer down. Every writing method resolves once
+ * the bytes are with the reader, and never rejects: a reader who went away sets `broken`. None takes a string: what
+ * people see is made of lines, what programs read of values, so that no command can pass on what a terminal would obey.
  */
 export interface Output {
   readonly isTerminal: boolean;
@@ -17,9 +17,14 @@ export interface Output {
   prompt(line: Line): Promise<void>;
   /** One value as a line of JSON; with `indent`, for people. */
   printJson(value: unknown, options?: { indent: number }): Promise<void>;
-  /** Rows below everything that is printed: takes away the `above` ones that are there, prints `lines`, draws `rows`. For terminals. */
+  /**
+   * Rows below everything that is printed: takes away the `above` ones that are there, prints `lines`, draws `rows`.
+   * For terminals.
+   */
   repaint(picture: { above: number; lines: readonly Line[]; rows: readonly Line[] }): Promise<void>;
-  /** Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe. */
+  /**
+   * Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe.
+   */
   writeRaw(bytes: Uint8Array): Promise<void>;
   /** Resolves when the reader went away. */
   readonly broken: Promise<void>;
@@ -35,8 +40,8 @@ export interface Output {
 const FULL_PIPE_WAIT_MS = 5;
 
 /**
- * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling of
- * signals and of the guest.
+ * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling
+ * of signals and of the guest.
  */
 export function createOutput(options: { fd: number; terminal: WriteStream | null; colours?: boolean }): Output {
   const { fd, terminal } = options;

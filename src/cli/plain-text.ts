@@ -1,6 +1,6 @@
 /**
- * Text that came from a model or a sandbox, for a person's terminal: without escape sequences, control characters and marks that turn the
- * direction of writing, all of which could make a screen lie.
+ * Text that came from a model or a sandbox, for a person's terminal: without escape sequences, control characters and
+ * marks that turn the direction of writing, all of which could make a screen lie.
  */
 export function plainText(text: string): string {
   return text
@@ -9,7 +9,10 @@ export function plainText(text: string): string {
     .replace(CONTROLS, (character) => (character === "\n" ? "\n" : ""));
 }
 
-/** The same characters written out (`\n`, `\x1b`, `\u202e`) instead of left out: for names and contents, where one has to see that they are there. */
+/**
+ * The same characters written out (`\n`, `\x1b`, `\u202e`) instead of left out: for names and contents, where one has
+ * to see that they are there.
+ */
 export function visibleText(text: string): string {
   if (PRINTABLE.test(text)) return text;
   return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escaped(character));
@@ -18,7 +21,8 @@ export function visibleText(text: string): string {
 /** JSON as people may come to see it: the same value, with nothing in it that a terminal would obey. */
 export function visibleJson(value: unknown, indent?: number): string {
   const json = JSON.stringify(value, null, indent) ?? "null";
-  // What is left of control characters after JSON.stringify is within strings, but for the line breaks of an indented text.
+  // What is left of control characters after JSON.stringify is within strings, but for the line breaks of an indented
+  // text.
   return json.replace(CONTROLS, (character) =>
     character === "\n" ? "\n" : [...Array(character.length).keys()].map((index) => unicodeEscape(character.charCodeAt(index))).join(""),
   );
@@ -28,7 +32,9 @@ export function visibleJson(value: unknown, indent?: number): string {
 const PRINTABLE = /^[\x20-\x7e]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out.
 const SEQUENCES = /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[P^_X][^\x1b]*(?:\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?/g;
-/** Control characters, marks of direction, separators of lines, halves of characters, and what cannot be seen at all. */
+/**
+ * Control characters, marks of direction, separators of lines, halves of characters, and what cannot be seen at all.
+ */
 const CONTROLS =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };

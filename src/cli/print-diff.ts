@@ -1,7 +1,10 @@
 import { bad, bold, good, Line } from "./line.ts";
 import type { Output } from "./output.ts";
 
-/** A patch for whoever reads our pipe, byte for byte; on a terminal in colours, with everything in it visible that the terminal would obey. */
+/**
+ * A patch for whoever reads our pipe, byte for byte; on a terminal in colours, with everything in it visible that the
+ * terminal would obey.
+ */
 export async function printDiff(output: Output, diff: Uint8Array): Promise<void> {
   if (!output.isTerminal) return await output.writeRaw(diff);
   const rows = Buffer.from(diff).toString("utf8").split("\n");

@@ -22,8 +22,8 @@ interface Connection {
 }
 
 /**
- * Connects a process to our standard streams until it ends. The end of the process is the end of the connection: an open stdin that nobody
- * writes to holds nothing up. The terminal is as it was when this returns.
+ * Connects a process to our standard streams until it ends. The end of the process is the end of the connection: an
+ * open stdin that nobody writes to holds nothing up. The terminal is as it was when this returns.
  */
 export async function connectStdio(connection: Connection): Promise<StdioOutcome> {
   const { context, process } = connection;

@@ -17,7 +17,10 @@ const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 export interface RunView {
   /** What to print for an event, for good; empty for most. */
   lines(event: RunEvent): Line[];
-  /** What is going on now: words being said, newest output, a line of figures. Each row fits. Empty while a person is asked. */
+  /**
+   * What is going on now: words being said, newest output, a line of figures. Each row fits. Empty while a person is
+   * asked.
+   */
   live(columns: number): Line[];
 }
 

@@ -41,7 +41,8 @@ export async function showDrivenRun(
   try {
     const ended = await runs.wait(id);
     const telling = following.then(async () => (options.json ? undefined : await printOutcome(context, sessions, ended)));
-    // The run is over; only the reader of our output can still keep us, and whoever signals now is not willing to wait for that one.
+    // The run is over; only the reader of our output can still keep us, and whoever signals now is not willing to wait
+    // for that one.
     await Promise.race([telling, context.interruption.next()]);
     return exitCodes[ended.finish ?? "error"];
   } finally {

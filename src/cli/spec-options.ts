@@ -15,7 +15,10 @@ import type { CliContext } from "./context.ts";
 import { networkFrom } from "./network-asked.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
-/** The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`, `unsupported`. */
+/**
+ * The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`,
+ * `unsupported`.
+ */
 export function specFrom(
   context: CliContext,
   given: ParsedArguments,

@@ -21,7 +21,9 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   return results.every(({ status }) => status === "trusted" || status === "nothing to trust") ? 0 : 1;
 }
 
-/** Shows what a file asks for, against what was agreed to before, and asks. Throws `denied` when there is nobody to ask. */
+/**
+ * Shows what a file asks for, against what was agreed to before, and asks. Throws `denied` when there is nobody to ask.
+ */
 async function judge(context: CliContext, path: string, given: ParsedArguments): Promise<AgentTrust> {
   const json = given.flag("json");
   const say = async (text: string) => {

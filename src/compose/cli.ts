@@ -11,7 +11,10 @@ import { composeStation, sandboxTools } from "./station.ts";
 
 const COMMAND_LINE_MAX = 100;
 
-/** What a command is given, from what the program found about itself. Makes the state folder. Throws `invalid` for a configuration that is wrong. */
+/**
+ * What a command is given, from what the program found about itself. Makes the state folder. Throws `invalid` for a
+ * configuration that is wrong.
+ */
 export async function composeCli(
   options: Pick<CliContext, "version" | "packageDir" | "guestPath" | "cwd" | "stdin" | "stdout" | "stderr" | "interruption"> & {
     variables: Variables;

@@ -28,7 +28,10 @@ export function readEnvironment(variables: Variables): Environment {
   };
 }
 
-/** As the XDG specification wants it: a relative path is not valid, and would take the configuration from whatever folder one stands in. */
+/**
+ * As the XDG specification wants it: a relative path is not valid, and would take the configuration from whatever
+ * folder one stands in.
+ */
 function absolute(path: string | undefined): string | undefined {
   return path !== undefined && isAbsolute(path) ? path : undefined;
 }

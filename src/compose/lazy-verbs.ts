@@ -2,8 +2,8 @@ type Call = (...args: never[]) => unknown;
 type Kind<Verb> = Verb extends (...args: never[]) => AsyncIterable<unknown> ? "stream" : "answer";
 
 /**
- * A group of verbs that is loaded with the first call of one, so that a command pays for nothing it does not use. The table says of every verb what it gives: an answer,
- * or a stream of them.
+ * A group of verbs that is loaded with the first call of one, so that a command pays for nothing it does not use. The
+ * table says of every verb what it gives: an answer, or a stream of them.
  */
 export function lazyVerbs<Verbs extends object>(kinds: { [Name in keyof Verbs]: Kind<Verbs[Name]> }, load: () => Promise<Verbs>): Verbs {
   let loading: Promise<Verbs> | undefined;

@@ -34,7 +34,10 @@ export const HarnessSettings = z.strictObject({
 });
 export type HarnessSettings = z.infer<typeof HarnessSettings>;
 
-/** A command run inside the sandbox before or after a tool. It reads the call as JSON on stdin. Exit 0 continues, 2 blocks with stderr as the reason, 3 interrupts the run. */
+/**
+ * A command run inside the sandbox before or after a tool. It reads the call as JSON on stdin. Exit 0 continues, 2
+ * blocks with stderr as the reason, 3 interrupts the run.
+ */
 export const HookCommand = z.strictObject({
   /** Tool names this hook is for; absent: all. */
   tools: z.array(z.string()).optional(),
@@ -78,7 +81,10 @@ const OneAgent = z.strictObject({
       env: z.record(EnvName, z.string()).default({}),
       network: NetworkPolicy.default({ mode: "none" }),
       secrets: z.record(EnvName, SecretSpec).default({}),
-      /** Secrets it wants of those that the user's own configuration defines; they are in `secrets`, too, once it may have them. */
+      /**
+       * Secrets it wants of those that the user's own configuration defines; they are in `secrets`, too, once it may
+       * have them.
+       */
       secretNames: z.array(EnvName).max(100).default([]),
       gateway: GatewaySpec.optional(),
     })

@@ -4,7 +4,10 @@ export const AttackVerdict = z.strictObject({
   id: z.string(),
   title: z.string(),
   group: z.enum(["isolation", "host trust", "network", "exhaustion", "faults"]),
-  /** Tried, and the wall held; tried, and it did not; the runtime says so, and nothing was tried; it could not be tried here. */
+  /**
+   * Tried, and the wall held; tried, and it did not; the runtime says so, and nothing was tried; it could not be tried
+   * here.
+   */
   verdict: z.enum(["observed", "failed", "declared", "unverifiable"]),
   /** What was done, as a sentence. */
   tried: z.string(),
@@ -30,7 +33,10 @@ export const AttackReport = z.strictObject({
 });
 export type AttackReport = z.infer<typeof AttackReport>;
 
-/** A report with a detached Ed25519 signature over its canonical JSON. The key says which installation made it, not that the machine is honest. */
+/**
+ * A report with a detached Ed25519 signature over its canonical JSON. The key says which installation made it, not that
+ * the machine is honest.
+ */
 export const SignedReport = z.strictObject({
   report: AttackReport,
   signature: z.strictObject({ algorithm: z.literal("ed25519"), publicKey: z.string(), value: z.string() }),

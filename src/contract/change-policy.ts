@@ -1,7 +1,10 @@
 import type { NetworkPolicy } from "./network.ts";
 import { showRule } from "./network-text.ts";
 
-/** Everything that held before, and what the other one allows. Whether programs are carried transparently is decided when a sandbox is made. */
+/**
+ * Everything that held before, and what the other one allows. Whether programs are carried transparently is decided
+ * when a sandbox is made.
+ */
 export function allowMore(before: NetworkPolicy, more: NetworkPolicy): NetworkPolicy {
   if (more.mode === "none") return before;
   if (before.mode === "none") return more;

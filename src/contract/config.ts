@@ -38,7 +38,10 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   network: NetworkConfig.prefault({}),
-  /** Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where one comes from and where it goes. */
+  /**
+   * Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where
+   * one comes from and where it goes.
+   */
   secrets: z.record(EnvName, SecretSpec).default({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),

@@ -7,7 +7,9 @@ type EventSchema<Type extends string, Version extends number, Shape extends z.co
   data: z.ZodObject<Shape>;
 }>;
 
-/** An event as it is declared: the schema of its current version, and how events of its earlier versions become such. */
+/**
+ * An event as it is declared: the schema of its current version, and how events of its earlier versions become such.
+ */
 export type EventDefinition<
   Type extends string = string,
   Version extends number = number,
@@ -18,8 +20,9 @@ export type EventDefinition<
   /** A new event of the current version; it happened now, unless said otherwise. */
   make(data: z.infer<z.ZodObject<Shape>>, at?: string): z.infer<EventSchema<Type, Version, Shape>>;
   /**
-   * The same event, which is also read where it was stored in the version before: `convert` makes today's data of the old. What `old` reads itself, versions before
-   * it included, is read, too. The old definition stays in the sources for ever, and so does its golden file.
+   * The same event, which is also read where it was stored in the version before: `convert` makes today's data of the
+   * old. What `old` reads itself, versions before it included, is read, too. The old definition stays in the sources
+   * for ever, and so does its golden file.
    */
   upcast<OldVersion extends number, OldShape extends z.core.$ZodLooseShape>(
     old: EventDefinition<Type, OldVersion, OldShape>,
@@ -41,11 +44,12 @@ export type AnyEventDefinition = z.ZodObject<{
 }> & { readonly earlier: EarlierVersion | null };
 
 /**
- * Declares an event once: its type, version and data. The schema, the TypeScript type, the stored form and `make` derive from it. A stored event is never changed; a
- * new shape is a new version:
+ * Declares an event once: its type, version and data. The schema, the TypeScript type, the stored form and `make`
+ * derive from it. A stored event is never changed; a new shape is a new version:
  *
  *     const ToolEnded1 = defineEvent("tool.ended", 1, { call: CallId, text: z.string() });
- *     export const ToolEnded = defineEvent("tool.ended", 2, { call: CallId, parts: z.array(Part) }).upcast(ToolEnded1, ({ call, text }) => ({ call, parts: [{ text }] }));
+ *     export const ToolEnded = defineEvent("tool.ended", 2, { call: CallId, parts: z.array(Part) }).upcast(ToolEnded1,
+ *     ({ call, text }) => ({ call, parts: [{ text }] }));
  */
 export function defineEvent<const Type extends string, const Version extends number, Shape extends z.core.$ZodLooseShape>(
   type: Type,

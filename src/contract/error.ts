@@ -38,8 +38,8 @@ interface CaissonErrorOptions {
 }
 
 /**
- * The only error class. The message says what failed and on what, as a fragment: it begins in lower case and has no full stop, since it is printed after
- * `caisson: ` and joined with others by colons. The hint says what to do next.
+ * The only error class. The message says what failed and on what, as a fragment: it begins in lower case and has no
+ * full stop, since it is printed after `caisson: ` and joined with others by colons. The hint says what to do next.
  */
 export class CaissonError extends Error {
   override readonly name = "CaissonError";

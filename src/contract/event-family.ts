@@ -39,9 +39,10 @@ export interface StoredForm {
 }
 
 /**
- * What was stored, as the current version of its event; every log is read through here. Throws `internal` for what this Caisson does not understand: a type or a version
- * that only a newer one knows, or data that does not fit. A fold must not pass over such an event, since nobody can tell what it changes: the run stays as it is for a
- * Caisson that knows it. A history that people read (a session's, a network's) shows the rest; see `readableEvent`.
+ * What was stored, as the current version of its event; every log is read through here. Throws `internal` for what this
+ * Caisson does not understand: a type or a version that only a newer one knows, or data that does not fit. A fold must
+ * not pass over such an event, since nobody can tell what it changes: the run stays as it is for a Caisson that knows
+ * it. A history that people read (a session's, a network's) shows the rest; see `readableEvent`.
  */
 export function readEvent<Definition extends AnyEventDefinition>(family: EventFamily<Definition>, stored: StoredForm): z.infer<Definition> {
   const { type, version, damage } = stored;
@@ -77,7 +78,10 @@ const Envelope = z.object({ type: z.string(), version: z.number(), at: z.string(
 const newer = "It was written by a newer Caisson; use that one.";
 const damaged = "It is damaged, or no Caisson wrote it; `caisson logs --check` tells more.";
 
-/** From the version that it was stored in, one version further at a time. Each step is checked: nothing half-converted is folded. */
+/**
+ * From the version that it was stored in, one version further at a time. Each step is checked: nothing half-converted
+ * is folded.
+ */
 function upcastFrom(definition: AnyEventDefinition, stored: StoredForm): unknown {
   const { type, version } = stored;
   const current = definition.shape.version.value;

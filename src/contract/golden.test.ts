@@ -22,9 +22,9 @@ const declared = all.definitions.flatMap(versionsOf).map(({ shape }) => `${shape
 const VERSION = /\.\d+(\.[a-z-]+)?\.json$/;
 
 /**
- * What was once written into a log must be read for ever. A file here is never changed to make a test pass: a shape that no longer fits it is a new version
- * of the event, with a file of its own and an upcaster for the old one. A fact that was added to a version, and that older events lack, has a file of its own beside
- * it: `TYPE.VERSION.WHAT.json`.
+ * What was once written into a log must be read for ever. A file here is never changed to make a test pass: a shape
+ * that no longer fits it is a new version of the event, with a file of its own and an upcaster for the old one. A fact
+ * that was added to a version, and that older events lack, has a file of its own beside it: `TYPE.VERSION.WHAT.json`.
  */
 describe("golden events", () => {
   test("each event has one for each version there was, and no file is of an event that there is not", () => {

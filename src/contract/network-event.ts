@@ -5,7 +5,10 @@ import { SandboxId } from "./ids.ts";
 import { GatewayWire, NetworkPolicy } from "./network.ts";
 import { Usage } from "./usage.ts";
 
-/** How something inside asked for a connection: a plain request, a CONNECT, SOCKS, without knowing of a proxy, or as an agent's web_fetch. */
+/**
+ * How something inside asked for a connection: a plain request, a CONNECT, SOCKS, without knowing of a proxy, or as an
+ * agent's web_fetch.
+ */
 export const NetworkVia = z.enum(["http", "connect", "socks", "transparent", "fetch", "mirror", "gateway"]);
 export type NetworkVia = z.infer<typeof NetworkVia>;
 
@@ -28,7 +31,10 @@ export type DenialReason = z.infer<typeof DenialReason>;
 
 const where = { sandbox: SandboxId, host: z.string().max(300), port: z.int(), via: NetworkVia };
 
-/** A connection or request was refused. `text` is what was said to the one who asked. `count` of the same within a few seconds are one event. */
+/**
+ * A connection or request was refused. `text` is what was said to the one who asked. `count` of the same within a few
+ * seconds are one event.
+ */
 export const NetworkDenied = defineEvent("network.denied", 1, {
   ...where,
   reason: DenialReason,
@@ -37,7 +43,10 @@ export const NetworkDenied = defineEvent("network.denied", 1, {
   text: z.string().max(4096),
   count: z.int().positive(),
 });
-/** A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and received by it. */
+/**
+ * A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and
+ * received by it.
+ */
 export const NetworkClosed = defineEvent("network.closed", 1, {
   ...where,
   address: z.string().max(64),

@@ -3,7 +3,10 @@ import { z } from "zod";
 import { CaissonError } from "./error.ts";
 import { NetworkPolicy, NetworkRule, RegistryName, SecretSpec } from "./network.ts";
 
-/** The network as people write it on a command line or in an agent's file. Everything here throws `invalid` with an example. */
+/**
+ * The network as people write it on a command line or in an agent's file. Everything here throws `invalid` with an
+ * example.
+ */
 
 /** Not Node's own list: to load its http for that would cost every command some 20 ms. */
 const methodNames = new Set(
@@ -53,7 +56,8 @@ export function showRule(rule: NetworkRule): string {
 }
 
 /**
- * Several words make one policy: `none`, `open`, `registries` or `registries:npm+pypi`, `transparent`, and rules, of which several may stand in one word, separated by commas.
+ * Several words make one policy: `none`, `open`, `registries` or `registries:npm+pypi`, `transparent`, and rules, of
+ * which several may stand in one word, separated by commas.
  */
 export function parsePolicy(words: readonly string[]): NetworkPolicy {
   const items = words.flatMap((word) => word.split(",")).map((item) => item.trim());

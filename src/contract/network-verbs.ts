@@ -2,7 +2,10 @@ import { z } from "zod";
 import { SandboxId } from "./ids.ts";
 import { GatewaySpec, HostPattern, NetworkPolicy, Port } from "./network.ts";
 
-/** Arguments and answers of the station's verbs about networks. A network is named by its sandbox's id or by the id of the run in it. */
+/**
+ * Arguments and answers of the station's verbs about networks. A network is named by its sandbox's id or by the id of
+ * the run in it.
+ */
 
 export const NetworkView = z.object({
   sandbox: SandboxId,

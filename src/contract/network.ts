@@ -6,8 +6,8 @@ const LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?";
 const hostName = new RegExp(`^${LABEL}(\\.${LABEL})*$`);
 
 /**
- * Which hosts a rule is for: a name (`example.com`), every name below one (`*.example.com`, which is not `example.com` itself), an address, or `*` for all. Names are
- * compared without regard to case; a final dot is dropped.
+ * Which hosts a rule is for: a name (`example.com`), every name below one (`*.example.com`, which is not `example.com`
+ * itself), an address, or `*` for all. Names are compared without regard to case; a final dot is dropped.
  */
 export const HostPattern = z
   .string()
@@ -28,7 +28,10 @@ export const Port = z.int().min(1).max(65_535);
 const Method = z.string().regex(/^[A-Z]{1,20}$/, "a method is written in capitals, such as GET");
 const PathPrefix = z.string().startsWith("/").max(2048);
 
-/** One thing a sandbox may reach. `methods` and `paths` need to see the request, so HTTPS to that host is opened by the sandbox's own authority. */
+/**
+ * One thing a sandbox may reach. `methods` and `paths` need to see the request, so HTTPS to that host is opened by the
+ * sandbox's own authority.
+ */
 export const NetworkRule = z.lazy(() =>
   z.strictObject({
     host: HostPattern,
@@ -36,7 +39,10 @@ export const NetworkRule = z.lazy(() =>
     methods: z.array(Method).min(1).max(20).optional(),
     /** Prefixes of whole segments: `/api` is for `/api` and `/api/x`, not for `/apix`. */
     paths: z.array(PathPrefix).min(1).max(64).optional(),
-    /** Whether the name may lead to a private or loopback address or to the host itself. Link-local and metadata addresses are never reached. */
+    /**
+     * Whether the name may lead to a private or loopback address or to the host itself. Link-local and metadata
+     * addresses are never reached.
+     */
     private: z.boolean().default(false),
   }),
 );
@@ -79,7 +85,10 @@ export const SecretSource = z.lazy(() =>
 );
 export type SecretSource = z.infer<typeof SecretSource>;
 
-/** A secret that stays outside: inside there is a placeholder in a variable of its name; the value is put in on the way to the named hosts, over verified TLS only. */
+/**
+ * A secret that stays outside: inside there is a placeholder in a variable of its name; the value is put in on the way
+ * to the named hosts, over verified TLS only.
+ */
 export const SecretSpec = z.lazy(() =>
   z.strictObject({
     from: SecretSource.default("env"),

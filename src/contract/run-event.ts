@@ -20,18 +20,25 @@ import {
 import { Usage } from "./usage.ts";
 
 /**
- * The events of a run's log, in the stream `run/<id>`. A fact is true once it is appended; a run's state is a fold of these. Intents
- * (`…requested`, `…asked`, `…started`) come before the effect, outcomes (`…ended`, `…answered`) after it.
+ * The events of a run's log, in the stream `run/<id>`. A fact is true once it is appended; a run's state is a fold of
+ * these. Intents (`…requested`, `…asked`, `…started`) come before the effect, outcomes (`…ended`, `…answered`) after
+ * it.
  */
 
-/** Milliseconds the run had worked by then, as its owner measured them. Absent in events of owners that did not measure, and of others. */
+/**
+ * Milliseconds the run had worked by then, as its owner measured them. Absent in events of owners that did not measure,
+ * and of others.
+ */
 const worked = { workedMs: z.number().nonnegative().optional() };
 
 export const RunCreated = defineEvent("run.created", 1, {
   run: RunId,
   parent: z.object({ run: RunId, call: CallId }).nullable(),
   session: SessionId,
-  /** The agent as it was when the run began, after defaults and flags; a later change of the file does not change the run. */
+  /**
+   * The agent as it was when the run began, after defaults and flags; a later change of the file does not change the
+   * run.
+   */
   agent: z.object({ name: z.string(), digest: z.string(), definition: z.json() }),
   task: z.string(),
   model: z.string(),

@@ -5,14 +5,16 @@ import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
 import { Usage } from "./usage.ts";
 
-/** Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew. */
+/**
+ * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
+ */
 export const RUN_FACTS_VERSION = 1;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
 /**
- * What everybody wants to know of a run without reading its log: the log keeps them with each append, as the run's head. The run's whole state has them, too, by
- * the same fold.
+ * What everybody wants to know of a run without reading its log: the log keeps them with each append, as the run's
+ * head. The run's whole state has them, too, by the same fold.
  */
 export const RunFacts = z.object({
   run: z.string(),
@@ -43,7 +45,10 @@ export const RunFacts = z.object({
     lastAtMs: z.number(),
     /** Whether time counts now. */
     counting: z.boolean(),
-    /** Whether the owner measures it and says so in its events. Owners of old did not: then it is the time between their events. */
+    /**
+     * Whether the owner measures it and says so in its events. Owners of old did not: then it is the time between their
+     * events.
+     */
     measured: z.boolean(),
   }),
   createdAt: z.string(),
@@ -198,8 +203,9 @@ function isPause(event: RunEvent): boolean {
 }
 
 /**
- * Worked time. An owner counts it by its monotonic clock and writes the sum into its events: a clock that is set, or a machine that sleeps, is no work. Events of
- * owners who did not are counted by the time between them, as they were when they were written.
+ * Worked time. An owner counts it by its monotonic clock and writes the sum into its events: a clock that is set, or a
+ * machine that sleeps, is no work. Events of owners who did not are counted by the time between them, as they were when
+ * they were written.
  */
 function advanceClock(facts: RunFacts, event: RunEvent): void {
   const { clock } = facts;

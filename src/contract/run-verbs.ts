@@ -49,7 +49,10 @@ export const StartRun = z.strictObject({
   source: WorkspaceSource.optional(),
   budgets: Budgets.default({}),
   settings: RunSettings.prefault({}),
-  /** Whether somebody is there to answer. Otherwise, unless the settings say so, what would be asked is denied, and a budget that is reached ends the run. */
+  /**
+   * Whether somebody is there to answer. Otherwise, unless the settings say so, what would be asked is denied, and a
+   * budget that is reached ends the run.
+   */
   attended: z.boolean().default(false),
   /** Driven by a process of its own rather than by the station's. */
   detached: z.boolean().default(false),
@@ -66,7 +69,10 @@ export const RunView = z.object({
   model: z.string(),
   /** The task, or its first thousand characters. */
   title: z.string(),
-  /** `interrupted`: not over, and nobody drives it. `damaged`: its log cannot be read to its end; the rest is of what could be. */
+  /**
+   * `interrupted`: not over, and nobody drives it. `damaged`: its log cannot be read to its end; the rest is of what
+   * could be.
+   */
   status: z.enum(["created", "running", "paused", "interrupted", "ended", "damaged"]),
   paused: z.object({ why: z.string(), text: z.string() }).nullable(),
   finish: FinishReason.nullable(),
@@ -107,7 +113,10 @@ export const ListRuns = z.strictObject({
 });
 export type ListRuns = z.input<typeof ListRuns>;
 
-/** The last changed first. A run that changes while somebody turns the pages moves to the front: who must not miss one follows their events. */
+/**
+ * The last changed first. A run that changes while somebody turns the pages moves to the front: who must not miss one
+ * follows their events.
+ */
 export const RunList = z.object({
   runs: z.array(RunView),
   /** How many there are, on whatever page. */

@@ -11,7 +11,9 @@ export const SessionId = z
   .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, "1 to 64 lower-case letters, digits, dots, dashes or underscores, not beginning with a dot");
 export type SessionId = z.infer<typeof SessionId>;
 
-/** Names one model call (`m12`) or one tool call (`t12.1`) of a run; also the guest's process ref, prefixed by the run. */
+/**
+ * Names one model call (`m12`) or one tool call (`t12.1`) of a run; also the guest's process ref, prefixed by the run.
+ */
 export const CallId = z.string().regex(/^[mt][0-9]{1,9}(\.[0-9]{1,4})?$/);
 export type CallId = z.infer<typeof CallId>;
 

@@ -32,15 +32,19 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
     kind: z.literal("folder"),
     path: z.string().min(1),
     access: WorkspaceAccess.default("overlay"),
-    /** With `overlay`: a folder of the host that keeps the changes, so that they outlive the sandbox. Used by one sandbox at a time. */
+    /**
+     * With `overlay`: a folder of the host that keeps the changes, so that they outlive the sandbox. Used by one
+     * sandbox at a time.
+     */
     layer: z.string().min(1).optional(),
   }),
 ]);
 export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
 
 /**
- * Limits asked for, each by its name: one that is misspelt would be none at all, so it is refused. An absent one takes the default where the runtime can enforce it; one that is present and cannot be
- * enforced is refused with `unsupported`.
+ * Limits asked for, each by its name: one that is misspelt would be none at all, so it is refused. An absent one takes
+ * the default where the runtime can enforce it; one that is present and cannot be enforced is refused with
+ * `unsupported`.
  */
 export const LimitsRequest = z.strictObject({
   cpus: z.number().positive().max(1024).optional(),

@@ -2,7 +2,10 @@ import { allowMore } from "./change-policy.ts";
 import { CaissonError } from "./error.ts";
 import { type NetworkPolicy, NetworkRule, type SecretSpec } from "./network.ts";
 
-/** The policy with which the hosts of secrets can be reached: a secret is of no use otherwise. Throws `invalid` where the network is none by name. */
+/**
+ * The policy with which the hosts of secrets can be reached: a secret is of no use otherwise. Throws `invalid` where
+ * the network is none by name.
+ */
 export function withSecretHosts(
   policy: NetworkPolicy | undefined,
   secrets: Readonly<Record<string, SecretSpec>>,

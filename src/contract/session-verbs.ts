@@ -3,7 +3,10 @@ import { SessionId } from "./run.ts";
 import { Session, SessionLock } from "./session.ts";
 import { SessionEvent } from "./session-event.ts";
 
-/** Arguments and answers of the station's verbs about sessions. A session is named by its own id or by that of a run in it. */
+/**
+ * Arguments and answers of the station's verbs about sessions. A session is named by its own id or by that of a run in
+ * it.
+ */
 
 /** A session as it is shown: an address in it has no password. */
 export const SessionView = Session.extend({ lock: SessionLock.nullable() });
@@ -31,7 +34,10 @@ export const ChangedFile = z.object({
 });
 export type ChangedFile = z.infer<typeof ChangedFile>;
 
-/** A diff in pieces: of each changed file what it is, then its part of the patch, in whole lines; at the end, what was left out. */
+/**
+ * A diff in pieces: of each changed file what it is, then its part of the patch, in whole lines; at the end, what was
+ * left out.
+ */
 export const DiffPiece = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("file"), file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true }) }),
   /** As git writes it. Bytes, since files need not be text. */

@@ -1,6 +1,7 @@
 /**
- * What a piece of work tells while it goes on, as a stream: it ends with the work, and throws what that throws. Whoever stops reading ends the work by its signal. What is
- * told faster than it is read waits, so this is for news that come one by one.
+ * What a piece of work tells while it goes on, as a stream: it ends with the work, and throws what that throws. Whoever
+ * stops reading ends the work by its signal. What is told faster than it is read waits, so this is for news that come
+ * one by one.
  */
 export async function* streamOf<Item>(work: (tell: (item: Item) => void, signal: AbortSignal) => Promise<void>): AsyncGenerator<Item> {
   const waiting: Item[] = [];

@@ -1,6 +1,7 @@
 /**
- * A text of somebody else's file as one line of printable ASCII, so that what a person agrees to is what they saw: no escape sequence, no change of direction, no letter
- * that looks like another, no line that pretends to be ours. Plain words stay as they are.
+ * A text of somebody else's file as one line of printable ASCII, so that what a person agrees to is what they saw: no
+ * escape sequence, no change of direction, no letter that looks like another, no line that pretends to be ours. Plain
+ * words stay as they are.
  */
 export function visible(text: string): string {
   if (/^[!#-[\]-~]([ !#-[\]-~]*[!#-[\]-~])?$/.test(text)) return text;

@@ -19,11 +19,13 @@ interface HoldOptions {
 }
 
 /**
- * Takes a lease and renews it until it is disposed of; null when another holds it. The only holder of leases: of runs, sessions, mirrors and sweeps.
+ * Takes a lease and renews it until it is disposed of; null when another holds it. The only holder of leases: of runs,
+ * sessions, mirrors and sweeps.
  *
- * It is given up for one reason, that another process has it. A renewal that fails because the log is busy or the disk stands still says nothing about that; appends
- * are fenced by the epoch in any case. A lease that ran out is not taken at once either unless its owner is gone: whatever kept the owner from renewing may have
- * kept us waiting as well, so it gets the time of one more renewal to show that it works.
+ * It is given up for one reason, that another process has it. A renewal that fails because the log is busy or the disk
+ * stands still says nothing about that; appends are fenced by the epoch in any case. A lease that ran out is not taken
+ * at once either unless its owner is gone: whatever kept the owner from renewing may have kept us waiting as well, so
+ * it gets the time of one more renewal to show that it works.
  */
 export async function holdLease(log: Log, stream: string, options: HoldOptions): Promise<HeldLease | null> {
   const renewMs = Math.min(options.ttlMs / RENEWALS_PER_TTL, RENEW_MS_MAX);

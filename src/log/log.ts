@@ -16,7 +16,10 @@ export interface StoredEvent extends NewEvent {
   seq: number;
   /** ISO time of the append. */
   at: string;
-  /** What is wrong with this row, when it cannot be read; its data is null then. What came before it is as it was written. */
+  /**
+   * What is wrong with this row, when it cannot be read; its data is null then. What came before it is as it was
+   * written.
+   */
   damage?: string;
 }
 
@@ -26,7 +29,10 @@ export interface PlacedEvent extends StoredEvent {
   position: number;
 }
 
-/** The right to append to a stream as its owner. A later lease has a higher epoch, and every append with a lower one is refused. */
+/**
+ * The right to append to a stream as its owner. A later lease has a higher epoch, and every append with a lower one is
+ * refused.
+ */
 export interface Lease {
   readonly stream: string;
   readonly owner: string;
@@ -60,29 +66,33 @@ export interface Damage {
 }
 
 /**
- * The log. A fact is true once `append` has resolved: it survives kill -9 and a power cut. Several processes may share one.
- * All methods throw `unavailable` when the store cannot be reached, or is held by others for longer than the log waits, and `no_space` on a full disk;
- * `details.log` is true then. Nothing was appended.
+ * The log. A fact is true once `append` has resolved: it survives kill -9 and a power cut. Several processes may share
+ * one. All methods throw `unavailable` when the store cannot be reached, or is held by others for longer than the log
+ * waits, and `no_space` on a full disk; `details.log` is true then. Nothing was appended.
  */
 export interface Log extends AsyncDisposable {
   /**
-   * Appends all or nothing, durably. `expectedSeq` is the sequence the caller believes is last (0: an empty stream; absent: wherever the
-   * end is). `lease`: refused when a newer lease was given out. Throws `conflict` (wrong sequence, `details.lastSeq` tells the right one),
-   * `superseded` (fenced out by a newer epoch), `too_large` past a bound.
+   * Appends all or nothing, durably. `expectedSeq` is the sequence the caller believes is last (0: an empty stream;
+   * absent: wherever the end is). `lease`: refused when a newer lease was given out. Throws `conflict` (wrong sequence,
+   * `details.lastSeq` tells the right one), `superseded` (fenced out by a newer epoch), `too_large` past a bound.
    */
   append(stream: string, events: readonly NewEvent[], options?: AppendOptions): Promise<{ lastSeq: number }>;
   /**
-   * In order, at most `limit` (default 10,000). A row that cannot be read is given with its `damage`. Throws `internal` when not even the first one can be
-   * found.
+   * In order, at most `limit` (default 10,000). A row that cannot be read is given with its `damage`. Throws `internal`
+   * when not even the first one can be found.
    */
   read(stream: string, options?: { fromSeq?: number; limit?: number }): Promise<StoredEvent[]>;
   lastSeq(stream: string): Promise<number>;
-  /** Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A slow consumer is served from the store, not from memory. Ends with the signal. */
+  /**
+   * Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A
+   * slow consumer is served from the store, not from memory. Ends with the signal.
+   */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<StoredEvent>;
   /**
-   * The same over all streams with this prefix (default: all there are), in the order in which their events became true, from after a position (default 0) on. A
-   * consumer that stalls costs nobody else anything; one that comes back with the position of the last event it had goes on without gap or repeat. Of an append that
-   * cannot be read one event is given, with its `damage`.
+   * The same over all streams with this prefix (default: all there are), in the order in which their events became
+   * true, from after a position (default 0) on. A consumer that stalls costs nobody else anything; one that comes back
+   * with the position of the last event it had goes on without gap or repeat. Of an append that cannot be read one
+   * event is given, with its `damage`.
    */
   subscribeAll(options?: { prefix?: string; afterPosition?: number; signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
   /** Of the last event of all; 0 for an empty log. Whoever wants only what comes subscribes after it. */
@@ -92,15 +102,16 @@ export interface Log extends AsyncDisposable {
   /** The head of one stream. Null for a stream that is not there, or of a kind that has no projection. */
   head(stream: string): Promise<StreamHead | null>;
   /**
-   * Heads that pass the filter, newest first, at most `limit`, from after the cursor on; nothing is folded. `total` counts all that pass. A stream that is appended to
-   * meanwhile moves to the front: who has to know of every one subscribes.
+   * Heads that pass the filter, newest first, at most `limit`, from after the cursor on; nothing is folded. `total`
+   * counts all that pass. A stream that is appended to meanwhile moves to the front: who has to know of every one
+   * subscribes.
    */
   heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number }>;
   /** Remembers with the head that the stream cannot be read, for those who look at heads only. Null: it can. */
   noteDamage(stream: string, damage: string | null): Promise<void>;
   /**
-   * Takes the lease when nobody holds it, it has expired, or `ownerGone` says its owner can never come back; null when another holds it. Each
-   * time it is taken the epoch rises.
+   * Takes the lease when nobody holds it, it has expired, or `ownerGone` says its owner can never come back; null when
+   * another holds it. Each time it is taken the epoch rises.
    */
   acquire(stream: string, options: { owner: string; ttlMs: number; ownerGone?: (owner: string) => boolean }): Promise<Lease | null>;
   /** Who holds the lease now. */

@@ -1,9 +1,12 @@
-/** How many events a subscription takes from the store at a time; what a slow consumer has not asked for is not in memory. */
+/**
+ * How many events a subscription takes from the store at a time; what a slow consumer has not asked for is not in
+ * memory.
+ */
 const PAGE = 500;
 
 /**
- * Everything from a number on, then live. Each round reads the store from where the consumer is, so that nothing can be missed between
- * reading and listening, and waits for a wake-up only when the store had nothing new.
+ * Everything from a number on, then live. Each round reads the store from where the consumer is, so that nothing can be
+ * missed between reading and listening, and waits for a wake-up only when the store had nothing new.
  */
 export async function* subscription<Event>(options: {
   from: number;

@@ -11,12 +11,18 @@ export interface NetworkHost {
   /** A variable of the user's environment: where secrets and the gateway's keys come from. */
   variable: (name: string) => string | undefined;
   runCommand: RunSecretCommand;
-  /** Starts a process that serves this sandbox's network from now on, independent of us; resolves when it was started. Absent: this process serves as long as it holds the sandbox. */
+  /**
+   * Starts a process that serves this sandbox's network from now on, independent of us; resolves when it was started.
+   * Absent: this process serves as long as it holds the sandbox.
+   */
   startKeeper?: (sandbox: SandboxId) => Promise<void>;
   /** Told what is worth a word to the user. Never with a value. */
   warn?: (text: string) => void;
   onEvent?: (event: SandboxEvent) => void;
-  /** What is known of secrets' values: of each sandbox, what every handle of it knows. For whoever passes events of commands on (redacted-events.ts). */
+  /**
+   * What is known of secrets' values: of each sandbox, what every handle of it knows. For whoever passes events of
+   * commands on (redacted-events.ts).
+   */
   readonly redactors: Map<SandboxId, Set<Pick<Redactor, "json">>>;
   settings: NetworkSettings;
   /** US dollars; null where the price is not known. */

@@ -5,7 +5,10 @@ import type { Redactor } from "./secrets/redactor.ts";
 
 type Redactors = NetworkHost["redactors"];
 
-/** Passes events on with the values of their sandbox's secrets redacted, by the redactors of all handles that this process has of it. */
+/**
+ * Passes events on with the values of their sandbox's secrets redacted, by the redactors of all handles that this
+ * process has of it.
+ */
 export function redactedEvents(onEvent: (event: SandboxEvent) => void, redactors: Redactors): (event: SandboxEvent) => void {
   return (event) => onEvent([...(redactors.get(event.data.sandbox) ?? [])].reduce((before, redactor) => redactor.json(before), event));
 }

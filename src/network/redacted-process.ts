@@ -2,8 +2,9 @@ import type { Transform } from "node:stream";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
 
 /**
- * The same process, in whose output the values of secrets are redacted. They do not come from the network; but people have them in files, too. Redaction keeps every
- * length, so that offsets stay true; `outputRedactor` makes a transform that does so, or null where there is nothing to look for.
+ * The same process, in whose output the values of secrets are redacted. They do not come from the network; but people
+ * have them in files, too. Redaction keeps every length, so that offsets stay true; `outputRedactor` makes a transform
+ * that does so, or null where there is nothing to look for.
  */
 export function redactedProcess(process: Process, { outputRedactor }: { outputRedactor: () => Transform | null }): Process {
   if (outputRedactor() === null) return process;

@@ -20,9 +20,9 @@ export interface Copied {
 }
 
 /**
- * Copies a host file or folder into a sandbox, like `cp -r`. The content of a folder goes into the folder `to`, which is made; a file
- * becomes `to`, or goes into it when that is a folder or ends in `/`. Links inside a folder are copied as links.
- * Throws `not_found`, `denied`, and what `tarIn` and `writeFile` throw.
+ * Copies a host file or folder into a sandbox, like `cp -r`. The content of a folder goes into the folder `to`, which
+ * is made; a file becomes `to`, or goes into it when that is a folder or ends in `/`. Links inside a folder are copied
+ * as links. Throws `not_found`, `denied`, and what `tarIn` and `writeFile` throw.
  */
 export async function copyIn(
   sandbox: Sandbox,
@@ -49,10 +49,11 @@ export async function copyIn(
 }
 
 /**
- * Copies a file or folder out of a sandbox, which may lie: nothing is written outside `to`, no link is followed, links that
- * lead out of `to` are left out and told. The content of a folder goes into the folder `to`, which is made; a file
- * becomes `to`, or goes into it when that is a folder or ends in `/`. Bounded by `bytesMax` (16 GiB) and by the room on the disk. Names that are not UTF-8 are left out
- * and told. Throws what `tarOut` and `readFile` throw, `unsafe`, `too_large`, `no_space`.
+ * Copies a file or folder out of a sandbox, which may lie: nothing is written outside `to`, no link is followed, links
+ * that lead out of `to` are left out and told. The content of a folder goes into the folder `to`, which is made; a file
+ * becomes `to`, or goes into it when that is a folder or ends in `/`. Bounded by `bytesMax` (16 GiB) and by the room on
+ * the disk. Names that are not UTF-8 are left out and told. Throws what `tarOut` and `readFile` throw, `unsafe`,
+ * `too_large`, `no_space`.
  */
 export async function copyOut(
   sandbox: Sandbox,

@@ -8,8 +8,8 @@ export const tokenName = "token";
 const TOKEN_BYTES = 32;
 
 /**
- * Makes the token that a sandbox's guest asks of whoever greets it: to find its socket is not enough. Written before the guest starts, and for the guest's
- * life; a second attempt to start the same sandbox finds the first one's.
+ * Makes the token that a sandbox's guest asks of whoever greets it: to find its socket is not enough. Written before
+ * the guest starts, and for the guest's life; a second attempt to start the same sandbox finds the first one's.
  */
 export function makeGuestToken(sandboxFolder: string): Buffer {
   const token = Buffer.from(randomBytes(TOKEN_BYTES).toString("hex"));

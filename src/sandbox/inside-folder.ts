@@ -1,7 +1,10 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where programs inside find what the host put there for them: certificates to trust and the like. They can read it and not change it. */
+/**
+ * Where programs inside find what the host put there for them: certificates to trust and the like. They can read it and
+ * not change it.
+ */
 export const insideTarget = "/run/caisson";
 
 /** The folder of the host's that is seen at `insideTarget`. What is written to it later is seen at once. */

@@ -1,6 +1,9 @@
 import type { Sandbox } from "./sandbox.ts";
 
-/** The same sandbox for one piece of work: its file calls are given up when the signal fires, except those that bring a signal of their own. */
+/**
+ * The same sandbox for one piece of work: its file calls are given up when the signal fires, except those that bring a
+ * signal of their own.
+ */
 export function interruptible(sandbox: Sandbox, signal: AbortSignal): Sandbox {
   const given = <Options extends object>(options: Options | undefined) => ({ signal, ...options });
   return {

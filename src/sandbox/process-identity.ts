@@ -25,7 +25,10 @@ export function startedProcess(pid: number): Pick<ProcessIdentity, "pid" | "star
   return stat === null ? null : { pid, startTicks: stat.startTicks };
 }
 
-/** State and start time of a process from /proc, or null when there is none. The command's name may contain anything, so fields are counted from the last parenthesis. */
+/**
+ * State and start time of a process from /proc, or null when there is none. The command's name may contain anything, so
+ * fields are counted from the last parenthesis.
+ */
 function processStat(pid: number): { state: string; startTicks: number } | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");

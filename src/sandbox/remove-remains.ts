@@ -8,8 +8,8 @@ import type { Store } from "./store.ts";
 const nobody: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
 
 /**
- * Removes a sandbox whose record cannot be read. Which runtime made it is not known any more, so each ends what it has under that id; of one whose engine is dead, the
- * next sweep finds it.
+ * Removes a sandbox whose record cannot be read. Which runtime made it is not known any more, so each ends what it has
+ * under that id; of one whose engine is dead, the next sweep finds it.
  */
 export async function removeDamaged(store: Store, runtimes: readonly Runtime[], id: SandboxId): Promise<void> {
   for (const runtime of runtimes) {
@@ -21,8 +21,8 @@ export async function removeDamaged(store: Store, runtimes: readonly Runtime[], 
 }
 
 /**
- * Removes a sandbox that died, or what is left of it. One that was to be kept is nobody's once it cannot be opened any more: its record is made to say so, and the
- * runtime's own sweep takes it away.
+ * Removes a sandbox that died, or what is left of it. One that was to be kept is nobody's once it cannot be opened any
+ * more: its record is made to say so, and the runtime's own sweep takes it away.
  */
 export async function removeRemains(store: Store, runtime: Runtime, id: SandboxId): Promise<void> {
   const sandbox = await runtime.open(id).catch((error: unknown) => {

@@ -85,7 +85,10 @@ export function createResolver(options: ResolverOptions): Resolver {
     return { result, entry };
   }
 
-  /** A probe starts a sandbox, and many at once would fail for want of what each of them holds: those who ask together get one answer. */
+  /**
+   * A probe starts a sandbox, and many at once would fail for want of what each of them holds: those who ask together
+   * get one answer.
+   */
   function proveOnce(name: string): Promise<Proof> {
     const going = probing.get(name);
     if (going !== undefined) return going;

@@ -21,7 +21,9 @@ export interface RunResult {
 
 const COLLECT_BYTES = 10 * 1024 * 1024;
 
-/** Starts a process, waits for its end and gives what it wrote. Its outcome is data; throws only what `spawn` throws. */
+/**
+ * Starts a process, waits for its end and gives what it wrote. Its outcome is data; throws only what `spawn` throws.
+ */
 export async function runCommand(sandbox: Sandbox, options: RunOptions): Promise<RunResult> {
   const { input, collectBytesMax = COLLECT_BYTES, ...spawn } = options;
   const process = await sandbox.spawn(input === undefined ? spawn : { ...spawn, stdin: "pipe" });

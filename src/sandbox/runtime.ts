@@ -36,7 +36,10 @@ export interface SnapshotInfo {
 }
 
 export interface OpenOptions {
-  /** Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or to a keeper. */
+  /**
+   * Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or
+   * to a keeper.
+   */
   serveNetwork?: boolean;
 }
 
@@ -45,39 +48,50 @@ export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
   /** To how many milliseconds a snapshot rounds the times of files down; absent: it keeps them. */
   readonly snapshotGrainMs?: number;
-  /** What can be enforced on this machine. Cheap and cached; starts nothing. Throws `unavailable` when the runtime cannot be used at all. */
+  /**
+   * What can be enforced on this machine. Cheap and cached; starts nothing. Throws `unavailable` when the runtime
+   * cannot be used at all.
+   */
   capabilities(): Promise<Capabilities>;
   /** Really starts a sandbox, runs a command, compares namespaces, and says what it found. Never throws. */
   probe(): Promise<Probe>;
   /**
-   * Enforces everything in the spec or refuses with `unsupported` before anything is made. On any failure, and on abort, nothing is left behind.
-   * Throws `invalid` (workspace or image that is not one), `not_found`, `unavailable` (engine dead), `cancelled`.
+   * Enforces everything in the spec or refuses with `unsupported` before anything is made. On any failure, and on
+   * abort, nothing is left behind. Throws `invalid` (workspace or image that is not one), `not_found`, `unavailable`
+   * (engine dead), `cancelled`.
    */
   create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
   /**
-   * Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, and `lost` or `protocol` when only its remains are there; no other failure has these
-   * codes.
+   * Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, and `lost` or `protocol` when
+   * only its remains are there; no other failure has these codes.
    */
   open(id: SandboxId, options?: OpenOptions): Promise<OwnedSandbox>;
   /**
-   * Keeps the files of a sandbox that died, from what is left of it, as a snapshot. Absent: there is nothing left of them, or they are not in the sandbox. Throws `not_found`, `lost` when
-   * they are gone, `no_space`.
+   * Keeps the files of a sandbox that died, from what is left of it, as a snapshot. Absent: there is nothing left of
+   * them, or they are not in the sandbox. Throws `not_found`, `lost` when they are gone, `no_space`.
    */
   salvage?(id: SandboxId, options: { name: string }): Promise<SnapshotId>;
   list(): Promise<SandboxInfo[]>;
-  /** Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it removed. */
+  /**
+   * Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it
+   * removed.
+   */
   sweep(): Promise<SandboxId[]>;
   /**
-   * Ends whatever this runtime runs under an id whose record cannot be read, and removes what it has of it. Nothing there is no failure; the folder itself
-   * is the store's to remove. Throws `unavailable` when the engine is dead.
+   * Ends whatever this runtime runs under an id whose record cannot be read, and removes what it has of it. Nothing
+   * there is no failure; the folder itself is the store's to remove. Throws `unavailable` when the engine is dead.
    */
   discard(id: SandboxId): Promise<void>;
   /**
-   * The folder of the host with the files that sandboxes changed in a workspace, given the workspace's layer; it need not exist. Its names and times tell where to look for
-   * changes, nothing else is believed of it. Absent: the runtime keeps no layers.
+   * The folder of the host with the files that sandboxes changed in a workspace, given the workspace's layer; it need
+   * not exist. Its names and times tell where to look for changes, nothing else is believed of it. Absent: the runtime
+   * keeps no layers.
    */
   layerFolder?(layer: string): string;
-  /** Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary removal does. */
+  /**
+   * Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary
+   * removal does.
+   */
   removeLayer?(layer: string): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;

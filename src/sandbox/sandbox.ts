@@ -44,10 +44,10 @@ export interface Process {
    * is dropped. Ends after the last byte. When nobody iterates, `discardOutput` keeps the process from waiting.
    */
   readonly output: AsyncIterable<OutputChunk>;
-  /** Resolves once the process ended and its output was consumed or discarded. Never rejects: a dead guest gives `lost`. */
+  /** Resolves once it ended and its output was consumed or discarded. Never rejects: a dead guest gives `lost`. */
   readonly ended: Promise<Ended>;
   discardOutput(): void;
-  /** Resolves when the bytes were taken over (back-pressure). Throws `invalid` for a process without stdin, `gone` after its end. */
+  /** Resolves when the bytes were taken (back-pressure). Throws `invalid` without a stdin, `gone` after its end. */
   write(data: Uint8Array): Promise<void>;
   closeStdin(): Promise<void>;
   resize(size: { cols: number; rows: number }): Promise<void>;
@@ -96,45 +96,55 @@ export interface Watch extends AsyncIterable<WatchEvent> {
   close(): void;
 }
 
-/** On whose behalf a file call is made, and how it is given up: the call, or the iteration it gave, throws `cancelled`. */
+/** For whom a file call is made, and how it is given up: the call, or its iteration, throws `cancelled`. */
 interface FileCall {
   user?: string;
   signal?: AbortSignal;
 }
 
 /**
- * What a tool may hold: processes and files of one sandbox. Every path is a path inside; all work is done inside by the guest, as the
- * sandbox's user. All methods throw `invalid` for a malformed path or option, `lost` when the sandbox is gone, `conflict` while it is paused, and `timeout` when the guest
- * does not answer: `details.guest` is then `stopped`, `frozen`, `silent` or `slow`.
+ * What a tool may hold: processes and files of one sandbox. Every path is a path inside; all work is done inside by the
+ * guest, as the sandbox's user. All methods throw `invalid` for a malformed path or option, `lost` when the sandbox is
+ * gone, `conflict` while it is paused, and `timeout` when the guest does not answer: `details.guest` is then `stopped`,
+ * `frozen`, `silent` or `slow`.
  */
 export interface Sandbox {
   readonly id: SandboxId;
-  /** Throws `not_found` for a missing program or cwd, `denied` for a user the spec does not allow or a program that may not be executed, `busy` past the limit. */
+  /**
+   * Throws `not_found` for a missing program or cwd, `denied` for a user the spec does not allow or a program that may
+   * not be executed, `busy` past the limit.
+   */
   spawn(options: SpawnOptions): Promise<Process>;
-  /** Takes over the output of a process, from the first byte not yet acknowledged or from the given offsets. Throws `not_found`, `gone`. */
+  /** Takes its output over, from the first byte not acknowledged or these offsets. Throws `not_found`, `gone`. */
   attach(ref: ProcessRef, from?: { stdoutOffset?: number; stderrOffset?: number }): Promise<Process>;
-  /** Drops an ended process's outcome and output; its ref can never be used again. Throws `busy` while it runs, `not_found`. */
+  /** Drops what an ended process left; its ref can never be used again. Throws `busy` while it runs, `not_found`. */
   forget(ref: ProcessRef): Promise<void>;
   processes(): Promise<ProcessInfo[]>;
   /** Throws `not_found`, `denied`. */
   stat(path: string, options?: FileCall & { follow?: boolean }): Promise<FileInfo>;
-  /** At most `entriesMax` (default 10,000) entries; `truncated` says whether there were more. Throws `not_found`, `invalid` for a file. */
+  /** At most `entriesMax` (10,000); `truncated`: there were more. Throws `not_found`, `invalid` for a file. */
   list(path: string, options?: FileCall & { depth?: number; entriesMax?: number }): Promise<{ entries: FileInfo[]; truncated: boolean }>;
   mkdir(path: string, options?: FileCall & { parents?: boolean; mode?: number }): Promise<void>;
   /** Throws `exists` unless `replace`. */
   move(from: string, to: string, options?: FileCall & { replace?: boolean }): Promise<void>;
   /** Never follows a link. Throws `conflict` for a folder that is not empty unless `recursive`. */
   remove(path: string, options?: FileCall & { recursive?: boolean }): Promise<void>;
-  /** Streams a regular file with back-pressure. Throws before the first byte: `not_found`, `denied`, `invalid` for a folder, `unsupported` for anything that is not a regular file. */
+  /**
+   * Streams a regular file with back-pressure. Throws before the first byte: `not_found`, `denied`, `invalid` for a
+   * folder, `unsupported` for anything that is not a regular file.
+   */
   readFile(path: string, options?: FileCall & { offset?: number; length?: number }): Promise<AsyncIterable<Uint8Array>>;
-  /** Atomic: readers see the old content or the new; a failure leaves the old and nothing else. Throws `no_space`, `denied`, `not_found` (no parent). */
+  /**
+   * Atomic: readers see the old content or the new; a failure leaves the old and nothing else. Throws `no_space`,
+   * `denied`, `not_found` (no parent).
+   */
   writeFile(
     path: string,
     data: Bytes,
     options?: FileCall & { mode?: number; parents?: boolean; how?: "replace" | "append" | "create" },
   ): Promise<{ bytes: number }>;
   watch(path: string, options?: FileCall & { recursive?: boolean }): Promise<Watch>;
-  /** Unpacks inside. Throws `unsafe` for any archive trick, `too_large` past a bound; what was unpacked until then stays. */
+  /** Unpacks inside. Throws `unsafe` for any trick, `too_large`; what was unpacked until then stays. */
   tarIn(
     folder: string,
     archive: Bytes,
@@ -148,7 +158,7 @@ export interface Sandbox {
 export interface InboundConnection {
   /** `end()` is a half-close, `destroy()` resets. Slow readers on either side slow the other down. */
   stream: Duplex;
-  /** Where it wanted to go, when it was carried transparently; null for a connection to the served port of loopback itself. */
+  /** Where it wanted to go, if carried transparently; null for one to the served port of loopback itself. */
   destination: { address: string; port: number } | null;
 }
 
@@ -164,14 +174,23 @@ export type FetchResult =
   | { status: number; headers: Record<string, string>; body: Buffer; truncated: boolean; url: string }
   | { denied: { reason: DenialReason; text: string } };
 
-/** The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections that are open. */
+/**
+ * The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections
+ * that are open.
+ */
 export interface SandboxNetwork {
   policy(): NetworkPolicy;
-  /** A function is given what holds at that moment, so that several who change it at once all have their way. Resolves with what holds then. Throws `unsupported` for a policy the runtime cannot enforce. */
+  /**
+   * A function is given what holds at that moment, so that several who change it at once all have their way. Resolves
+   * with what holds then. Throws `unsupported` for a policy the runtime cannot enforce.
+   */
   change(policy: NetworkPolicy | ((before: NetworkPolicy) => NetworkPolicy), options: { by: string }): Promise<NetworkPolicy>;
   /** From now on the secret's value is put in nowhere. Throws `not_found`. */
   revoke(secret: string, options: { by: string }): Promise<void>;
-  /** A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be reached, `cancelled`. */
+  /**
+   * A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be
+   * reached, `cancelled`.
+   */
   fetch(request: FetchRequest): Promise<FetchResult>;
   /** What happens in the network while this process serves it. */
   subscribe(listener: (event: NetworkEvent) => void): () => void;
@@ -193,7 +212,10 @@ export interface TransparentService {
   onDatagram: (question: Buffer) => Buffer | null | Promise<Buffer | null>;
 }
 
-/** What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. No method uses `this`, so that a network can be laid over it. */
+/**
+ * What the platform holds: a sandbox together with its life. Never given to a tool; see `restricted`. No method uses
+ * `this`, so that a network can be laid over it.
+ */
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** As of the last change this handle made or saw. */
   readonly info: SandboxInfo;
@@ -202,8 +224,10 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** Resolves when the sandbox is gone, however it came. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
   /**
-   * From now on this handle works for the owner number `epoch` of the work `name`. Handles of earlier owners of the same work are closed, and what they had under way at the guest has
-   * ended, before this resolves: they cannot write any more. Commands live on. Throws `superseded` when a later owner was here already, `unsupported` for an older guest.
+   * From now on this handle works for the owner number `epoch` of the work `name`. Handles of earlier owners of the
+   * same work are closed, and what they had under way at the guest has ended, before this resolves: they cannot write
+   * any more. Commands live on. Throws `superseded` when a later owner was here already, `unsupported` for an older
+   * guest.
    */
   fence(owner: { name: string; epoch: number }): Promise<void>;
   /** Round trip to the guest. Throws `timeout`, `lost`. */
@@ -215,14 +239,16 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   connect(port: number): Promise<Duplex>;
   listeners(): Promise<{ port: number; address: string }[]>;
   /**
-   * Takes the connections that programs inside make to this port of the sandbox's loopback. Whoever asks last has it; when that one closes or dies, the one before has it
-   * again; while nobody has it, the guest answers that nobody serves the network. Throws `unsupported` where the runtime has no network of the sandbox's own,
-   * `conflict` when a program inside has the port.
+   * Takes the connections that programs inside make to this port of the sandbox's loopback. Whoever asks last has it;
+   * when that one closes or dies, the one before has it again; while nobody has it, the guest answers that nobody
+   * serves the network. Throws `unsupported` where the runtime has no network of the sandbox's own, `conflict` when a
+   * program inside has the port.
    */
   serve(port: number, onConnection: (connection: InboundConnection) => void): Promise<{ close(): void }>;
   /**
-   * Takes the connections and questions that programs inside send to any address at all. As with `serve`, whoever asks last has the ports, so that to serve others is to ask
-   * again and close the former. Throws `unsupported` for a sandbox that was not created with a transparent network, `conflict`, `busy` past 256 ports.
+   * Takes the connections and questions that programs inside send to any address at all. As with `serve`, whoever asks
+   * last has the ports, so that to serve others is to ask again and close the former. Throws `unsupported` for a
+   * sandbox that was not created with a transparent network, `conflict`, `busy` past 256 ports.
    */
   serveTransparent(service: TransparentService): Promise<{ close(): void }>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
@@ -234,7 +260,10 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   fork(): Promise<OwnedSandbox>;
   /** Lets go without ending it; only for a sandbox made with `keep`. Throws `invalid` otherwise. */
   release(): Promise<void>;
-  /** Lets go of this handle and leaves the sandbox as it is, kept or not: for one that somebody else made. Its commands go on. Idempotent. */
+  /**
+   * Lets go of this handle and leaves the sandbox as it is, kept or not: for one that somebody else made. Its commands
+   * go on. Idempotent.
+   */
   detach(): Promise<void>;
   /** Ends every process and removes everything. Idempotent; resolves when nothing is left on the host. */
   destroy(): Promise<void>;
@@ -257,7 +286,7 @@ const toolMethods = [
   "tarOut",
 ] as const satisfies readonly (keyof Sandbox)[];
 
-/** Narrows what the platform holds to what a tool may hold, at run time too: the lifecycle is not reachable from the result. */
+/** What a tool may hold of what the platform holds, at run time too: the life is not reachable from it. */
 export function restricted(owned: OwnedSandbox): Sandbox {
   const narrowed: Record<string, unknown> = { id: owned.id };
   for (const name of toolMethods) narrowed[name] = (owned[name] as (...args: unknown[]) => unknown).bind(owned);

@@ -32,7 +32,10 @@ export interface SpawnRequest {
   outputBytesMax: number | undefined;
 }
 
-/** Checks what a caller asks for against the spec and the limits, and fills in what it left out. The result throws `invalid` and `denied`. */
+/**
+ * Checks what a caller asks for against the spec and the limits, and fills in what it left out. The result throws
+ * `invalid` and `denied`.
+ */
 export function createSpawnRequests(options: {
   spec: SandboxSpec;
   limits: Limits;

@@ -15,7 +15,10 @@ export async function stageIn(
   return mountOf(sandbox, folder) === null ? copyIn(sandbox, folder, WORKSPACE, options) : null;
 }
 
-/** Brings files back. What was removed inside stays in the folder: staging adds and replaces, it does not remove. Throws what `copyOut` throws. */
+/**
+ * Brings files back. What was removed inside stays in the folder: staging adds and replaces, it does not remove. Throws
+ * what `copyOut` throws.
+ */
 export async function stageOut(
   sandbox: OwnedSandbox,
   folder: string,

@@ -14,17 +14,22 @@ export interface StatePlace {
 /** Where the state folder lies, looked at once. */
 export interface StateView {
   /**
-   * The places of a folder (absolute, without links) at which the state folder could be seen. `mountsBelow`: what is mounted below the folder is seen, too; otherwise only
-   * the folder's own file system is. Empty for a folder inside the state folder: see `refuse`.
+   * The places of a folder (absolute, without links) at which the state folder could be seen. `mountsBelow`: what is
+   * mounted below the folder is seen, too; otherwise only the folder's own file system is. Empty for a folder inside
+   * the state folder: see `refuse`.
    */
   placesIn(folder: string, options: { mountsBelow: boolean }): StatePlace[];
-  /** Throws `invalid` for the state folder and for what lies in it. An empty folder below a layer shows nothing of it: sessions have one. */
+  /**
+   * Throws `invalid` for the state folder and for what lies in it. An empty folder below a layer shows nothing of it:
+   * sessions have one.
+   */
   refuse(folder: string, options: { access: "overlay" | "ro" | "rw" }): void;
 }
 
 /**
- * The state folder holds every guest's socket and token, the network's keys, the log and other sandboxes' files: whoever shares a folder with a sandbox must keep
- * the places of it from the sandbox. They are found by where folders lie in their file systems, so a bind mount elsewhere is found as well.
+ * The state folder holds every guest's socket and token, the network's keys, the log and other sandboxes' files:
+ * whoever shares a folder with a sandbox must keep the places of it from the sandbox. They are found by where folders
+ * lie in their file systems, so a bind mount elsewhere is found as well.
  */
 export function viewState(stateDir: string): StateView {
   const mounts = readMounts();

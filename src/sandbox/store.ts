@@ -11,7 +11,10 @@ import { isErrno } from "../lib/is-errno.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
-/** What the host remembers of a sandbox. `owner` is the process that made it; null means that it is kept, or was released. */
+/**
+ * What the host remembers of a sandbox. `owner` is the process that made it; null means that it is kept, or was
+ * released.
+ */
 export const SandboxRecord = z.object({
   id: SandboxId,
   runtime: RuntimeName,
@@ -35,12 +38,21 @@ export interface DamagedRecord {
   beforeBoot: boolean;
 }
 
-/** The folder of a sandbox holds its record and whatever its runtime puts there; it appears and disappears with the record. */
+/**
+ * The folder of a sandbox holds its record and whatever its runtime puts there; it appears and disappears with the
+ * record.
+ */
 export interface Store {
   dir(id: SandboxId): string;
-  /** Atomic: a crash leaves the old record or the new one. The first write makes the folder, record included, in one step. */
+  /**
+   * Atomic: a crash leaves the old record or the new one. The first write makes the folder, record included, in one
+   * step.
+   */
   write(record: SandboxRecord): Promise<void>;
-  /** The same at once and without waiting for the disk: it outlives this process, but perhaps not a power cut, after which nothing of a sandbox lives either. */
+  /**
+   * The same at once and without waiting for the disk: it outlives this process, but perhaps not a power cut, after
+   * which nothing of a sandbox lives either.
+   */
   note(record: SandboxRecord): void;
   /** Throws `not_found`, and `internal` for a record that cannot be understood. */
   read(id: SandboxId): Promise<SandboxRecord>;

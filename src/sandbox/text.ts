@@ -3,7 +3,10 @@ import type { Sandbox } from "./sandbox.ts";
 
 const TEXT_BYTES = 10 * 1024 * 1024;
 
-/** A file as text. Throws what `readFile` throws, and `too_large` past `bytesMax` (default 10 MiB). Bytes that are not UTF-8 become replacement characters. */
+/**
+ * A file as text. Throws what `readFile` throws, and `too_large` past `bytesMax` (default 10 MiB). Bytes that are not
+ * UTF-8 become replacement characters.
+ */
 export async function readText(sandbox: Sandbox, path: string, options: { user?: string; bytesMax?: number } = {}): Promise<string> {
   const { bytesMax = TEXT_BYTES, ...read } = options;
   const pieces: Uint8Array[] = [];

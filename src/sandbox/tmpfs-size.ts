@@ -1,7 +1,10 @@
 /** A file that is empty takes memory of the kernel's all the same, about this much with its name. */
 const BYTES_PER_FILE = 4096;
 
-/** Options of a tmpfs that bound both its bytes and its files: the kernel's own bound on files is half the machine's memory. */
+/**
+ * Options of a tmpfs that bound both its bytes and its files: the kernel's own bound on files is half the machine's
+ * memory.
+ */
 export function tmpfsSize(bytes: number): [size: string, files: string] {
   return [`size=${bytes}`, `nr_inodes=${filesIn(bytes)}`];
 }

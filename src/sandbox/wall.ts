@@ -8,7 +8,10 @@ import type { OwnedSandbox } from "./sandbox.ts";
  * files, ports) is the guest's work and is written once, in `guest/`.
  */
 export interface Wall {
-  /** The host's own accounting; the guest's word is not asked. `processes` counts what the host sees. Null where the host cannot know. */
+  /**
+   * The host's own accounting; the guest's word is not asked. `processes` counts what the host sees. Null where the
+   * host cannot know.
+   */
   stats(): Promise<SandboxStats>;
   /** What the host sees of the guest by its own means, without asking it; `unknown` where it cannot. */
   condition(): Promise<GuestCondition>;

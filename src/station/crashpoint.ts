@@ -4,8 +4,8 @@ export type Crashpoint = (name: string) => void;
 export const noCrash: Crashpoint = () => undefined;
 
 /**
- * `NAME#N` kills the process with SIGKILL, as a power cut would, the Nth time it comes to NAME. `onPoint` hears of each point that is
- * passed, which is how a test learns where it can crash.
+ * `NAME#N` kills the process with SIGKILL, as a power cut would, the Nth time it comes to NAME. `onPoint` hears of each
+ * point that is passed, which is how a test learns where it can crash.
  */
 export function createCrashpoint(options: { at?: string; onPoint?: (name: string) => void }): Crashpoint {
   if (options.at === undefined && options.onPoint === undefined) return noCrash;

@@ -6,8 +6,9 @@ import type { SandboxVerbs } from "./sandboxes/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
 
 /**
- * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and print. Arguments and answers are plain data of the
- * contract, so that it can stand at the other end of a wire; only streams and the handles of sandboxes are live.
+ * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and
+ * print. Arguments and answers are plain data of the contract, so that it can stand at the other end of a wire; only
+ * streams and the handles of sandboxes are live.
  */
 export interface Station extends AsyncDisposable {
   readonly runs: RunVerbs;

@@ -29,7 +29,10 @@ const Operation = z.discriminatedUnion("kind", [
 ]);
 export type Operation = z.infer<typeof Operation>;
 
-/** With the staging folder's number: a folder that was removed leaves its own number, by which records are found, to another one. */
+/**
+ * With the staging folder's number: a folder that was removed leaves its own number, by which records are found, to
+ * another one.
+ */
 const Journal = z.strictObject({ staging: StagingName, inode: z.int(), operations: z.array(Operation) });
 
 export interface Staging {
@@ -42,7 +45,10 @@ export interface Staging {
   owner: { uid: number; gid: number } | null;
 }
 
-/** Takes the folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict` while another is at work. */
+/**
+ * Takes the folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict`
+ * while another is at work.
+ */
 export async function openStaging(tree: FolderTree, options: Omit<ApplierOptions, "takeBack">): Promise<Staging> {
   const { uid, gid } = tree.identity;
   const { dir, staging: name } = await openRecord(tree, { ...options, takeBack: (dead) => takeBackRecord(tree, dead) });
@@ -117,8 +123,9 @@ export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
 }
 
 /**
- * Puts everything back as it was before an apply that did not finish; of one that did, only its remains are removed. Idempotent, also when it is killed itself. What something in
- * the way keeps from being put back (a link where a folder was) waits for the next apply.
+ * Puts everything back as it was before an apply that did not finish; of one that did, only its remains are removed.
+ * Idempotent, also when it is killed itself. What something in the way keeps from being put back (a link where a folder
+ * was) waits for the next apply.
  */
 async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
   const done = await lstat(join(dir, "done")).catch(() => null);
@@ -161,7 +168,8 @@ function takeBackOne(tree: FolderTree, staging: string, operation: Operation): v
       if (tree.stat(path)?.isDirectory()) unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "put":
-      // The kept one takes its place by itself. Otherwise only what was put there goes: what waits in the staging folder was not, and a folder is not ours.
+      // The kept one takes its place by itself. Otherwise only what was put there goes: what waits in the staging
+      // folder was not, and a folder is not ours.
       if (operation.replaces || tree.stat(`${staging}/${operation.fresh}`) !== null) return;
       if (tree.stat(path)?.isDirectory() === false) tree.unlink(path);
   }

@@ -13,13 +13,22 @@ const RECORD_BYTES_MAX = 64 * 1024 * 1024;
 const REMAINS = /^\.(new|gone)-/;
 const REMAINS_MS = 3_600_000;
 
-/** Where new and old files wait: a folder in the user's own, so that a rename moves them, under a name nobody could have known. */
+/**
+ * Where new and old files wait: a folder in the user's own, so that a rename moves them, under a name nobody could have
+ * known.
+ */
 export const StagingName = z.string().regex(new RegExp(`^\\${STAGING_PREFIX}-[0-9a-f]{32}$`));
 const About = z.strictObject({ staging: StagingName, folder: z.string() });
-/** An apply to one folder. What is to be done and undone is written here, in the state folder: nothing that lies in the user's folder is ever obeyed. */
+/**
+ * An apply to one folder. What is to be done and undone is written here, in the state folder: nothing that lies in the
+ * user's folder is ever obeyed.
+ */
 export interface ApplyRecord {
   dir: string;
-  /** The name of the folder that its maker put new and old files into; null when a power cut left only the journal, which has it as well. */
+  /**
+   * The name of the folder that its maker put new and old files into; null when a power cut left only the journal,
+   * which has it as well.
+   */
   staging: string | null;
 }
 
@@ -31,7 +40,10 @@ export interface ApplierOptions {
   takeBack: (record: ApplyRecord) => Promise<void>;
 }
 
-/** Takes a folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict` while another is at work. */
+/**
+ * Takes a folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict`
+ * while another is at work.
+ */
 export async function openRecord(tree: FolderTree, options: ApplierOptions): Promise<{ dir: string; staging: string }> {
   const root = join(options.stateDir, "applies");
   await mkdir(root, { recursive: true, mode: 0o700 });
@@ -76,7 +88,10 @@ async function makeRecord(root: string, dir: string, content: { about: z.infer<t
   }
 }
 
-/** The numbers of devices and folders may change with a restart of the machine; a staging folder of ours that is here tells whose record it is. */
+/**
+ * The numbers of devices and folders may change with a restart of the machine; a staging folder of ours that is here
+ * tells whose record it is.
+ */
 async function recoverOthers(root: string, tree: FolderTree, options: ApplierOptions): Promise<void> {
   for (const name of await readdir(root)) {
     const dir = join(root, name);

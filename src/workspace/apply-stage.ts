@@ -2,7 +2,10 @@ import { type Operation, type Staging, staged } from "./apply-journal.ts";
 import type { Change, FileSide } from "./change.ts";
 import { parentsOf } from "./resulting-tree.ts";
 
-/** Writes the new files beside the old ones, and says what is to be done with them, in an order in which a file may take a folder's place and the other way round. */
+/**
+ * Writes the new files beside the old ones, and says what is to be done with them, in an order in which a file may take
+ * a folder's place and the other way round.
+ */
 export async function stage(changes: readonly Change[], staging: Staging): Promise<Operation[]> {
   const keeps: Operation[] = [];
   const puts: Operation[] = [];
@@ -30,7 +33,10 @@ function folderToRemove({ tree }: Staging, path: string): Operation[] {
   return found === null ? [] : [{ kind: "rmdir", path, mode: found.mode & 0o7777, uid: found.uid, gid: found.gid }];
 }
 
-/** With the old file's permissions but for the right to execute, and its owner; a new file gets the folder's. No bit that changes who runs it. */
+/**
+ * With the old file's permissions but for the right to execute, and its owner; a new file gets the folder's. No bit
+ * that changes who runs it.
+ */
 async function writeFresh({ tree, owner }: Staging, side: FileSide, about: { target: string; old: string | null }): Promise<void> {
   const old = about.old === null ? null : tree.stat(about.old);
   if (side.kind === "link") tree.symlink(side.content, about.target);

@@ -23,7 +23,10 @@ export interface ApplyOptions {
   includeConfiguration?: boolean;
   /** Also over files that the user changed since the agent's copy was made. */
   force?: boolean;
-  /** Whether another one that applies still lives: one at a time, and what a dead one left is taken back. Default: as seen on this machine. */
+  /**
+   * Whether another one that applies still lives: one at a time, and what a dead one left is taken back. Default: as
+   * seen on this machine.
+   */
   alive?: (applier: ProcessIdentity) => boolean;
   /** For tests: called before each effect. */
   crashpoint?: (name: string) => void;
@@ -38,9 +41,10 @@ export interface ApplyResult {
 }
 
 /**
- * Brings changes to the user's folder: all of the chosen ones or none, also when it is killed in the middle (the next one takes it back). Nothing the agent wrote is run or
- * followed. A change to a file that tools act on is taken only when it is named. Throws `unsafe` (leaves the folder, is git's own, goes through a
- * link or leads out), `conflict` (the user changed the file meanwhile), `invalid` (a path nothing changed at), `denied`, `no_space`.
+ * Brings changes to the user's folder: all of the chosen ones or none, also when it is killed in the middle (the next
+ * one takes it back). Nothing the agent wrote is run or followed. A change to a file that tools act on is taken only
+ * when it is named. Throws `unsafe` (leaves the folder, is git's own, goes through a link or leads out), `conflict`
+ * (the user changed the file meanwhile), `invalid` (a path nothing changed at), `denied`, `no_space`.
  */
 export async function applyChanges(changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {

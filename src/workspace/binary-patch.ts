@@ -9,7 +9,9 @@ const LINES_AT_ONCE = 4096;
 const SMALL_BYTES_MAX = 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** Git's patch of a file that is no text: the whole new content, then the whole old one, so that it can be taken back. */
+/**
+ * Git's patch of a file that is no text: the whole new content, then the whole old one, so that it can be taken back.
+ */
 export function* renderBinaryPatch(before: Buffer, after: Buffer): Generator<Buffer> {
   yield Buffer.from("GIT binary patch\n");
   for (const content of [after, before]) {

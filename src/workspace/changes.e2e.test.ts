@@ -52,7 +52,10 @@ describe("changes of a workspace", () => {
   const summary = ({ changes }: Changes) =>
     changes.map((each) => `${kindOf(each)} ${each.from === null ? "" : `${each.from} > `}${each.path}`);
 
-  /** The diff, applied by git to a copy of the folder, must give what is inside; found by the layer, and by comparing everything. */
+  /**
+   * The diff, applied by git to a copy of the folder, must give what is inside; found by the layer, and by comparing
+   * everything.
+   */
   async function expectFaithful(where: OwnedSandbox): Promise<Changes> {
     const inside = join(base, `inside-${number}`);
     mkdirSync(inside, { recursive: true });

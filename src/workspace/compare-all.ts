@@ -40,8 +40,9 @@ export async function compareAll(options: {
 }
 
 /**
- * A file that only the user changed since the copy was made: inside it is as it was then. A snapshot may keep whole seconds only, and a run in such a sandbox begins in
- * the second after the copy, so that a time in the same second is the copy's own.
+ * A file that only the user changed since the copy was made: inside it is as it was then. A snapshot may keep whole
+ * seconds only, and a run in such a sandbox begins in the second after the copy, so that a time in the same second is
+ * the copy's own.
  */
 function isUsersEdit(found: Stats | null, entry: FileInfo, sinceMs: number): boolean {
   return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < (Math.floor(sinceMs / 1000) + 1) * 1000;

@@ -23,8 +23,9 @@ interface Looking {
 }
 
 /**
- * Paths where the workspace may differ from the folder below it. Only folders that the layer has are looked into: one it does not have, below one that is where it
- * was, is as it was. The layer's own entries are opened relative to one another and without following links: an agent that is still at work may put one anywhere.
+ * Paths where the workspace may differ from the folder below it. Only folders that the layer has are looked into: one
+ * it does not have, below one that is where it was, is as it was. The layer's own entries are opened relative to one
+ * another and without following links: an agent that is still at work may put one anywhere.
  */
 export async function compareLayer(options: {
   sandbox: Sandbox;
@@ -89,8 +90,8 @@ async function lookForGone({ folder, inside, below }: Level, looking: Looking): 
 }
 
 /**
- * What the layer does not have is as it was, unless the folder is another one that was moved here: an overlay keeps the content of a moved folder where it was.
- * Then something in it looks different.
+ * What the layer does not have is as it was, unless the folder is another one that was moved here: an overlay keeps the
+ * content of a moved folder where it was. Then something in it looks different.
  */
 async function untouchedAsBefore({ folder, touched, inside, below }: Level, looking: Looking): Promise<boolean> {
   let looked = 0;

@@ -31,11 +31,14 @@ const FOLDER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const FOLDERS_OPEN_MAX = 64;
 
 /**
- * A folder of the user's, reached by descriptors that cannot leave it. Every path is relative to it and walked one name at a time from one open folder to the next without
- * following a link; the last name is acted on relative to the folder that holds it (`/proc/self/fd/N/name` is how Node says `openat`). So whatever somebody exchanges for a
- * link meanwhile, nothing outside is read, written or removed. Calls are synchronous: a descriptor's number must not be reused between its use in a path and its close.
+ * A folder of the user's, reached by descriptors that cannot leave it. Every path is relative to it and walked one name
+ * at a time from one open folder to the next without following a link; the last name is acted on relative to the folder
+ * that holds it (`/proc/self/fd/N/name` is how Node says `openat`). So whatever somebody exchanges for a link
+ * meanwhile, nothing outside is read, written or removed. Calls are synchronous: a descriptor's number must not be
+ * reused between its use in a path and its close.
  *
- * Throws `unsafe` for a path with `..` and the like, and where a link is on the way; otherwise what the kernel says, as an errno.
+ * Throws `unsafe` for a path with `..` and the like, and where a link is on the way; otherwise what the kernel says, as
+ * an errno.
  */
 export class FolderTree implements Disposable {
   readonly #root: number;
@@ -43,7 +46,10 @@ export class FolderTree implements Disposable {
   /** As it was named. */
   readonly path: string;
 
-  /** The folder itself is the user's word and may be reached through links, unless `follow` is false: then its last name is none. Throws ENOENT, ENOTDIR, EACCES. */
+  /**
+   * The folder itself is the user's word and may be reached through links, unless `follow` is false: then its last name
+   * is none. Throws ENOENT, ENOTDIR, EACCES.
+   */
   constructor(path: string, options: { follow?: boolean } = {}) {
     this.path = path;
     this.#root = openSync(path, options.follow === false ? FOLDER : O_PATH | constants.O_DIRECTORY);
@@ -55,7 +61,10 @@ export class FolderTree implements Disposable {
     return { device: dev, inode: ino, uid, gid };
   }
 
-  /** What is there, a link itself and not where it leads. Null when nothing is, also because something other than a folder is on the way. */
+  /**
+   * What is there, a link itself and not where it leads. Null when nothing is, also because something other than a
+   * folder is on the way.
+   */
   stat(path: string): Stats | null {
     const at = this.#find(path);
     if (at === null) return null;
@@ -80,7 +89,10 @@ export class FolderTree implements Disposable {
     return orNothing(() => readdirSync(descriptor(fd), { withFileTypes: true }));
   }
 
-  /** The same with names that need not be UTF-8: every other byte is a lone surrogate, and every method takes such a name for those bytes. */
+  /**
+   * The same with names that need not be UTF-8: every other byte is a lone surrogate, and every method takes such a
+   * name for those bytes.
+   */
   exactEntries(path: string): { name: string; kind: "folder" | "link" | "other" }[] {
     const fd = this.#folder(path);
     if (fd === null) return [];
@@ -91,7 +103,10 @@ export class FolderTree implements Disposable {
     }));
   }
 
-  /** A regular file, for reading: looked at before it is opened, so that no device or FIFO ever is. Null when there is none. */
+  /**
+   * A regular file, for reading: looked at before it is opened, so that no device or FIFO ever is. Null when there is
+   * none.
+   */
   async openFile(path: string): Promise<FileHandle | null> {
     const at = this.#find(path);
     if (at === null) return null;

@@ -3,8 +3,9 @@ import type { FolderTree } from "./folder-tree.ts";
 import { readLower } from "./read-side.ts";
 
 /**
- * Folders of a work tree in which the user's own repository looks for hooks: git would run what an agent puts there at the next commit. They are named by `core.hooksPath`, or `.git/hooks` is a link to
- * one. The settings are only read as text.
+ * Folders of a work tree in which the user's own repository looks for hooks: git would run what an agent puts there at
+ * the next commit. They are named by `core.hooksPath`, or `.git/hooks` is a link to one. The settings are only read as
+ * text.
  */
 export async function hookFolders(tree: FolderTree): Promise<string[]> {
   const config = await readLower(tree, ".git/config").catch(() => null);

@@ -51,7 +51,10 @@ async function changesOf(folder: string, wishes: readonly Wish[], fill: (text: s
   return pairRenames([...changes.values()]);
 }
 
-/** Links of the folder's own that lead nowhere now and out once what is missing on their way is there: they were the folder's before, and stay. */
+/**
+ * Links of the folder's own that lead nowhere now and out once what is missing on their way is there: they were the
+ * folder's before, and stay.
+ */
 function waysOutOnceThere(folder: string): string[] {
   using tree = new FolderTree(folder);
   const now = treeAsItIs(tree);

@@ -1,9 +1,14 @@
-/** A text as the numbers of its lines, in order: what two texts share can then be counted in one pass, however often one of them is compared. */
+/**
+ * A text as the numbers of its lines, in order: what two texts share can then be counted in one pass, however often one
+ * of them is compared.
+ */
 export type LineHashes = Uint32Array;
 
 const NEWLINE = 0x0a;
 
-/** FNV-1a, a number for each line. Two lines of one number make files look more alike than they are, which harms nobody. */
+/**
+ * FNV-1a, a number for each line. Two lines of one number make files look more alike than they are, which harms nobody.
+ */
 export function hashLines(content: Buffer): LineHashes {
   const hashes: number[] = [];
   let hash = 0x811c9dc5;

@@ -14,7 +14,10 @@ export const GITS_OWN: string = "it is git's own; settings and hooks in it could
 
 const CLOSED = "the folder's permissions keep even the sandbox's user out";
 
-/** What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws `too_large`. */
+/**
+ * What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws
+ * `too_large`.
+ */
 export async function listInside(sandbox: Sandbox, folder: string, options: { depth: number; leftOut: LeftOut[] }): Promise<FileInfo[]> {
   const path = folder === "" ? WORKSPACE : `${WORKSPACE}/${folder}`;
   const listed = await sandbox

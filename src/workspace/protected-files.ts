@@ -1,4 +1,7 @@
-/** Files that tools outside the sandbox act on, by what acts on them. A pattern is a path or its end; `*` stands for any part of a name, and `/` at the end for everything in a folder. */
+/**
+ * Files that tools outside the sandbox act on, by what acts on them. A pattern is a path or its end; `*` stands for any
+ * part of a name, and `/` at the end for everything in a folder.
+ */
 export interface ProtectedFiles {
   /** Who acts on them, as it is told: "… acts on it". */
   tool: string;
@@ -6,8 +9,9 @@ export interface ProtectedFiles {
 }
 
 /**
- * Files that make a tool run something, or load something that runs, without being asked again: when a folder is entered, opened, fetched, built or pushed. An agent's change to
- * one is shown, and applied or committed only when it is asked for. What runs only because a person runs it (a Makefile, a script, a test) is not here.
+ * Files that make a tool run something, or load something that runs, without being asked again: when a folder is
+ * entered, opened, fetched, built or pushed. An agent's change to one is shown, and applied or committed only when it
+ * is asked for. What runs only because a person runs it (a Makefile, a script, a test) is not here.
  */
 export const heldBack: readonly ProtectedFiles[] = [
   {
@@ -113,8 +117,9 @@ export const heldBack: readonly ProtectedFiles[] = [
 ];
 
 /**
- * Text that agents outside read and nothing runs. Tasks often ask for a change to it, and it reads like the documentation it is, so it is applied; but whoever applies it is
- * told, since the next agent takes it for the user's own word.
+ * Text that agents outside read and nothing runs. Tasks often ask for a change to it, and it reads like the
+ * documentation it is, so it is applied; but whoever applies it is told, since the next agent takes it for the user's
+ * own word.
  */
 export const toldOf: readonly ProtectedFiles[] = [
   {

@@ -4,7 +4,10 @@ export const STAGING_PREFIX = ".caisson-apply";
 // Characters that some file systems ignore in a name, so that `.g\u200cit` is `.git` there.
 const IGNORED = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
-/** Whether a name is `.git` to any file system: without regard to case, to what follows it on others than ours, and to characters they ignore. */
+/**
+ * Whether a name is `.git` to any file system: without regard to case, to what follows it on others than ours, and to
+ * characters they ignore.
+ */
 export function isGitName(name: string): boolean {
   return /^(\.git|git~\d+)([. ]*|:.*)$/i.test(name.replaceAll(IGNORED, ""));
 }

@@ -16,7 +16,10 @@ function unreadable(code: "unsupported" | "too_large" | "denied", reason: string
   return new CaissonError(code, reason);
 }
 
-/** A file of the user's own; no link is followed, on the way or at the end. Null when there is none; folders and others are none. Throws `too_large`, `denied`. */
+/**
+ * A file of the user's own; no link is followed, on the way or at the end. Null when there is none; folders and others
+ * are none. Throws `too_large`, `denied`.
+ */
 export async function readLower(tree: FolderTree, path: string): Promise<FileSide | null> {
   const target = tree.readLink(path);
   if (target !== null) return { kind: "link", mode: 0o777, content: target };
@@ -48,7 +51,10 @@ async function readBounded(file: FileHandle, sizeBytes: number): Promise<Buffer>
   }
 }
 
-/** A file of the workspace inside, read by the guest. Null when there is none. Throws `too_large`, `denied`, `unsupported` for what a diff has no form for. */
+/**
+ * A file of the workspace inside, read by the guest. Null when there is none. Throws `too_large`, `denied`,
+ * `unsupported` for what a diff has no form for.
+ */
 export async function readInside(sandbox: Sandbox, path: string): Promise<FileSide | null> {
   const found = await sandbox.stat(path, { follow: false }).catch(absent);
   if (!found || found.kind === "directory") return null;

@@ -29,8 +29,9 @@ export function renderDiff(changes: readonly Change[]): Buffer {
 }
 
 /**
- * A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it. Bytes: files need not be UTF-8. Piece by piece, each of
- * whole lines, so that one who is told to stop can do so in between. Files too different to be compared line by line are replaced as a whole, and the hunk says so.
+ * A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it.
+ * Bytes: files need not be UTF-8. Piece by piece, each of whole lines, so that one who is told to stop can do so in
+ * between. Files too different to be compared line by line are replaced as a whole, and the hunk says so.
  */
 export function* renderSections(changes: readonly Change[]): Generator<Buffer> {
   const budget = newDiffBudget();
@@ -146,7 +147,10 @@ function hunkHead({
   return `@@ -${range(start(oldLine, oldCount), oldCount)} +${range(start(newLine, newCount), newCount)} @@`;
 }
 
-/** All of the old lines, then all of the new ones, without taking them apart: however much it is, it costs no more memory than a piece of it. */
+/**
+ * All of the old lines, then all of the new ones, without taking them apart: however much it is, it costs no more
+ * memory than a piece of it.
+ */
 function* renderReplaced(diff: TextDiff): Generator<Buffer> {
   const around = diff.lead.length + diff.trail.length;
   const [removed, added] = [countLines(diff.removed), countLines(diff.added)];
@@ -236,7 +240,10 @@ const escapes: Readonly<Record<string, string>> = {
 
 const deceptive = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u;
 
-/** As git quotes a name with unusual characters, and one whose spaces would make the first line of a section ambiguous; one character for each byte. */
+/**
+ * As git quotes a name with unusual characters, and one whose spaces would make the first line of a section ambiguous;
+ * one character for each byte.
+ */
 function quoted(name: string): string {
   const bytes = Buffer.from(name, "utf8").toString("latin1");
   // What a terminal would obey, or cannot show, is no ordinary letter, and then no byte of the name passes for one.

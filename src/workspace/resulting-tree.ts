@@ -7,7 +7,10 @@ import { isGitName } from "./protected-path.ts";
 const LINKS_FOLLOWED_MAX = 40;
 const ENTRIES_MAX = 1_000_000;
 
-/** A folder as it is, or as it would be with changes applied: what is judged is always where a reader of it would end up. */
+/**
+ * A folder as it is, or as it would be with changes applied: what is judged is always where a reader of it would end
+ * up.
+ */
 export interface ResultingTree {
   /** A link's target; "other" for everything else that is there; null for nothing. */
   at(path: string): { target: Buffer } | "other" | null;
@@ -47,7 +50,10 @@ export function parentsOf(path: string): string[] {
   return parts.slice(0, -1).map((_, index) => parts.slice(0, parts.length - 1 - index).join("/"));
 }
 
-/** Where a link in `folder` leads that is not fit for a reader outside the sandbox, or null. What is missing on the way counts as a folder: it may come later. */
+/**
+ * Where a link in `folder` leads that is not fit for a reader outside the sandbox, or null. What is missing on the way
+ * counts as a folder: it may come later.
+ */
 export function leadsOut(
   tree: ResultingTree,
   folder: readonly string[],
@@ -93,8 +99,9 @@ export interface DangerousLink {
 }
 
 /**
- * Every link that these changes bring, and every other one that they make lead out, because something on its way is or was a link. Links of the user's own that led out before,
- * or would once what is missing comes, stay what they are. Throws `too_large` for a folder with more files than can be looked through.
+ * Every link that these changes bring, and every other one that they make lead out, because something on its way is or
+ * was a link. Links of the user's own that led out before, or would once what is missing comes, stay what they are.
+ * Throws `too_large` for a folder with more files than can be looked through.
  */
 export function dangerousLinks(tree: FolderTree, changes: readonly Change[]): DangerousLink[] {
   const after = treeWith(tree, changes);
@@ -130,8 +137,9 @@ export function* linksOf(tree: FolderTree): Generator<{ path: string; target: Bu
 }
 
 /**
- * Folders that would be repositories by themselves, without being called .git: whoever types `git status` in one runs what its settings name. The tree that results is judged,
- * so that it does not matter in how many steps one came to be; only folders that a change lies in are looked at.
+ * Folders that would be repositories by themselves, without being called .git: whoever types `git status` in one runs
+ * what its settings name. The tree that results is judged, so that it does not matter in how many steps one came to be;
+ * only folders that a change lies in are looked at.
  */
 export function repositoriesWith(tree: FolderTree, changes: readonly Change[]): string[] {
   const after = treeWith(tree, changes);

@@ -12,14 +12,17 @@ export const LOCK_TTL_MS = 60 * 60_000;
 /** Who works in a session: one at a time. */
 export interface SessionLocks {
   /**
-   * Exclusive, and renewed until it is disposed of; `lost` says that somebody took it away. The same run gets it again, after its process died. Throws `conflict` saying
-   * who holds it, since when and how to unlock.
+   * Exclusive, and renewed until it is disposed of; `lost` says that somebody took it away. The same run gets it again,
+   * after its process died. Throws `conflict` saying who holds it, since when and how to unlock.
    */
   lock(id: string, run: string): Promise<HeldLease>;
   lockOf(id: string): Promise<SessionLock | null>;
   /** Throws what `lock` would throw now. */
   checkFree(id: string): Promise<void>;
-  /** Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`, `not_found`. */
+  /**
+   * Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`,
+   * `not_found`.
+   */
   breakLock(id: string, options: { force: boolean }): Promise<void>;
 }
 

@@ -159,7 +159,10 @@ export async function checkFolder(path: string): Promise<void> {
   if (!found.isDirectory()) throw new CaissonError("invalid", `${path} is not a folder`);
 }
 
-/** Removes a folder nobody uses; for layers, which hold files of other owners, the runtime's own removal must have come before. */
+/**
+ * Removes a folder nobody uses; for layers, which hold files of other owners, the runtime's own removal must have come
+ * before.
+ */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true });
 }

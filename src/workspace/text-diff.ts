@@ -31,7 +31,9 @@ export interface TextDiff {
   trail: string[];
 }
 
-/** Never takes longer, or more memory, than its bounds allow, whatever the texts. One character of a line is one byte. */
+/**
+ * Never takes longer, or more memory, than its bounds allow, whatever the texts. One character of a line is one byte.
+ */
 export function diffText(before: Buffer, after: Buffer, budget: DiffBudget): TextDiff {
   const start = sharedStart(before, after);
   const end = sharedEnd(before.subarray(start), after.subarray(start));

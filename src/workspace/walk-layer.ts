@@ -4,8 +4,8 @@ import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import { DEPTH_MAX, ENTRIES_MAX, isGitsOwn } from "./list-inside.ts";
 
 /**
- * Everything in a layer of the host's but git's own, with what the kernel says of it. Opened relative to one another and without following links: an agent that is still at
- * work may put one anywhere. What cannot be read is left out.
+ * Everything in a layer of the host's but git's own, with what the kernel says of it. Opened relative to one another
+ * and without following links: an agent that is still at work may put one anywhere. What cannot be read is left out.
  */
 export async function walkLayer(layer: string, onEntry: (path: string, status: Stats) => void): Promise<void> {
   let left = ENTRIES_MAX;
@@ -35,7 +35,10 @@ export async function foldersOf(layer: string): Promise<Record<string, number>> 
   return folders;
 }
 
-/** Files that are what and where they were: in the same folders, and not changed since. The kernel keeps that time, and nobody inside can set it. */
+/**
+ * Files that are what and where they were: in the same folders, and not changed since. The kernel keeps that time, and
+ * nobody inside can set it.
+ */
 export async function untouchedSince(
   layer: string,
   options: { sinceMs: number; folders: Readonly<Record<string, number>> },

@@ -9,7 +9,10 @@ import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
-/** Renders the file's template and puts the settings into the form the loop uses. Throws `invalid` for an input or a value that does not fit. */
+/**
+ * Renders the file's template and puts the settings into the form the loop uses. Throws `invalid` for an input or a
+ * value that does not fit.
+ */
 export async function defineAgent(
   file: AgentFile,
   options: { input?: Record<string, unknown>; checkInput?: boolean } = {},
@@ -18,7 +21,10 @@ export async function defineAgent(
   return { ...definition, system: await renderTemplate(file, { given: options.input ?? {}, check: options.checkInput ?? true }) };
 }
 
-/** The same without its prompt: a template is a small program, and what a file asks for is judged before anything of it is evaluated. Throws `invalid`. */
+/**
+ * The same without its prompt: a template is a small program, and what a file asks for is judged before anything of it
+ * is evaluated. Throws `invalid`.
+ */
 export function settingsOf(file: AgentFile): AgentDefinition {
   const { frontmatter } = file;
   const parsed = AgentDefinition.safeParse({

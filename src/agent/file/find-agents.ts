@@ -10,7 +10,10 @@ export interface AgentPlaces {
   cwd: string;
   /** The user's own: files there may ask for anything. */
   ownFolder: string | null;
-  /** Further places that the user's configuration names. They go over the built-in agents; what their files may do is not settled by that. */
+  /**
+   * Further places that the user's configuration names. They go over the built-in agents; what their files may do is
+   * not settled by that.
+   */
   namedFolders: readonly string[];
   /** Of the folder that is worked in. They hide nothing. */
   folders: readonly string[];
@@ -39,8 +42,8 @@ export interface ChosenAgent extends FoundAgent {
 }
 
 /**
- * Every agent, those that win by name first: the user's own, those of the places the user named, the built-in ones, the folder's. A broken file is listed with its
- * error and hides nothing else.
+ * Every agent, those that win by name first: the user's own, those of the places the user named, the built-in ones, the
+ * folder's. A broken file is listed with its error and hides nothing else.
  */
 export async function findAgents(places: AgentPlaces): Promise<FoundAgent[]> {
   const folders: [string, AgentOrigin][] = [
@@ -68,7 +71,9 @@ export async function agentFilesIn(folder: string): Promise<string[]> {
     .map((name) => join(folder, name));
 }
 
-/** An agent by name or by the path of its file. Throws `not_found` naming those there are, `invalid` for a broken file. */
+/**
+ * An agent by name or by the path of its file. Throws `not_found` naming those there are, `invalid` for a broken file.
+ */
 export async function findAgent(nameOrPath: string, places: AgentPlaces): Promise<ChosenAgent> {
   const isPath = nameOrPath.endsWith(".prompt") || nameOrPath.includes("/");
   if (isPath) return usable(await agentAt(resolve(places.cwd, nameOrPath), places), []);
@@ -86,7 +91,10 @@ export async function findAgent(nameOrPath: string, places: AgentPlaces): Promis
   });
 }
 
-/** The agent in this file. A path says which file is meant, not who vouches for it: that is told by the folder it really lies in. */
+/**
+ * The agent in this file. A path says which file is meant, not who vouches for it: that is told by the folder it really
+ * lies in.
+ */
 export async function agentAt(path: string, places: Pick<AgentPlaces, "ownFolder">): Promise<FoundAgent> {
   const real = async (folder: string) => await realpath(folder).catch(() => null);
   const folder = await real(dirname(path));

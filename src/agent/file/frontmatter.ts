@@ -65,7 +65,9 @@ const HarnessConfig = z.strictObject({
   sandbox: Sandbox.optional(),
 });
 
-/** What may stand at the head of an agent's file. Unknown keys are errors: a misspelt limit must not be silently absent. */
+/**
+ * What may stand at the head of an agent's file. Unknown keys are errors: a misspelt limit must not be silently absent.
+ */
 export const Frontmatter = z.strictObject({
   name: z
     .string()

@@ -17,7 +17,10 @@ export interface ToolSchema {
 }
 
 export interface ModelRequest {
-  /** Which agent asks, the position of this call among the run's model calls, and what for. Not sent to providers; scripts and recordings go by it. */
+  /**
+   * Which agent asks, the position of this call among the run's model calls, and what for. Not sent to providers;
+   * scripts and recordings go by it.
+   */
   from: { agent: string; position: number; purpose: "step" | "summary"; estimatedTokens: number };
   messages: readonly ModelMessage[];
   tools: readonly ToolSchema[];
@@ -35,9 +38,10 @@ export type ModelChunk =
   | { kind: "end"; stop: "end" | "tools" | "length" | "filtered"; usage: Usage };
 
 /**
- * The model seam. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError: `unavailable` or `busy` (worth a retry, `details.retryAfterMs`),
- * `unauthenticated` (names the variable), `not_found` (no such model), `invalid` (request refused), `too_large` (context window), `timeout` (no chunk for
- * `stallMs`), `protocol` (garbage), `cancelled`.
+ * The model seam. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError: `unavailable` or
+ * `busy` (worth a retry, `details.retryAfterMs`), `unauthenticated` (names the variable), `not_found` (no such model),
+ * `invalid` (request refused), `too_large` (context window), `timeout` (no chunk for `stallMs`), `protocol` (garbage),
+ * `cancelled`.
  */
 export interface Model {
   /** As the user writes it: `anthropic/claude-…`, `scripted:FILE`. */

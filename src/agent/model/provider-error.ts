@@ -3,7 +3,10 @@ import { CaissonError, type ErrorCode } from "../../contract/error.ts";
 
 const RETRY_AFTER_MS_MAX = 600_000;
 
-/** Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's own message is kept. */
+/**
+ * Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's
+ * own message is kept.
+ */
 export function translateProviderError(
   error: unknown,
   options: { model: string; nearlyFull: boolean; secrets: readonly string[] },

@@ -19,10 +19,16 @@ import { translateProviderError } from "./provider-error.ts";
 
 /** A model that sends nothing for this long is taken for dead; the call is tried again. */
 export const STALL_MS_DEFAULT = 120_000;
-/** Past this part of the window, by our rough count, a refused request is taken for one that is too long: not every provider has a code for it. */
+/**
+ * Past this part of the window, by our rough count, a refused request is taken for one that is too long: not every
+ * provider has a code for it.
+ */
 const NEARLY_FULL = 0.6;
 
-/** Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's log. */
+/**
+ * Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's
+ * log.
+ */
 export function createProviderModel(options: {
   name: string;
   language: LanguageModelV4;

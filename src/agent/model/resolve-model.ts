@@ -59,8 +59,9 @@ export const providerVariables: readonly string[] = Object.values(providers).fla
 ]);
 
 /**
- * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or `scripted:FILE`. Throws
- * `invalid` for a name of another form, `unauthenticated` naming the variable for a missing key.
+ * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or
+ * `scripted:FILE`. Throws `invalid` for a name of another form, `unauthenticated` naming the variable for a missing
+ * key.
  */
 export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
   if (options.record !== undefined && options.replay !== undefined) {

@@ -42,7 +42,10 @@ const Script = z.strictObject({
 });
 export type Script = z.input<typeof Script>;
 
-/** A model that says what a file says it says: for tests, for the demo, and for rehearsing an agent. It never goes anywhere. */
+/**
+ * A model that says what a file says it says: for tests, for the demo, and for rehearsing an agent. It never goes
+ * anywhere.
+ */
 export function createScriptedModel(input: Script, options: { name?: string } = {}): Model {
   const parsed = Script.safeParse(input);
   if (!parsed.success) throw new CaissonError("invalid", `the script is not one: ${z.prettifyError(parsed.error)}`);

@@ -23,9 +23,10 @@ export interface AgentSourceOptions {
 export interface AgentSource {
   readonly places: AgentPlaces;
   /**
-   * An agent by name or path, ready to run. Of a file that is neither the user's own nor built in, everything that widens what an agent may do must have been
-   * trusted for exactly this content, or be given (settings such as `sandbox.network` that the caller replaces with what the user said elsewhere). Throws `denied`
-   * naming what is missing, `not_found`, `invalid`.
+   * An agent by name or path, ready to run. Of a file that is neither the user's own nor built in, everything that
+   * widens what an agent may do must have been trusted for exactly this content, or be given (settings such as
+   * `sandbox.network` that the caller replaces with what the user said elsewhere). Throws `denied` naming what is
+   * missing, `not_found`, `invalid`.
    */
   load(nameOrPath: string, options?: LoadOptions): Promise<AgentDefinition>;
 }

@@ -4,7 +4,10 @@ import { defaultPermissions } from "../permissions.ts";
 
 const strictness: Record<Permission, number> = { allow: 0, ask: 1, deny: 2 };
 
-/** The rules that could take the place of a stricter default; any other rule leaves what it matches as strict as it was, or makes it stricter. */
+/**
+ * The rules that could take the place of a stricter default; any other rule leaves what it matches as strict as it was,
+ * or makes it stricter.
+ */
 export function wideningRules(rules: PermissionRules, defaults: PermissionRules = defaultPermissions): [pattern: string, Permission][] {
   return Object.entries(rules).filter(([pattern, permission]) =>
     Object.entries(defaults).some(

@@ -141,7 +141,10 @@ memory: [AGENTS.md, CLAUDE.md]`),
   });
 });
 
-/** What every setting must be for nothing to be wider than it is by default. Written down apart from the judges, so that neither can forget a setting alone. */
+/**
+ * What every setting must be for nothing to be wider than it is by default. Written down apart from the judges, so that
+ * neither can forget a setting alone.
+ */
 const harmless: Record<string, (value: never) => boolean> = {
   name: () => true,
   description: () => true,

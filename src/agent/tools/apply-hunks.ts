@@ -2,8 +2,9 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Hunk } from "./hunk.ts";
 
 /**
- * Finds each hunk's context in the text, in order, exactly or but for white space at the line ends; of several places the one nearest to where the patch says. Lines
- * keep their ends: what is added to a file with CRLF gets CRLF. Throws `conflict` naming the hunk that does not fit.
+ * Finds each hunk's context in the text, in order, exactly or but for white space at the line ends; of several places
+ * the one nearest to where the patch says. Lines keep their ends: what is added to a file with CRLF gets CRLF. Throws
+ * `conflict` naming the hunk that does not fit.
  */
 export function applyHunks(text: string, hunks: readonly Hunk[], path: string): string {
   let endsWithNewline = text.endsWith("\n") || text === "";

@@ -66,7 +66,9 @@ async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<Pl
   return [...planned.values()];
 }
 
-/** The content of a file that will be removed; undefined for one that is not text, which may be removed all the same. */
+/**
+ * The content of a file that will be removed; undefined for one that is not text, which may be removed all the same.
+ */
 async function removable(sandbox: Sandbox, path: string, planned: ReadonlyMap<string, PlannedWrite>): Promise<string | undefined> {
   const known = planned.get(path);
   if (known) return known.after ?? undefined;

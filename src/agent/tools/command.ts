@@ -18,8 +18,9 @@ const OPEN_FILE = '[ -d "${1%/*}" ] || mkdir -p "${1%/*}"; exec >"$1" 2>&1';
 /** What `ulimit -f` counts in, in a shell called sh. */
 const LIMIT_BLOCK_BYTES = 512;
 /**
- * For a command that nobody watches: what it writes passes through a program that may write so much and no more, and ends the command by ending itself, whatever has become of us.
- * That program is nobody's child, so that the command does not meet a child it did not start.
+ * For a command that nobody watches: what it writes passes through a program that may write so much and no more, and
+ * ends the command by ending itself, whatever has become of us. That program is nobody's child, so that the command
+ * does not meet a child it did not start.
  */
 const OPEN_BOUNDED_FILE = `[ -d "\${1%/*}" ] || mkdir -p "\${1%/*}"; : >"$1"
 if mkfifo "$1.pipe"; then (ulimit -f ${BASH_OUTPUT_BYTES_MAX / LIMIT_BLOCK_BYTES}; cat <"$1.pipe" >"$1" &); exec >"$1.pipe" 2>&1; rm "$1.pipe"; else exec >"$1" 2>&1; fi`;
@@ -36,19 +37,24 @@ export interface Command {
   unwatched?: boolean;
 }
 
-/** Inside, on the sandbox's own temporary file system; of this run alone, since sub-runs share the sandbox and count their calls anew. */
+/**
+ * Inside, on the sandbox's own temporary file system; of this run alone, since sub-runs share the sandbox and count
+ * their calls anew.
+ */
 export const outputFolder = (context: Pick<ToolContext, "ref">) => `/tmp/caisson-${context.ref().replace(/:.*$/, "")}`;
 export const outputFile = (context: Pick<ToolContext, "ref">, call: string) => `${outputFolder(context)}/${call}.txt`;
 
 /**
- * Starts a command that writes straight into a file inside the sandbox, so that its output is complete whatever becomes of us: after a crash the same
- * ref leads to the same process, and the file has everything it wrote. Standard output and error keep their order.
+ * Starts a command that writes straight into a file inside the sandbox, so that its output is complete whatever becomes
+ * of us: after a crash the same ref leads to the same process, and the file has everything it wrote. Standard output
+ * and error keep their order.
  */
 export async function startCommand(command: Command, context: ToolContext): Promise<Process> {
   const file = outputFile(context, context.call);
   const open = command.unwatched ? OPEN_BOUNDED_FILE : OPEN_FILE;
   const process = await context.sandbox.spawn({
-    // The shell only opens the file and becomes the command; its tests are built in, so that a call costs one shell and no round trip more.
+    // The shell only opens the file and becomes the command; its tests are built in, so that a call costs one shell and
+    // no round trip more.
     argv:
       "shell" in command.argv
         ? ["/bin/sh", "-c", `${open}; ${BECOME_SHELL}`, "sh", file, command.argv.shell]
@@ -137,7 +143,10 @@ async function result(context: ToolContext, file: string, ended: Ended): Promise
   }
 }
 
-/** A full file system takes output without a word; then the model must hear why it sees nothing. Empty when there is room. */
+/**
+ * A full file system takes output without a word; then the model must hear why it sees nothing. Empty when there is
+ * room.
+ */
 export async function outputShortage(context: Pick<ToolContext, "sandbox">, file: string): Promise<string> {
   const signal = AbortSignal.timeout(OUTPUT_READ_MS);
   const probe = `${file}.room`;

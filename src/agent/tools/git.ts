@@ -10,7 +10,10 @@ const Arguments = z.strictObject({
   args: z.array(z.string().max(20_000)).min(1).max(200).describe('Such as ["status", "--short"] or ["commit", "-m", "Fix the parser"].'),
 });
 
-/** git of the workspace's repository, inside the sandbox like everything else; each argument is passed as it is, without a shell. */
+/**
+ * git of the workspace's repository, inside the sandbox like everything else; each argument is passed as it is, without
+ * a shell.
+ */
 export const gitTool: Tool<z.infer<typeof Arguments>> = {
   name: "git",
   description: `Runs git in /workspace: status, diff, log, add, commit, branch, checkout, reset and the rest. No shell, no pager, no editor. At most ${BASH_CHARACTERS_MAX} characters come back.`,

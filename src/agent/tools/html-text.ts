@@ -1,6 +1,6 @@
 /**
- * The words of an HTML page, with headings, lists and links as in Markdown. One pass over the text, no tree: what pages contain is nobody's promise, and a page must not
- * be able to make this slow.
+ * The words of an HTML page, with headings, lists and links as in Markdown. One pass over the text, no tree: what pages
+ * contain is nobody's promise, and a page must not be able to make this slow.
  */
 export function htmlText(html: string): string {
   let out = "";

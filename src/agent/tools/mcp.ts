@@ -31,7 +31,10 @@ interface McpOptions {
   /** The run's sandbox as it is now: another one when the first was lost. */
   sandbox: () => Promise<Sandbox>;
   run: string;
-  /** Of the run's owner. Another owner's connection cannot be continued: each starts its servers anew, and ends those of the owners before it. */
+  /**
+   * Of the run's owner. Another owner's connection cannot be continued: each starts its servers anew, and ends those of
+   * the owners before it.
+   */
   epoch: number;
   startMsMax?: number;
 }
@@ -51,8 +54,9 @@ const refOf = (options: Pick<McpOptions, "run" | "name" | "epoch">, start: numbe
   `${options.run}:mcp:${options.name}:${options.epoch}:${start}`;
 
 /**
- * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what it says is data. A server that died is started
- * again at the next call. Throws `invalid`, with what it wrote to standard error, when it does not start or does not speak.
+ * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what
+ * it says is data. A server that died is started again at the next call. Throws `invalid`, with what it wrote to
+ * standard error, when it does not start or does not speak.
  */
 export async function connectMcp(options: McpOptions): Promise<McpConnection> {
   let starts = 1;

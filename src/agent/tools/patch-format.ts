@@ -4,7 +4,10 @@ import { parseUnified } from "./unified-diff.ts";
 
 const FILES_MAX = 200;
 
-/** Reads a patch of the form `*** Begin Patch … *** End Patch` with Add, Update, Delete and Move, or a unified diff. Throws `invalid` naming the line. */
+/**
+ * Reads a patch of the form `*** Begin Patch … *** End Patch` with Add, Update, Delete and Move, or a unified diff.
+ * Throws `invalid` naming the line.
+ */
 export function parsePatch(text: string): FilePatch[] {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const patches = lines.some((line) => line.startsWith("*** Begin Patch")) ? parseEnvelope(lines) : parseUnified(lines);

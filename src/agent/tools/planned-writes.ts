@@ -18,8 +18,9 @@ const Plan = z.object({ ref: z.string(), files: z.array(z.object({ path: z.strin
 const PLAN_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Writes files all or none. The plan is kept inside the sandbox first: whoever resumes the call after a crash finishes it from there with `resumeWrites`, instead of
- * guessing from the files how far it came. Throws what writing throws, after putting back what was written.
+ * Writes files all or none. The plan is kept inside the sandbox first: whoever resumes the call after a crash finishes
+ * it from there with `resumeWrites`, instead of guessing from the files how far it came. Throws what writing throws,
+ * after putting back what was written.
  */
 export async function writePlanned(context: ToolContext, files: readonly PlannedWrite[]): Promise<void> {
   const plan = { ref: context.ref(), files: files.map(({ path, after }) => ({ path, after })) };

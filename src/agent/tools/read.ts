@@ -15,7 +15,9 @@ const Arguments = z.strictObject({
     .describe(`Shows the one line at offset from this character on, at most ${READ_CHARACTERS_MAX} characters: for lines that were cut.`),
 });
 
-/** Streams the file, so that its length does not matter: a command's output of many megabytes is read on piece by piece. */
+/**
+ * Streams the file, so that its length does not matter: a command's output of many megabytes is read on piece by piece.
+ */
 export const readTool: Tool<z.infer<typeof Arguments>> = {
   name: "read",
   description: `Reads a text file with line numbers: at most ${READ_LINES_MAX} lines of at most ${LINE_CHARACTERS_MAX} characters, ${READ_CHARACTERS_MAX} characters in all. It says with which offset, or column in a long line, to go on.`,
@@ -43,7 +45,10 @@ interface Found {
   ended: boolean;
 }
 
-/** Goes through the file once, keeping only what is shown. What comes after that is counted as far as `READ_COUNT_BYTES_MAX`. */
+/**
+ * Goes through the file once, keeping only what is shown. What comes after that is counted as far as
+ * `READ_COUNT_BYTES_MAX`.
+ */
 async function collect(
   chunks: AsyncIterable<Uint8Array>,
   wanted: { path: string; first: number; limit: number; column: number },

@@ -76,7 +76,10 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
   },
 };
 
-/** ripgrep where the template has it, else find and grep. Its arguments: pattern, path, include, and anything for ignoring case. */
+/**
+ * ripgrep where the template has it, else find and grep. Its arguments: pattern, path, include, and anything for
+ * ignoring case.
+ */
 const GREP_SCRIPT = `
 if [ ! -e "$2" ]; then echo "$2 does not exist" >&2; exit 2; fi
 if command -v rg >/dev/null 2>&1; then

@@ -2,7 +2,10 @@ import { isUtf8 } from "node:buffer";
 import { CaissonError } from "../../contract/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 
-/** Reads a text file of bounded size. Throws `too_large`, `invalid` for what is not UTF-8 text, and what `readFile` throws. */
+/**
+ * Reads a text file of bounded size. Throws `too_large`, `invalid` for what is not UTF-8 text, and what `readFile`
+ * throws.
+ */
 export async function readTextFile(sandbox: Sandbox, path: string, options: { bytesMax: number }): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;

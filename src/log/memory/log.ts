@@ -15,7 +15,10 @@ interface MemoryStream {
   head: { head: StreamHead["head"]; damage: string | null; isOpen: boolean } | null;
 }
 
-/** A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the durable one. */
+/**
+ * A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the
+ * durable one.
+ */
 export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs"> } = {}): Log {
   const nowMs = options.nowMs ?? Date.now;
   const leaseClock = options.leaseClock ?? { nowMs: () => performance.now() };

@@ -14,7 +14,9 @@ interface Row {
   sum: number;
 }
 
-/** Reads every row of every stream and follows the chain of sums. A stream that cannot be read does not hide the others. */
+/**
+ * Reads every row of every stream and follows the chain of sums. A stream that cannot be read does not hide the others.
+ */
 export function checkDatabase(database: DatabaseSync): Damage[] {
   const damages: Damage[] = [];
   let streams: { stream: string; last_seq: number; last_sum: number }[];

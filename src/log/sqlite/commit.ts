@@ -15,7 +15,10 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
-/** Events that were put behind one end of a stream, which is the other now. The sum of all events tells one end from every other. */
+/**
+ * Events that were put behind one end of a stream, which is the other now. The sum of all events tells one end from
+ * every other.
+ */
 export interface Appended {
   after: { seq: number; sum: number };
   end: { seq: number; sum: number };
@@ -24,8 +27,9 @@ export interface Appended {
 }
 
 /**
- * How long a change waits for another process's transaction before it fails; others queue up meanwhile. A backup that copies the file, or a disk that stands still
- * under another writer, takes seconds or minutes, and whoever has something to put down has nothing better to do than to wait.
+ * How long a change waits for another process's transaction before it fails; others queue up meanwhile. A backup that
+ * copies the file, or a disk that stands still under another writer, takes seconds or minutes, and whoever has
+ * something to put down has nothing better to do than to wait.
  */
 export const BUSY_WAIT_MS_MAX = 10 * 60_000;
 /** Waiting is worth a word after this. */
@@ -52,8 +56,8 @@ interface CommitterOptions {
 }
 
 /**
- * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to disk. An
- * append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
+ * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to
+ * disk. An append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
  */
 export function createCommitter(options: CommitterOptions) {
   const { database } = options;

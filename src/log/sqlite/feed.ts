@@ -11,7 +11,10 @@ interface FeedRow {
   to_seq: number;
 }
 
-/** The order in which events of all streams became true. A trigger writes it, so no append of any version of Caisson can leave it out. */
+/**
+ * The order in which events of all streams became true. A trigger writes it, so no append of any version of Caisson can
+ * leave it out.
+ */
 export function createFeed(options: { database: DatabaseSync; read: (stream: string, fromSeq: number, limit: number) => StoredEvent[] }) {
   const { database } = options;
   const select = database.prepare("SELECT position, stream, from_seq, to_seq FROM feed WHERE position >= ? ORDER BY position LIMIT ?");

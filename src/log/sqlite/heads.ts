@@ -28,7 +28,10 @@ interface HeadsOptions {
   change: <Result>(work: () => Result) => Promise<Result>;
 }
 
-/** The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours, appended last. */
+/**
+ * The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours,
+ * appended last.
+ */
 export function createHeads(options: HeadsOptions) {
   const { database, projectionOf } = options;
   const find = database.prepare("SELECT stream, seq, version, open, head, damage FROM heads WHERE stream = ?");
@@ -83,7 +86,7 @@ export function createHeads(options: HeadsOptions) {
     return row?.seq === end.last_seq && row.version === projection.version ? { ...row, at: end.at } : await makeAndStore(end);
   };
   return {
-    /** In the transaction of an append. One that is behind, or of another version, is left alone: whoever asks for it makes it again. */
+    /** In the transaction of an append. One that is behind, or of another version, is made again when asked for. */
     advance(stream: string, { after, end, at, events }: Appended): void {
       const projection = projectionOf(stream);
       if (projection === null) return;

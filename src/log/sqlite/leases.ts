@@ -12,7 +12,10 @@ interface LeaseRow {
   expires_ticks: number | null;
 }
 
-/** A renewal or release that has to wait longer is of no use: the one is tried again soon, the other saves the next owner a moment. */
+/**
+ * A renewal or release that has to wait longer is of no use: the one is tried again soon, the other saves the next
+ * owner a moment.
+ */
 const RENEW_WAIT_MS_MAX = 2_000;
 
 /** The leases of streams, in the rows of the streams. */

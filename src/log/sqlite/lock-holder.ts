@@ -14,14 +14,19 @@ export function lockHolder(path: string): number | null {
   }
 }
 
-/** For the user who waits: one who pressed Ctrl-Z in another window must learn that this is what everything waits for. */
+/**
+ * For the user who waits: one who pressed Ctrl-Z in another window must learn that this is what everything waits for.
+ */
 export function describeLockHolder(path: string): string {
   const pid = lockHolder(path);
   if (pid === null) return "another process";
   return isStopped(pid) ? `process ${pid}, which is stopped (\`kill -CONT ${pid}\` continues it),` : `process ${pid}`;
 }
 
-/** A line reads `1: POSIX  ADVISORY  WRITE 4711 fe:00:2146592 120 120`. A pid of 0 or less is in a namespace that we cannot see. */
+/**
+ * A line reads `1: POSIX  ADVISORY  WRITE 4711 fe:00:2146592 120 120`. A pid of 0 or less is in a namespace that we
+ * cannot see.
+ */
 const writerOf = (inode: number) => (line: string) => {
   const [, kind, , access, pid, file, first, last] = line.trim().split(/\s+/);
   if (kind !== "POSIX" || access !== "WRITE" || Number(file?.split(":")[2]) !== inode || Number(pid) <= 0) return null;

@@ -61,8 +61,8 @@ const LOCK_WAIT_MS = 50;
 const OPEN_WAIT_MS_MAX = 10_000;
 
 /**
- * Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. Where nothing can be written (a full disk, a read-only one) a log
- * that is there is opened for reading, and each write fails.
+ * Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. Where nothing
+ * can be written (a full disk, a read-only one) a log that is there is opened for reading, and each write fails.
  */
 export function openDatabase(path: string): DatabaseSync {
   const isNew = !existsSync(path);
@@ -95,7 +95,10 @@ function openForWriting(path: string): DatabaseSync {
   }
 }
 
-/** Without the index of the write-ahead log, which cannot be made here, SQLite reads a file of which it is told that nobody changes it. */
+/**
+ * Without the index of the write-ahead log, which cannot be made here, SQLite reads a file of which it is told that
+ * nobody changes it.
+ */
 function openForReading(path: string): DatabaseSync | null {
   const immutable = pathToFileURL(path);
   immutable.searchParams.set("immutable", "1");

@@ -1,4 +1,7 @@
-/** Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row shows. */
+/**
+ * Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row
+ * shows.
+ */
 export const SCHEMA_VERSION = 3;
 
 export const schema = `
@@ -25,9 +28,10 @@ CREATE TABLE IF NOT EXISTS events (
 `;
 
 /**
- * What came with version 2. A lease runs out by the clock of the boot it was taken in (`boot`, `expires_ticks`); `expires_at` stays for people, for older
- * versions of Caisson, and for another boot. `heads` has what each stream has come to: it can be made again from the events at any time. It has row ids and
- * no index: an append writes one page more for it, not three, and a list reads it whole.
+ * What came with version 2. A lease runs out by the clock of the boot it was taken in (`boot`, `expires_ticks`);
+ * `expires_at` stays for people, for older versions of Caisson, and for another boot. `heads` has what each stream has
+ * come to: it can be made again from the events at any time. It has row ids and no index: an append writes one page
+ * more for it, not three, and a list reads it whole.
  */
 export const schemaSince2 = `
 ALTER TABLE streams ADD COLUMN boot TEXT;
@@ -43,8 +47,9 @@ CREATE TABLE heads (
 `;
 
 /**
- * What came with version 3: the order of all appends, over all streams, for those who follow more than one. One row for each append, written by triggers, so that
- * also a process of an older Caisson that has the log open leaves nothing out. What was there before has one row for each stream, in the order of their last events.
+ * What came with version 3: the order of all appends, over all streams, for those who follow more than one. One row for
+ * each append, written by triggers, so that also a process of an older Caisson that has the log open leaves nothing
+ * out. What was there before has one row for each stream, in the order of their last events.
  */
 export const schemaSince3 = `
 CREATE TABLE feed (

@@ -1,7 +1,10 @@
 /** How often a log with subscribers looks whether another process appended. One integer is read each time. */
 const OTHER_PROCESS_POLL_MS = 20;
 
-/** Who waits for which stream (null: for all of them). `dataVersion` changes with every commit of another connection, and never with our own. */
+/**
+ * Who waits for which stream (null: for all of them). `dataVersion` changes with every commit of another connection,
+ * and never with our own.
+ */
 export function createWakeups(dataVersion: () => number) {
   const byStream = new Map<string | null, Set<() => void>>();
   let timer: NodeJS.Timeout | undefined;

@@ -1,8 +1,9 @@
 import { isIP } from "node:net";
 
 /**
- * What an address is to a sandbox. `public` may be reached by whoever may reach its name. `loopback`, `private` and `own` (the host itself) only by a rule
- * with `private`. The others never: nobody means them, and metadata services give away the host's credentials.
+ * What an address is to a sandbox. `public` may be reached by whoever may reach its name. `loopback`, `private` and
+ * `own` (the host itself) only by a rule with `private`. The others never: nobody means them, and metadata services
+ * give away the host's credentials.
  */
 export type AddressKind = "public" | "loopback" | "private" | "own" | "link_local" | "metadata" | "unspecified" | "multicast" | "reserved";
 
@@ -106,8 +107,8 @@ function embeddedIpv4(bytes: readonly number[]): number[][] {
 }
 
 /**
- * Local NAT64 prefixes are a network's own affair, so they are private at least; where RFC 6052 puts the IPv4 address depends on the prefix's length (/48, /56, /64, /96,
- * around the byte that stays zero), so each place is looked at.
+ * Local NAT64 prefixes are a network's own affair, so they are private at least; where RFC 6052 puts the IPv4 address
+ * depends on the prefix's length (/48, /56, /64, /96, around the byte that stays zero), so each place is looked at.
  */
 function classifyLocalNat64(bytes: readonly number[]): AddressKind {
   const at = (...indexes: number[]) => classifyIpv4(indexes.map((index) => bytes[index] ?? 0));

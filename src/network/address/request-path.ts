@@ -1,13 +1,16 @@
 /** Characters a path may hold as they are (RFC 3986), and encoded ones. */
 const plainPath = /^\/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/;
-/** Encoded dots, slashes, backslashes, percents and NUL: some servers decode before they split, some after, some twice. */
+/**
+ * Encoded dots, slashes, backslashes, percents and NUL: some servers decode before they split, some after, some twice.
+ */
 const encodedStructure = /%(?:2e|2f|5c|25|00)/i;
 /** `;` ends a segment for servers that cut parameters off (`/..;/`). */
 const dotSegment = /\/\.{1,2}(?:[/;]|$)/;
 
 /**
- * The path of a request's target if every server reads it alike, null if not. Paths are not repaired: a rule for `/api` is there to hold, so what could mean
- * something else to the server (`/api/../admin`, `//`, `%2f`) is refused, and the path that is decided on is the one that is sent.
+ * The path of a request's target if every server reads it alike, null if not. Paths are not repaired: a rule for `/api`
+ * is there to hold, so what could mean something else to the server (`/api/../admin`, `//`, `%2f`) is refused, and the
+ * path that is decided on is the one that is sent.
  */
 export function unambiguousPath(target: string): string | null {
   const path = pathOf(target);

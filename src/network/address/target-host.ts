@@ -1,6 +1,9 @@
 import { isIP } from "node:net";
 
-/** A host as every part of egress compares it: a name in lower case and punycode without a final dot, or an address in its one canonical writing. */
+/**
+ * A host as every part of egress compares it: a name in lower case and punycode without a final dot, or an address in
+ * its one canonical writing.
+ */
 export interface TargetHost {
   kind: "name" | "address";
   text: string;
@@ -9,9 +12,14 @@ export interface TargetHost {
 export const HOST_LENGTH_MAX = 253;
 const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
 const plainName = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
-/** A name whose last label is a number in any notation is an address to some resolvers (`127.1`, `0x7f.1`, `2130706433`), so it takes the long way. */
+/**
+ * A name whose last label is a number in any notation is an address to some resolvers (`127.1`, `0x7f.1`,
+ * `2130706433`), so it takes the long way.
+ */
 const endsLikeNumber = /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/;
-/** `%` would be decoded, or begin a zone; the others would end the host. NUL to space, and DEL, are never part of one. */
+/**
+ * `%` would be decoded, or begin a zone; the others would end the host. NUL to space, and DEL, are never part of one.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const neverInHost = /[\u0000-\u0020\u007f/\\?#@%:[\]<>^|]/;
 

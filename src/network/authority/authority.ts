@@ -29,7 +29,9 @@ const LEAF_KEPT_MS = 30 * 86_400_000;
 const HOST_LENGTH_MAX = 253;
 const dnsName = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/;
 
-/** A new authority, or the one that was stored. Throws `invalid` when what was stored is not an authority and its key. */
+/**
+ * A new authority, or the one that was stored. Throws `invalid` when what was stored is not an authority and its key.
+ */
 export function createAuthority(stored?: StoredAuthority, options: AuthorityOptions = {}): Authority {
   const { now = () => new Date(), contextsMax = CONTEXTS_MAX } = options;
   const { key, certificatePem } = stored === undefined ? fresh(now()) : opened(stored);

@@ -29,8 +29,9 @@ export interface Validity {
 }
 
 /**
- * A self-signed certificate that may sign others, one level deep. It has no name constraints: which hosts a sandbox may reach changes while it runs, and this
- * certificate cannot. What limits it is that nobody but its own sandbox trusts it, and that its key never leaves the host.
+ * A self-signed certificate that may sign others, one level deep. It has no name constraints: which hosts a sandbox may
+ * reach changes while it runs, and this certificate cannot. What limits it is that nobody but its own sandbox trusts
+ * it, and that its key never leaves the host.
  */
 export function authorityCertificate(key: KeyObject, now: Date): Buffer {
   const name = distinguishedName(AUTHORITY_NAME);

@@ -13,8 +13,9 @@ const WHITENER = "Mighty Aphrodite";
 const onePem = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * A trust store as Java reads it (JKS), of these certificates; each text may hold many. The same certificates give the same bytes. Unreadable
- * ones are left out. Throws `invalid` for a text without a readable one, `too_large` past the limit.
+ * A trust store as Java reads it (JKS), of these certificates; each text may hold many. The same certificates give the
+ * same bytes. Unreadable ones are left out. Throws `invalid` for a text without a readable one, `too_large` past the
+ * limit.
  */
 export function javaKeyStore(certificatesPem: readonly string[]): Buffer {
   const certificates = certificatesPem.flatMap(certificatesOf);
@@ -42,8 +43,8 @@ function certificatesOf(pem: string): Buffer[] {
 }
 
 /**
- * A sequence of exactly its own length (DER). Java refuses a whole store for one certificate that it cannot read; to parse each would cost as much as
- * the rest of making a sandbox.
+ * A sequence of exactly its own length (DER). Java refuses a whole store for one certificate that it cannot read; to
+ * parse each would cost as much as the rest of making a sandbox.
  */
 function isWhole(der: Buffer): boolean {
   return der.length > 4 && der[0] === 0x30 && der[1] === 0x82 && der.readUInt16BE(2) + 4 === der.length;

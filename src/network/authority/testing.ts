@@ -3,7 +3,10 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Authority } from "./authority.ts";
 
-/** A server on loopback that answers every request with `hello`, for tests: certificates come from the authority, by the name in the greeting or for 127.0.0.1. */
+/**
+ * A server on loopback that answers every request with `hello`, for tests: certificates come from the authority, by the
+ * name in the greeting or for 127.0.0.1.
+ */
 export async function serveWithAuthority(authority: Authority): Promise<{ port: number; [Symbol.asyncDispose](): Promise<void> }> {
   const sockets = new Set<Socket>();
   const server = createServer((raw) => {

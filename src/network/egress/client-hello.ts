@@ -6,7 +6,10 @@ export type ClientHello =
   | { kind: "other" }
   /** Begins as TLS and goes on in a way that no client does; whoever let it through would not know what it asks for. */
   | { kind: "malformed" }
-  /** `serverName` in lower case, without a final dot; null when none was sent. With Encrypted ClientHello it is the outer one. */
+  /**
+   * `serverName` in lower case, without a final dot; null when none was sent. With Encrypted ClientHello it is the
+   * outer one.
+   */
   | { kind: "hello"; serverName: string | null };
 
 const RECORD_HANDSHAKE = 22;
@@ -21,8 +24,8 @@ const incomplete = { kind: "incomplete" } as const;
 const malformed = { kind: "malformed" } as const;
 
 /**
- * Reads as much of a ClientHello as has come, over however many records. Bytes behind it are not looked at. Strict: a message that two readers could take
- * differently (two names, lengths that do not add up) is malformed.
+ * Reads as much of a ClientHello as has come, over however many records. Bytes behind it are not looked at. Strict: a
+ * message that two readers could take differently (two names, lengths that do not add up) is malformed.
  */
 export function parseClientHello(bytes: Buffer, bytesMax: number): ClientHello {
   if (bytes.length > 0 && bytes[0] !== RECORD_HANDSHAKE) return { kind: "other" };

@@ -13,7 +13,10 @@ export interface IndexedRule {
   private: boolean;
 }
 
-/** What lets something through: the rules that fit, and whether the policy is open, which is a rule for every public address. */
+/**
+ * What lets something through: the rules that fit, and whether the policy is open, which is a rule for every public
+ * address.
+ */
 export interface Grant {
   host: TargetHost;
   port: number;
@@ -29,8 +32,8 @@ interface Target {
 }
 
 /**
- * Whether a connection to a host may be made at all. What it resolves to is not known yet: `reaching` narrows the grant to what may lead to such an address,
- * and `mustInspect` then says whether the requests have to be seen.
+ * Whether a connection to a host may be made at all. What it resolves to is not known yet: `reaching` narrows the grant
+ * to what may lead to such an address, and `mustInspect` then says whether the requests have to be seen.
  */
 export function decideHost(policy: NetworkPolicy, { host, port }: Target): Decision {
   if (policy.mode === "none") return { allowed: false, reason: "no_network" };

@@ -53,7 +53,9 @@ const policyReasons: ReadonlySet<DenialReason> = new Set([
   "private_address",
 ]);
 
-/** Says what was asked, why not, what is allowed and how to ask for more. No header of the request is ever part of it. */
+/**
+ * Says what was asked, why not, what is allowed and how to ask for more. No header of the request is ever part of it.
+ */
 export function makeDenial(options: {
   asked: Asked;
   refusal: Refusal;
@@ -69,7 +71,9 @@ export function makeDenial(options: {
   return { ...refusal, asked, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, asked) };
 }
 
-/** The denial as an answer to a request. The reason phrase says it, too: for a CONNECT many clients show nothing else. */
+/**
+ * The denial as an answer to a request. The reason phrase says it, too: for a CONNECT many clients show nothing else.
+ */
 export function denialAnswer(denial: Denial): AnswerVerdict {
   const status = statuses[denial.reason] ?? 403;
   return {

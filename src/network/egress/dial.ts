@@ -21,7 +21,10 @@ export interface DialOptions {
 }
 
 export interface Dialer {
-  /** Throws `unavailable` or `timeout`, with the system's code in `details.cause`. The socket is half-open when the other side ends. */
+  /**
+   * Throws `unavailable` or `timeout`, with the system's code in `details.cause`. The socket is half-open when the
+   * other side ends.
+   */
   open(options: DialOptions): Promise<Socket>;
   /** Speaks TLS to the host of the grant, and has verified that it is that host. Throws as `open`. */
   openTls(options: DialOptions): Promise<TLSSocket | { refused: Refusal }>;

@@ -17,7 +17,9 @@ export interface EgressContext extends PassageContext {
   mirror: EgressOptions["mirror"];
   limits: EgressLimits;
   emit: Emit;
-  /** For uses of secrets: a program that makes a thousand requests a second has used the secret, not a thousand things. */
+  /**
+   * For uses of secrets: a program that makes a thousand requests a second has used the secret, not a thousand things.
+   */
   toldInWindow: OncePerWindow;
   /** Secrets that were ever sent: later answers of the hosts that may get secrets may hold them, too. */
   sentSecrets: Set<string>;

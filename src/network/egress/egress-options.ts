@@ -9,7 +9,10 @@ import type { EgressLimits } from "./egress-limits.ts";
 
 export interface EgressOptions {
   sandbox: SandboxId;
-  /** Read at each decision. The same object must come back while nothing changed: what is derived from it is kept by its identity. */
+  /**
+   * Read at each decision. The same object must come back while nothing changed: what is derived from it is kept by its
+   * identity.
+   */
   policy: () => NetworkPolicy;
   secrets: EgressSecrets;
   /** Certificates for hosts that are inspected, from the sandbox's own authority. */
@@ -23,7 +26,10 @@ export interface EgressOptions {
   ownAddresses?: () => string[];
   /** Certificates (PEM) trusted upstream besides Node's and the system's. */
   upstreamCa?: readonly string[];
-  /** Takes plain HTTP requests for hosts of package registries, whatever the rules say. They come as they were sent, in absolute form. */
+  /**
+   * Takes plain HTTP requests for hosts of package registries, whatever the rules say. They come as they were sent, in
+   * absolute form.
+   */
   mirror?: { plain(host: string): boolean; handle(connection: InboundConnection): void };
   limits?: Partial<EgressLimits>;
 }
@@ -36,16 +42,24 @@ export interface EgressStats {
 
 /** The way out of one sandbox. */
 export interface Egress {
-  /** Takes a connection of the proxy port (HTTP, CONNECT or SOCKS5, by its first byte), or one that was carried transparently (with a destination). */
+  /**
+   * Takes a connection of the proxy port (HTTP, CONNECT or SOCKS5, by its first byte), or one that was carried
+   * transparently (with a destination).
+   */
   handle(connection: InboundConnection): void;
-  /** Answers a DNS question of a sandbox in transparent mode, without sending a packet. Null for what is no question. */
+  /**
+   * Answers a DNS question of a sandbox in transparent mode, without sending a packet. Null for what is no question.
+   */
   answerName(question: Buffer): Buffer | null;
   /**
    * A request made by the host on an agent's behalf, under the same decisions; each redirect is decided anew.
    * Throws `invalid` for a malformed request, `unavailable` when the server cannot be reached, `timeout`, `cancelled`.
    */
   fetch(request: FetchRequest): Promise<FetchResult>;
-  /** Ends the connections that the current policy does not allow, and those that used a secret revoked since. To be called after every change. */
+  /**
+   * Ends the connections that the current policy does not allow, and those that used a secret revoked since. To be
+   * called after every change.
+   */
   enforce(): void;
   /** What was counted until now becomes events. */
   settle(): void;
@@ -54,18 +68,27 @@ export interface Egress {
   stats(): EgressStats;
 }
 
-/** What egress needs of a sandbox's secrets; the secret book is one. Egress never sees a value but in a head that it is about to send. */
+/**
+ * What egress needs of a sandbox's secrets; the secret book is one. Egress never sees a value but in a head that it is
+ * about to send.
+ */
 export interface EgressSecrets {
   /** Variable → placeholder. With none, heads are not looked at. */
   readonly placeholders: Readonly<Record<string, string>>;
   /** Whether TLS to this host and port must be opened because of a secret. */
   concerns(host: string, port: number): boolean;
-  /** Replaces placeholders where the values may go. Any error means that the request may not be sent: a `CaissonError`'s message is shown to the one who asked. */
+  /**
+   * Replaces placeholders where the values may go. Any error means that the request may not be sent: a `CaissonError`'s
+   * message is shown to the one who asked.
+   */
   inject(
     head: RequestHead,
     to: { host: string; port: number; tls: boolean },
   ): Promise<{ head: RequestHead; used: string[]; withheld: { secret: string; why: string }[] }>;
-  /** Turns values that come back into their placeholders, without changing any length. Null when there is nothing to look for. */
+  /**
+   * Turns values that come back into their placeholders, without changing any length. Null when there is nothing to
+   * look for.
+   */
   answerRedactor(used: readonly string[]): { head: (head: ResponseHead) => ResponseHead; body: () => Transform } | null;
   isRevoked(name: string): boolean;
 }

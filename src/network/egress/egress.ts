@@ -80,7 +80,10 @@ async function serveProxy(context: EgressContext, client: Duplex): Promise<void>
   plain.close();
 }
 
-/** Answers a CONNECT. What was opened for it ends with the client, whether or not the client is still there to be answered. */
+/**
+ * Answers a CONNECT. What was opened for it ends with the client, whether or not the client is still there to be
+ * answered.
+ */
 async function decideConnect(
   context: EgressContext,
   options: { target: RequestTarget; client: Duplex; onTunnel: (done: Promise<void>) => void },

@@ -2,7 +2,10 @@ import { addressBytes } from "../address/addresses.ts";
 import { DNS_TYPE_A, DNS_TYPE_AAAA, encodeDnsAnswer, parseDnsQuestion } from "../address/dns-message.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 
-/** The addresses that names get inside in transparent mode. Nothing real has one: the range is for benchmarks (RFC 2544), and egress refuses it. */
+/**
+ * The addresses that names get inside in transparent mode. Nothing real has one: the range is for benchmarks (RFC
+ * 2544), and egress refuses it.
+ */
 export const FAKE_IPV4_RANGE = "198.18.0.0/15";
 /** A unique local prefix (RFC 4193) of our own; the last 32 bits are the number of the name. */
 export const FAKE_IPV6_RANGE = "fd63:6169:7373:6f6e::/64";

@@ -5,8 +5,8 @@ import { type ClientHello, parseClientHello } from "./client-hello.ts";
 export type Next = { kind: "bytes"; bytes: Buffer } | { kind: "ended" } | { kind: "silent" } | { kind: "otherSpoke" };
 
 /**
- * Waits for the next bytes of a stream, which is paused before and afterwards. With `other`, it also ends when that one has something to say; its bytes stay where they
- * are. Never rejects: an error is an end.
+ * Waits for the next bytes of a stream, which is paused before and afterwards. With `other`, it also ends when that one
+ * has something to say; its bytes stay where they are. Never rejects: an error is an end.
  */
 export function nextBytes(stream: Duplex, { timeoutMs, other }: { timeoutMs: number; other?: Duplex }): Promise<Next> {
   return new Promise((resolve) => {
@@ -74,12 +74,18 @@ function kindOfLine(line: string): "http" | "http2" | "raw" {
 
 const SETTINGS_HEADER = Buffer.from([0x04, 0x00, 0x00, 0x00, 0x00, 0x00]);
 
-/** Whether a server that spoke first speaks HTTP/2: it begins with a SETTINGS frame, whose type comes after three bytes of length. */
+/**
+ * Whether a server that spoke first speaks HTTP/2: it begins with a SETTINGS frame, whose type comes after three bytes
+ * of length.
+ */
 export function isHttp2Server(bytes: Buffer): boolean {
   return bytes.length >= 5 && bytes.subarray(3, 9).equals(SETTINGS_HEADER.subarray(0, Math.min(6, bytes.length - 3)));
 }
 
-/** Collects a client's bytes until it is clear what it speaks; `wait` is told what there is, and gives more. When it gave none, `stopped` says why. */
+/**
+ * Collects a client's bytes until it is clear what it speaks; `wait` is told what there is, and gives more. When it
+ * gave none, `stopped` says why.
+ */
 export async function readBeginning(options: {
   first: Buffer;
   bytesMax: number;

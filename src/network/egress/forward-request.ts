@@ -28,7 +28,10 @@ export interface ForwardOptions {
 const PATH_MAX = 2048;
 const WHY_MAX = 300;
 
-/** A request that may be made, as the relay makes it: secrets are injected on the way there and redacted on the way back. */
+/**
+ * A request that may be made, as the relay makes it: secrets are injected on the way there and redacted on the way
+ * back.
+ */
 export function forwardRequest(context: EgressContext, options: ForwardOptions): Verdict | Promise<Verdict> {
   const { passage, tls, via, measured } = options;
   // Where rules decide by method and path, nothing may make the server see others.
@@ -126,7 +129,9 @@ export function identityEncoding(request: RequestHead): RequestHead {
   };
 }
 
-/** The request as its origin gets it: a path as the target, exactly one Host, and nothing that was meant for the proxy. */
+/**
+ * The request as its origin gets it: a path as the target, exactly one Host, and nothing that was meant for the proxy.
+ */
 export function toOrigin(head: RequestHead, { path, authority }: { path: string; authority: string }): RequestHead {
   const headers: Header[] = [header("Host", authority)];
   for (const each of head.headers) {

@@ -17,8 +17,8 @@ interface InspectOptions {
 }
 
 /**
- * Stands between: ends the client's TLS with a certificate of the sandbox's own authority, sees each request, and speaks verified TLS to the real host.
- * Only HTTP/1.1 is offered. Resolves when it is over; never rejects.
+ * Stands between: ends the client's TLS with a certificate of the sandbox's own authority, sees each request, and
+ * speaks verified TLS to the real host. Only HTTP/1.1 is offered. Resolves when it is over; never rejects.
  */
 export async function inspectTls(context: EgressContext, { client, first, passage, via }: InspectOptions): Promise<void> {
   passage.inspect();

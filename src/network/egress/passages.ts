@@ -11,7 +11,10 @@ import type { Dialer } from "./dial.ts";
 import type { EgressSecrets, Emit } from "./egress-options.ts";
 import type { Pinned, Resolver } from "./resolve.ts";
 
-/** One connection of a client to one host, from the decision on: what it may be ended for, and what is told when it is over. */
+/**
+ * One connection of a client to one host, from the decision on: what it may be ended for, and what is told when it is
+ * over.
+ */
 export interface Passage {
   readonly grant: Grant;
   /** Null until the host's address is known. */
@@ -58,7 +61,8 @@ export interface PassageContext {
 }
 
 /**
- * Decides on a host, finds its address and checks it. The connection itself is made by `connectPassage`. Given a decision, only that is asked for; else the host's.
+ * Decides on a host, finds its address and checks it. The connection itself is made by `connectPassage`. Given a
+ * decision, only that is asked for; else the host's.
  */
 export async function openPassage(
   context: PassageContext,
@@ -80,7 +84,10 @@ export async function openPassage(
   return passage;
 }
 
-/** The connection to where a passage leads, by TLS if asked for; a denial for a certificate that is not the host's. Throws `unavailable` or `timeout`. */
+/**
+ * The connection to where a passage leads, by TLS if asked for; a denial for a certificate that is not the host's.
+ * Throws `unavailable` or `timeout`.
+ */
 export async function connectPassage(
   context: PassageContext,
   options: { passage: Passage; asked: Asked; tls: boolean; measured: boolean },

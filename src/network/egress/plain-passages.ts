@@ -20,7 +20,10 @@ export interface PlainPassages {
   close(): void;
 }
 
-/** One passage for each host that a client asks for in plain HTTP; it stays while the client's connection does, and so does the address. */
+/**
+ * One passage for each host that a client asks for in plain HTTP; it stays while the client's connection does, and so
+ * does the address.
+ */
 export function createPlainPassages(context: EgressContext, { client, via }: { client: Duplex; via: NetworkVia }): PlainPassages {
   const open = new Map<string, Passage>();
   let currentKey: string | null = null;

@@ -1,4 +1,6 @@
-/** Tells the first of its kind at once and counts the same again: a program that tries for ever must not fill the log. */
+/**
+ * Tells the first of its kind at once and counts the same again: a program that tries for ever must not fill the log.
+ */
 export interface Repeats<Item> {
   add(item: Item): void;
   /** What was counted is told now. */

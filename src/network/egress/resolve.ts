@@ -5,7 +5,10 @@ import { type Grant, reaching } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 
-/** Where a connection goes, decided once: it is made to one of these addresses and never to a name, so a second answer of the resolver changes nothing. */
+/**
+ * Where a connection goes, decided once: it is made to one of these addresses and never to a name, so a second answer
+ * of the resolver changes nothing.
+ */
 export interface Pinned {
   /** Checked, in the order in which they are tried. */
   addresses: readonly string[];
@@ -15,7 +18,10 @@ export interface Pinned {
 }
 
 export interface Resolver {
-  /** To be asked only with a grant: a name that is not allowed is never looked up, because the question itself would tell somebody something. */
+  /**
+   * To be asked only with a grant: a name that is not allowed is never looked up, because the question itself would
+   * tell somebody something.
+   */
   pin(grant: Grant): Promise<Pinned | { refused: Refusal }>;
 }
 
@@ -52,7 +58,10 @@ export function createResolver({ resolve = resolveByHost, ownAddresses = address
   };
 }
 
-/** The addresses that the grant may lead to. Those behind the first one must be of its kind, because what is allowed may differ between the kinds. */
+/**
+ * The addresses that the grant may lead to. Those behind the first one must be of its kind, because what is allowed may
+ * differ between the kinds.
+ */
 function pick(options: {
   grant: Grant;
   found: readonly string[];
@@ -94,8 +103,8 @@ function refusalOf(host: string, isPrivate: boolean): Refusal {
 }
 
 /**
- * A lookup cannot be taken back, so those that were given up count until they answer. Connections that wait for the same name share one; what comes out of it is
- * checked for each of them.
+ * A lookup cannot be taken back, so those that were given up count until they answer. Connections that wait for the
+ * same name share one; what comes out of it is checked for each of them.
  */
 function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pick<EgressLimits, "resolveMs" | "resolvesMax">) {
   const pending = new Map<string, Promise<string[] | Refusal>>();

@@ -21,8 +21,9 @@ interface TransparentOptions {
 }
 
 /**
- * Serves a connection of a program that knows nothing of a proxy. Where it wants to go is, in this order: the name that its address was given to, the name in its TLS
- * or HTTP, its address. A name from the connection is resolved here: the address that the program had it from does not count. Resolves when it is over; never rejects.
+ * Serves a connection of a program that knows nothing of a proxy. Where it wants to go is, in this order: the name that
+ * its address was given to, the name in its TLS or HTTP, its address. A name from the connection is resolved here: the
+ * address that the program had it from does not count. Resolves when it is over; never rejects.
  */
 export async function serveTransparent(context: EgressContext, { client, destination, names }: TransparentOptions): Promise<void> {
   const { address, port } = destination;

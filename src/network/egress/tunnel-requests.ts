@@ -24,7 +24,10 @@ interface TunnelRequestsOptions {
   upstream: Duplex | null;
 }
 
-/** Requests within one tunnel, seen in clear: each is decided on its own by the policy of that moment, and all are for the one host that the tunnel is for. */
+/**
+ * Requests within one tunnel, seen in clear: each is decided on its own by the policy of that moment, and all are for
+ * the one host that the tunnel is for.
+ */
 export function createTunnelRequests(context: EgressContext, options: TunnelRequestsOptions): TunnelRequests {
   const { passage, via, tls } = options;
   let { upstream } = options;

@@ -302,7 +302,8 @@ describe("a change of the policy", () => {
     await readAll(site);
     other.write("\0");
     await once(other, "data");
-    // A tunnel whose requests were not seen may not stay where they must be seen, nor one to an address that is private now.
+    // A tunnel whose requests were not seen may not stay where they must be seen, nor one to an address that is private
+    // now.
     rig.setPolicy({ mode: "allow", rules: [{ ...rule("other.test"), methods: ["GET"] }] });
     rig.egress.enforce();
     await readAll(other);

@@ -50,10 +50,11 @@ export async function openTunnel(
 /**
  * Carries what was asked for by CONNECT, SOCKS or a transparent connection. Resolves when it is over; never rejects.
  *
- * The client's first bytes are held back until it is clear what they are. Names in them must be the host that was decided on, else one allowed host could be
- * asked for another that it also serves:
+ * The client's first bytes are held back until it is clear what they are. Names in them must be the host that was
+ * decided on, else one allowed host could be asked for another that it also serves:
  * - TLS with another SNI is refused. With Encrypted ClientHello this is the outer name, which is all there is to see.
- * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is one of that host's; without a name it
+ * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is
+ *   one of that host's; without a name it
  *   shows its default site, and the client gains nothing that it could not ask for by name.
  * - A host given as an address was allowed as an address, whatever is served there; SNI is not compared.
  * - HTTP is relayed, and each request's Host compared.
@@ -88,7 +89,10 @@ function needsInspection({ secrets }: EgressContext, passage: Passage): boolean 
   return mustInspect(passage.grant) || secrets.concerns(host.text, port);
 }
 
-/** A client that may stay silent may do so for as long as any connection; one whose requests must be seen, or that is in the middle of a ClientHello, may not. */
+/**
+ * A client that may stay silent may do so for as long as any connection; one whose requests must be seen, or that is in
+ * the middle of a ClientHello, may not.
+ */
 function waitMs({ limits }: EgressContext, soFar: Buffer, inspected: boolean): number {
   if (inspected || mayBecomeTls(soFar)) return limits.firstBytesMs;
   return soFar.length === 0 ? limits.idleMs : limits.silentMs;
@@ -111,8 +115,8 @@ async function carryUnfinished(
 }
 
 /**
- * The client said a word and waits for an answer: it gets what it waits for, but its first line is looked at as it passes. A request that comes in such
- * pieces that it does not look like one is broken off before its Host has passed.
+ * The client said a word and waits for an answer: it gets what it waits for, but its first line is looked at as it
+ * passes. A request that comes in such pieces that it does not look like one is broken off before its Host has passed.
  */
 async function carryWatched(context: EgressContext, options: TunnelOptions & { upstream: Duplex }): Promise<void> {
   const { client, upstream, passage, first } = options;

@@ -30,7 +30,9 @@ export interface AnswerMeter {
 export function createAnswerMeter(options: {
   kind: AnswerKind;
   streamed: boolean;
-  /** Takes the last chunk of a chat, which has nothing but the usage, out again: it was asked for by the gateway alone. */
+  /**
+   * Takes the last chunk of a chat, which has nothing but the usage, out again: it was asked for by the gateway alone.
+   */
   withoutUsageChunk: boolean;
   limits: { eventBytesMax: number; answerBytesMax: number };
 }): AnswerMeter {

@@ -40,7 +40,10 @@ function sayBlock(reading: Reading, block: JsonObject): void {
   else reading.say(textIn(block.text));
 }
 
-/** Anthropic counts input in three parts that do not overlap: fresh, read from the cache, written to it. Says whether there was an output count. */
+/**
+ * Anthropic counts input in three parts that do not overlap: fresh, read from the cache, written to it. Says whether
+ * there was an output count.
+ */
 function readUsage(reading: Reading, usage: JsonObject): boolean {
   const before = reading.usage;
   const freshBefore =

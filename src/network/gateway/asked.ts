@@ -12,7 +12,10 @@ const CHARACTERS_PER_TOKEN = 4;
 const ATTACHMENT_LENGTH_MIN = 4096;
 const ATTACHMENT_TOKENS = 1600;
 
-/** The model a request names. Throws `invalid` without one, `denied` for one that no pattern fits. Fallbacks, which some upstreams take, must fit too. */
+/**
+ * The model a request names. Throws `invalid` without one, `denied` for one that no pattern fits. Fallbacks, which some
+ * upstreams take, must fit too.
+ */
 export function askedModel(route: Route, body: JsonObject, patterns: readonly string[] | undefined): string {
   const model = body.model;
   if (typeof model !== "string" || model === "" || model.length > MODEL_LENGTH_MAX) {

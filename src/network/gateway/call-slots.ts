@@ -36,7 +36,8 @@ export function createCallSlots(limits: { callsMax: number; waitingMax: number; 
 }
 
 /**
- * Waits until `ready`, which is asked whenever `waiting` is called up, gives something. Throws `busy` after the time, `cancelled` by the signal, and what `ready` throws.
+ * Waits until `ready`, which is asked whenever `waiting` is called up, gives something. Throws `busy` after the time,
+ * `cancelled` by the signal, and what `ready` throws.
  */
 export function waitTurn<T>(options: {
   waiting: Set<() => void>;

@@ -118,7 +118,10 @@ function upstreamFor({ setting, route }: Call): GatewayUpstream {
   });
 }
 
-/** The most a call may use, as far as one can tell before. Throws `denied` for a model whose cost is bounded but not known. */
+/**
+ * The most a call may use, as far as one can tell before. Throws `denied` for a model whose cost is bounded but not
+ * known.
+ */
 function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
   const outputTokens = route.kind === "embeddings" ? 0 : (asked.outputMax ?? setting.limits.outputTokensAssumed);
   const usage = { inputTokens: asked.inputEstimate, outputTokens, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };

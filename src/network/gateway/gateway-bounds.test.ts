@@ -118,7 +118,8 @@ describe("a bound on cost or tokens", () => {
   test("is not passed by calls at once: they wait for what the ones before them may still use", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { spec: { wires: [...wires], tokensMax: 100 } });
-    // Each may use about sixty tokens and uses thirty: the third must wait for the first two, and the fifth finds the bound reached.
+    // Each may use about sixty tokens and uses thirty: the third must wait for the first two, and the fifth finds the
+    // bound reached.
     const answers = [1, 2, 3, 4, 5].map(() => rig.post(MESSAGES, ask({ max_tokens: 55 })));
     await upstream.arrived(2);
     await someTurns();

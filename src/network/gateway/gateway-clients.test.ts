@@ -29,7 +29,10 @@ const replies = {
 };
 
 const apiKey = "placeholder";
-/** Clients as programs inside make them from ANTHROPIC_BASE_URL and OPENAI_BASE_URL, and from other bases that people write. */
+/**
+ * Clients as programs inside make them from ANTHROPIC_BASE_URL and OPENAI_BASE_URL, and from other bases that people
+ * write.
+ */
 const clients: Record<string, { path: string; model: (url: string) => LanguageModelV4 }> = {
   "@ai-sdk/anthropic, base without the version": {
     path: "/anthropic/v1/messages",

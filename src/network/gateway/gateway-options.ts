@@ -8,7 +8,10 @@ import type { InboundConnection } from "../../sandbox/sandbox.ts";
 
 /** One provider, or anything that speaks its wire. */
 export interface GatewayUpstream {
-  /** As the wire's own SDK writes it: OpenAI's with the version (`https://api.openai.com/v1`), Anthropic's with or without. Absent: the provider's own. */
+  /**
+   * As the wire's own SDK writes it: OpenAI's with the version (`https://api.openai.com/v1`), Anthropic's with or
+   * without. Absent: the provider's own.
+   */
   baseUrl?: string;
   /** Asked for at each call, so that a changed key counts at once; never kept. An empty one means that none is sent. */
   key: () => Promise<string>;
@@ -41,11 +44,17 @@ export interface GatewayLimits {
   callsMax: number;
   waitingMax: number;
   waitingMs: number;
-  /** How long the upstream may take to begin its answer, how long neither side may move once it began, and how long a call may take in all. */
+  /**
+   * How long the upstream may take to begin its answer, how long neither side may move once it began, and how long a
+   * call may take in all.
+   */
   answerMs: number;
   stallMs: number;
   callMs: number;
-  /** Of a refusal by the upstream, one event of a stream, and a whole answer, this much is looked into. A longer answer is passed on all the same. */
+  /**
+   * Of a refusal by the upstream, one event of a stream, and a whole answer, this much is looked into. A longer answer
+   * is passed on all the same.
+   */
   refusalBytesMax: number;
   eventBytesMax: number;
   answerBytesMax: number;
@@ -88,8 +97,8 @@ export interface GatewayOptions {
   /** What is left of the run's own budget; null where there is no bound. Expected to count what `emit` was told. */
   budget?: () => { costUsdLeft: number | null; tokensLeft: number | null };
   /**
-   * Whether a call may use what the provider does on its own side: its web search, its fetching of URLs, its MCP client, its containers. These go around the sandbox's
-   * network policy and are not metered by tokens. Default: no.
+   * Whether a call may use what the provider does on its own side: its web search, its fetching of URLs, its MCP
+   * client, its containers. These go around the sandbox's network policy and are not metered by tokens. Default: no.
    */
   hostedTools?: () => boolean;
   /** A sentence that says how a person raises the bound. */

@@ -13,8 +13,8 @@ import { matchRoute } from "./routes.ts";
 import { wireError } from "./wire-error.ts";
 
 /**
- * Models for programs inside a sandbox, without a key: an HTTP server for connections that come as streams. Speaks what Anthropic's and OpenAI's clients speak, passes
- * calls on with the host's key, counts, bounds and records them.
+ * Models for programs inside a sandbox, without a key: an HTTP server for connections that come as streams. Speaks what
+ * Anthropic's and OpenAI's clients speak, passes calls on with the host's key, counts, bounds and records them.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...options.limits };

@@ -51,7 +51,10 @@ function overlap(bytes: Buffer, form: Buffer): number {
   return 0;
 }
 
-/** What a key looks like inside base64, at each of the three places it can begin, without the letters it shares with its neighbours. */
+/**
+ * What a key looks like inside base64, at each of the three places it can begin, without the letters it shares with its
+ * neighbours.
+ */
 function base64Forms(key: string): Buffer[] {
   return [0, 1, 2].map((shift) => {
     const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(key)]);

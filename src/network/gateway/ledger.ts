@@ -19,8 +19,9 @@ export interface Ledger {
   /** Whether a cost is bounded, so that a model whose price is unknown must be refused. */
   costIsBounded(): boolean;
   /**
-   * Sets an amount aside for a call. While only the reservations of running calls stand in the way, it waits for them; so calls at once pass a bound by no more than
-   * the last of them alone would have. Throws `denied` when a bound is reached, `busy` after the wait, `cancelled`.
+   * Sets an amount aside for a call. While only the reservations of running calls stand in the way, it waits for them;
+   * so calls at once pass a bound by no more than the last of them alone would have. Throws `denied` when a bound is
+   * reached, `busy` after the wait, `cancelled`.
    */
   reserve(amount: Amount, signal: AbortSignal): Promise<Reservation>;
 }

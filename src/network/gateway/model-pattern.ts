@@ -1,4 +1,7 @@
-/** Whether a name fits a pattern in which `*` stands for any characters. Takes time in proportion to the name: patterns and names may both be hostile. */
+/**
+ * Whether a name fits a pattern in which `*` stands for any characters. Takes time in proportion to the name: patterns
+ * and names may both be hostile.
+ */
 export function matchesPattern(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();

@@ -21,7 +21,10 @@ interface UpstreamRequest {
 
 /** Sends requests to upstreams over connections that are kept. */
 export interface UpstreamClient {
-  /** Resolves with the head of the answer. Throws `unavailable` when it cannot be reached or is not who it should be; rejects with the signal's reason. */
+  /**
+   * Resolves with the head of the answer. Throws `unavailable` when it cannot be reached or is not who it should be;
+   * rejects with the signal's reason.
+   */
   send(request: UpstreamRequest): Promise<IncomingMessage>;
   close(): void;
 }
@@ -35,7 +38,8 @@ export function createUpstreamClient(options: Pick<GatewayOptions, "agents" | "u
   return {
     async send(request) {
       try {
-        // A kept connection that the upstream had closed in the meantime never carried the request, so it is sent once more.
+        // A kept connection that the upstream had closed in the meantime never carried the request, so it is sent once
+        // more.
         const answer = (await sendOnce(request, { plain, secure })) ?? (await sendOnce(request, { plain, secure }));
         if (answer) return answer;
       } catch (error) {

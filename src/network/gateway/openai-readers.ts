@@ -1,7 +1,10 @@
 import { countIn, isObject, type JsonObject, objectIn, objectsIn, textIn } from "./json-value.ts";
 import type { AnswerReader, Reading } from "./reading.ts";
 
-/** Chat completions. The usage comes in a last chunk that has no choices, or by some servers with every chunk, each over the one before. */
+/**
+ * Chat completions. The usage comes in a last chunk that has no choices, or by some servers with every chunk, each over
+ * the one before.
+ */
 export const chatReader: AnswerReader = {
   event(reading, event) {
     if (isObject(event.error)) reading.error = textIn(event.error.message) || "The upstream reported an error.";

@@ -22,8 +22,8 @@ export function isStreamed(answer: IncomingMessage): boolean {
 }
 
 /**
- * Passes an answer on as it comes, no faster than it is taken. When the upstream breaks off, the client is told in the stream and sees it end before its end; then it
- * throws `protocol`, and by the signal its reason.
+ * Passes an answer on as it comes, no faster than it is taken. When the upstream breaks off, the client is told in the
+ * stream and sees it end before its end; then it throws `protocol`, and by the signal its reason.
  */
 export async function passAnswer(options: Passing & { meter: AnswerMeter; withoutUsageChunk: boolean; moved: () => void }): Promise<void> {
   const { answer, response, redactor, meter, signal, moved } = options;

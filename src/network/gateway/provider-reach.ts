@@ -29,8 +29,9 @@ interface Place {
 }
 
 /**
- * What in a request makes the provider do something on its own side that the sandbox's network policy and the meter do not see: hosted tools, MCP servers, URLs that it
- * fetches, files and conversations that lie there. Null when there is nothing of the kind. Whatever is not known to be harmless counts: fields, types of content, tools.
+ * What in a request makes the provider do something on its own side that the sandbox's network policy and the meter do
+ * not see: hosted tools, MCP servers, URLs that it fetches, files and conversations that lie there. Null when there is
+ * nothing of the kind. Whatever is not known to be harmless counts: fields, types of content, tools.
  */
 export function providerReach(route: Pick<Route, "wire" | "kind">, body: JsonObject): Reach | null {
   const left: Place[] = [];
@@ -137,7 +138,10 @@ function isOwnTool(wire: GatewayWire, tool: JsonObject): boolean {
 const WORD = /^[a-z]{1,20}([_-][a-z]{1,20}){0,2}$/;
 const UNKNOWN_FIELDS_MAX = 1000;
 
-/** Whether a field that nobody here knows can do no more than turn a knob: a number, a plain word, and no name that speaks of more. */
+/**
+ * Whether a field that nobody here knows can do no more than turn a knob: a number, a plain word, and no name that
+ * speaks of more.
+ */
 function namesNothing(key: string, value: unknown): boolean {
   const left: [string, unknown][] = [[key, value]];
   for (let seen = 0; left.length > 0; seen++) {

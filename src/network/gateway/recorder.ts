@@ -12,7 +12,10 @@ export interface Recorder {
   check(): void;
 }
 
-/** Records calls: those that cost something all of them, those that do not at a bounded rate, and none is made that could not be. */
+/**
+ * Records calls: those that cost something all of them, those that do not at a bounded rate, and none is made that
+ * could not be.
+ */
 export function createRecorder(options: {
   emit: (event: GatewayEvent) => void;
   freeEventsPerMinute: number;

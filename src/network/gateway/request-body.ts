@@ -3,7 +3,10 @@ import { CaissonError } from "../../contract/error.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 
 export interface BodyReader {
-  /** Throws `too_large`, `busy` when too much is held already, `unsupported` for a coded body, `invalid` for one that is no JSON object, `cancelled` when it breaks off. */
+  /**
+   * Throws `too_large`, `busy` when too much is held already, `unsupported` for a coded body, `invalid` for one that is
+   * no JSON object, `cancelled` when it breaks off.
+   */
   read(request: IncomingMessage): Promise<{ body: JsonObject; bytes: number } & Disposable>;
 }
 
@@ -45,7 +48,8 @@ export function createBodyReader(limits: { bodyBytesMax: number; bodiesBytesMax:
 }
 
 /**
- * Throws `invalid`. What goes upstream is always this value written anew, never the bytes that came: a name given twice would mean one thing here and might mean another there.
+ * Throws `invalid`. What goes upstream is always this value written anew, never the bytes that came: a name given twice
+ * would mean one thing here and might mean another there.
  */
 export function parseBody(bytes: Buffer): JsonObject {
   let value: unknown;

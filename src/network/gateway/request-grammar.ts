@@ -2,8 +2,9 @@ import type { GatewayWire } from "../../contract/network.ts";
 import type { AnswerKind } from "./routes.ts";
 
 /**
- * What a field holds for the provider. `plain`: a parameter, a label, or JSON of the program's own, of which nothing is fetched, run or looked up.
- * `content`: messages, items and parts. `tools`: a list of tools. `refused`: names what lies or happens on the provider's side.
+ * What a field holds for the provider. `plain`: a parameter, a label, or JSON of the program's own, of which nothing is
+ * fetched, run or looked up. `content`: messages, items and parts. `tools`: a list of tools. `refused`: names what lies
+ * or happens on the provider's side.
  */
 export type FieldKind = "plain" | "content" | "tools" | "toolChoice" | "refused";
 
@@ -77,13 +78,19 @@ export const contentTypes: Record<GatewayWire, RegExp> = {
   ),
 };
 
-/** Tools that the program inside carries out itself, or that only look at the conversation. Every other kind runs on the provider's side. */
+/**
+ * Tools that the program inside carries out itself, or that only look at the conversation. Every other kind runs on the
+ * provider's side.
+ */
 export const ownTools: Record<GatewayWire, RegExp> = {
   anthropic: /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_\w+)$/,
   openai: /^(function|custom|local_shell|apply_patch|computer|computer_use_preview|namespace|tool_search)$/,
 };
 
-/** Within content and tools: JSON and notes of the program's or the model's own, of which the provider does nothing but read. */
+/**
+ * Within content and tools: JSON and notes of the program's or the model's own, of which the provider does nothing but
+ * read.
+ */
 export const opaqueFields: ReadonlySet<string> = new Set([
   ..."input_schema parameters schema metadata arguments annotations citations logprobs cache_control action".split(" "),
   ..."encrypted_content signature tool_calls function_call operation".split(" "),

@@ -19,8 +19,8 @@ export type RouteMatch =
   | { found: "nothing"; wire: GatewayWire };
 
 /**
- * All that is passed on. What would be paid for without being metered here (batches, files, answers fetched later) is not in it. `/responses/compact` and
- * `/responses/input_tokens` are Codex's.
+ * All that is passed on. What would be paid for without being metered here (batches, files, answers fetched later) is
+ * not in it. `/responses/compact` and `/responses/input_tokens` are Codex's.
  */
 const routes: readonly Route[] = [
   { wire: "anthropic", method: "POST", path: "/messages", kind: "messages" },
@@ -33,7 +33,9 @@ const routes: readonly Route[] = [
 ];
 const oneModel = /^\/models\/[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}$/;
 
-/** Clients disagree on whether their base URL ends before or after the version, so none, one or two of it are the same. */
+/**
+ * Clients disagree on whether their base URL ends before or after the version, so none, one or two of it are the same.
+ */
 const form = /^(?:\/(anthropic|openai))?((?:\/v1){0,2})(\/.*)?$/;
 
 export function matchRoute(request: { method: string; url: string; headers: IncomingHttpHeaders }): RouteMatch {

@@ -1,7 +1,9 @@
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
-/** One event of a stream: its bytes as they came, and its data, or null where there is none or it was too long to keep. */
+/**
+ * One event of a stream: its bytes as they came, and its data, or null where there is none or it was too long to keep.
+ */
 export interface SseEvent {
   raw: Buffer;
   data: string | null;
@@ -14,7 +16,10 @@ export interface SseSplitter {
   rest(): Buffer;
 }
 
-/** Cuts a stream of server-sent events at its blank lines. No byte is lost or changed; an event past the bound comes out in pieces, without data. */
+/**
+ * Cuts a stream of server-sent events at its blank lines. No byte is lost or changed; an event past the bound comes out
+ * in pieces, without data.
+ */
 export function createSseSplitter(options: { eventBytesMax: number }): SseSplitter {
   let pieces: Buffer[] = [];
   let size = 0;

@@ -16,7 +16,10 @@ interface Shape {
 const invalid = { type: "invalid_request_error", code: null };
 const ours: Shape = { status: 500, anthropic: "api_error", openai: { type: "server_error", code: null } };
 
-/** What is denied, a spent bound too, is a 400: clients retry a 429 for a long time, Codex a 403 too, and nothing changes until a person changes it. */
+/**
+ * What is denied, a spent bound too, is a 400: clients retry a 429 for a long time, Codex a 403 too, and nothing
+ * changes until a person changes it.
+ */
 const shapes: Partial<Record<ErrorCode, Shape>> = {
   invalid: { status: 400, anthropic: "invalid_request_error", openai: invalid },
   denied: { status: 400, anthropic: "invalid_request_error", openai: { type: "invalid_request_error", code: "permission_denied" } },

@@ -13,7 +13,10 @@ import { secretsOf } from "./secrets-of.ts";
 /** Where systems keep the authorities they trust. */
 const systemBundles = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/** A state with all that serving it needs: placeholders for its secrets, and an authority of the sandbox's own. Throws `invalid` for a secret that cannot be had. */
+/**
+ * A state with all that serving it needs: placeholders for its secrets, and an authority of the sandbox's own. Throws
+ * `invalid` for a secret that cannot be had.
+ */
 export async function completeState(state: NetworkState, host: NetworkHost): Promise<NetworkState> {
   const book = secretsOf(state, host);
   try {

@@ -12,8 +12,8 @@ const POLL_MS = 20;
 const STARTS_MAX = 3;
 
 /**
- * Sees to it that a process keeps a sandbox's network, and waits until it serves it. Of several that are started at once one stays. False where there is none to be had.
- * Throws `timeout`, and what starting a process throws.
+ * Sees to it that a process keeps a sandbox's network, and waits until it serves it. Of several that are started at
+ * once one stays. False where there is none to be had. Throws `timeout`, and what starting a process throws.
  */
 export async function startKeeper(options: { sandbox: SandboxId; folder: string; store: Store; host: NetworkHost }): Promise<boolean> {
   const { sandbox, folder, store, host } = options;

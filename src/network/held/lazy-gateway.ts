@@ -12,7 +12,10 @@ const Spent = z.object({ costUsd: z.number(), tokens: z.number() });
 const SPENT_NAME = "gateway-spent.json";
 const keyVariables: Record<GatewayWire, string> = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" };
 
-/** The gateway of one sandbox, made when the first program asks for it. What it spends is kept in the sandbox's folder, so that a bound holds over processes. */
+/**
+ * The gateway of one sandbox, made when the first program asks for it. What it spends is kept in the sandbox's folder,
+ * so that a bound holds over processes.
+ */
 export function createLazyGateway(options: {
   folder: string;
   spec: () => GatewaySpec | null;

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { readableEvent } from "../../contract/event-family.ts";
 import { type NetworkEvent, networkEvents } from "../../contract/network-event.ts";
 
-/** What happened in a sandbox's network, kept in its folder: one event a line, the oldest dropped when it grows too long. */
+/**
+ * What happened in a sandbox's network, kept in its folder: one event a line, the oldest dropped when it grows too
+ * long.
+ */
 export interface NetworkLog {
   append(event: NetworkEvent): void;
 }

@@ -58,7 +58,8 @@ export class NetworkService {
     await this.inTurn(async () => {
       if (this.#stopped !== null) return;
       if (needsServing(this.#options.record.state) && this.#served === null) await this.#start();
-      // Also while there is nothing to serve: nobody else needs to begin when there is. Not before it is served, for who sees the mark goes on.
+      // Also while there is nothing to serve: nobody else needs to begin when there is. Not before it is served, for
+      // who sees the mark goes on.
       if (this.#options.sandbox.info.keep) await this.#mark.set();
     });
   }
@@ -86,7 +87,10 @@ export class NetworkService {
     this.#budget = left;
   }
 
-  /** To a keeper, when there is something to serve and nobody else does: another process, or another handle of this one, which hands it over when it ends. */
+  /**
+   * To a keeper, when there is something to serve and nobody else does: another process, or another handle of this one,
+   * which hands it over when it ends.
+   */
   async handOver(): Promise<void> {
     const { folder, store, record } = this.#options;
     if (this.#stopped !== null || !needsServing(record.state) || this.#served === null) return;

@@ -24,7 +24,10 @@ export const NetworkState = z.object({
 });
 export type NetworkState = z.infer<typeof NetworkState>;
 
-/** Whether a sandbox was made so that programs that know nothing of proxies can be carried; that cannot be changed later. */
+/**
+ * Whether a sandbox was made so that programs that know nothing of proxies can be carried; that cannot be changed
+ * later.
+ */
 export function isMadeTransparent({ info }: Pick<OwnedSandbox, "info">): boolean {
   const { network } = info;
   return network.mode !== "none" && network.transparent;
@@ -33,21 +36,28 @@ export function isMadeTransparent({ info }: Pick<OwnedSandbox, "info">): boolean
 export interface NetworkStateFile {
   /** Null when there is none: a sandbox that never had a network. */
   read(): Promise<NetworkState | null>;
-  /** Writes what `change` makes of the state that is there; asked again when another process was faster. Throws what `change` throws. */
+  /**
+   * Writes what `change` makes of the state that is there; asked again when another process was faster. Throws what
+   * `change` throws.
+   */
   update(change: (state: NetworkState | null) => NetworkState): Promise<NetworkState>;
   /** Calls with the state that is there, and with each new one, until closed. */
   watch(onChange: (state: NetworkState) => void): { close(): void };
 }
 
 const ATTEMPTS_MAX = 50;
-/** A number must stay taken until nobody can be about to take it: who read the state this many changes ago has long written or given up. */
+/**
+ * A number must stay taken until nobody can be about to take it: who read the state this many changes ago has long
+ * written or given up.
+ */
 const REVISIONS_KEPT = 64;
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const fileName = /^network-(\d{8})\.json$/;
 
 /**
- * Each state is a file of its own with the next number in its name. A link to a name that is taken fails, so two processes that change it at once cannot undo each
- * other's change, and a process that is killed leaves the old state or the new one.
+ * Each state is a file of its own with the next number in its name. A link to a name that is taken fails, so two
+ * processes that change it at once cannot undo each other's change, and a process that is killed leaves the old state
+ * or the new one.
  */
 export function networkStateFile(folder: string): NetworkStateFile {
   const newest = async (): Promise<number> => {

@@ -55,7 +55,10 @@ describe("two handles of one sandbox in one process", () => {
   });
 
   const served = (id: SandboxId) => servedBy(createStore({ stateDir }).dir(id), createStore({ stateDir }));
-  /** What a program inside is told that asks for a host that is not allowed; the fake's own answer is 503 when nobody serves. */
+  /**
+   * What a program inside is told that asks for a host that is not allowed; the fake's own answer is 503 when nobody
+   * serves.
+   */
   const askInside = async (id: SandboxId) => {
     const connection = fake.connectInside(id, PROXY_PORT) as Duplex;
     connection.end("GET http://evil.example.net/ HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n");

@@ -10,8 +10,9 @@ import { networkStateFile } from "./network-state.ts";
 import { type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
 
 /**
- * The same runtime, whose sandboxes have a network: what their spec allows is served by this process as long as it holds them, and by a keeper once they are
- * released. Runtimes themselves only build walls with nothing behind them but loopback; everything that goes out or comes in does so through here.
+ * The same runtime, whose sandboxes have a network: what their spec allows is served by this process as long as it
+ * holds them, and by a keeper once they are released. Runtimes themselves only build walls with nothing behind them but
+ * loopback; everything that goes out or comes in does so through here.
  */
 export function networked(runtime: Runtime, host: NetworkHost): Runtime {
   const store = createStore({ stateDir: host.stateDir });
@@ -90,13 +91,15 @@ function withNetwork(
     },
     fork: options.fork,
     async release() {
-      // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be kept is refused here.
+      // The wrong order would leave the sandbox without a network in between; and a sandbox that was not made to be
+      // kept is refused here.
       if (inner.info.keep) await network.release();
       await inner.release();
       await network.close();
     },
     async detach() {
-      // What this handle happens to serve is handed over, as by `release`; a sandbox that is not kept is served by whoever made it.
+      // What this handle happens to serve is handed over, as by `release`; a sandbox that is not kept is served by
+      // whoever made it.
       if (inner.info.keep) await network.release();
       await inner.detach();
       await network.close();

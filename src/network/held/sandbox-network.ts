@@ -22,7 +22,10 @@ export interface HeldNetwork extends SandboxNetwork {
   serve(): Promise<void>;
   /** Sees to it that somebody serves it: who does so already, a keeper, or this process. */
   ensureServed(): Promise<void>;
-  /** Hands it over to a keeper when there is something to serve and nobody else does, and serves it no more. What is still heard of the sandbox is redacted until `close`. */
+  /**
+   * Hands it over to a keeper when there is something to serve and nobody else does, and serves it no more. What is
+   * still heard of the sandbox is redacted until `close`.
+   */
   release(): Promise<void>;
   close(): Promise<void>;
 }

@@ -108,7 +108,9 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
   return { apply, close, settle: () => egress.settle(), fetch: (request) => egress.fetch(request) };
 }
 
-/** Carries what such programs send to the ports that the current policy names, under the same rules as everything else. */
+/**
+ * Carries what such programs send to the ports that the current policy names, under the same rules as everything else.
+ */
 function createTransparentPorts(sandbox: OwnedSandbox, egress: Egress): { use(policy: NetworkPolicy): Promise<void>; close(): void } {
   let claim: { ports: string; close(): void } | null = null;
   return {
@@ -138,7 +140,10 @@ function readCertificates(file: string): string {
   }
 }
 
-/** Of a run, people know the run's name rather than its sandbox's, and its agent can ask by itself: but not for what only a person may give, a way into private networks. */
+/**
+ * Of a run, people know the run's name rather than its sandbox's, and its agent can ask by itself: but not for what
+ * only a person may give, a way into private networks.
+ */
 function howToAsk(sandbox: OwnedSandbox, asked: { host: string; port: number; reason: DenialReason }): string {
   const { host, port, reason } = asked;
   const run = sandbox.info.labels.run;

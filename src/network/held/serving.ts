@@ -6,14 +6,23 @@ import { ProcessIdentity } from "../../contract/process-identity.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import type { Store } from "../../sandbox/store.ts";
 
-/** Who serves a sandbox's network now: a mark of each handle in its folder, which counts as long as the process that made it lives. */
+/**
+ * Who serves a sandbox's network now: a mark of each handle in its folder, which counts as long as the process that
+ * made it lives.
+ */
 const markName = /^network-served-by-.+\.json$/;
-/** Who keeps it, which is one at a time: each claim is a file with the next number, and the newest counts as long as its process lives. */
+/**
+ * Who keeps it, which is one at a time: each claim is a file with the next number, and the newest counts as long as its
+ * process lives.
+ */
 const claimName = /^network-keeper-(\d{8})\.json$/;
 /** A number stays taken until nobody can be about to take it. */
 const CLAIMS_KEPT = 16;
 
-/** Says that one handle of this process serves the network. A process may hold a sandbox several times, and each handle takes back its own mark only. */
+/**
+ * Says that one handle of this process serves the network. A process may hold a sandbox several times, and each handle
+ * takes back its own mark only.
+ */
 export interface ServingMark {
   /** May be called again. */
   set(): Promise<void>;
@@ -58,8 +67,8 @@ export function keeperOf(folder: string, store: Pick<Store, "ownerAlive">): { pi
 }
 
 /**
- * Makes this process the keeper of a sandbox's network; false when another one is. A link to a name that is taken fails, so that of many who find the keeper dead one
- * becomes the next.
+ * Makes this process the keeper of a sandbox's network; false when another one is. A link to a name that is taken
+ * fails, so that of many who find the keeper dead one becomes the next.
  */
 export async function becomeKeeper(folder: string, store: Pick<Store, "ownerOf" | "ownerAlive">): Promise<boolean> {
   const self = store.ownerOf();

@@ -7,7 +7,10 @@ import type { NetworkHost } from "../network-host.ts";
 
 const shared = new WeakMap<NetworkHost, { packages: Packages; users: number }>();
 
-/** The packages of this process: one cache and one download of a thing at a time for all its sandboxes. Ends with its last user. */
+/**
+ * The packages of this process: one cache and one download of a thing at a time for all its sandboxes. Ends with its
+ * last user.
+ */
 export function usePackages(host: NetworkHost, ca: readonly string[]): { packages: Packages; leave(): Promise<void> } {
   const { mirrorBytesMax } = host.settings;
   let held = shared.get(host);
@@ -30,7 +33,10 @@ export function usePackages(host: NetworkHost, ca: readonly string[]): { package
   };
 }
 
-/** A registry may send its readers elsewhere, but not to what only this machine reaches; one that the user named may be anywhere. */
+/**
+ * A registry may send its readers elsewhere, but not to what only this machine reaches; one that the user named may be
+ * anywhere.
+ */
 function publicLookup(host: NetworkHost): LookupFunction {
   const named = new Set(Object.values(host.settings.registries).map((url) => new URL(url).hostname));
   return (name, options, done) => {

@@ -4,8 +4,9 @@ import { type FSWatcher, watch } from "node:fs";
 const POLL_MS = 250;
 
 /**
- * Calls when something in a folder may have changed, with the name of what did, or null when that is not known. The kernel gives each user a number of watches
- * only, and other programs may have used them up: then the folder is looked at now and then. `persistent` keeps the process alive until closed.
+ * Calls when something in a folder may have changed, with the name of what did, or null when that is not known. The
+ * kernel gives each user a number of watches only, and other programs may have used them up: then the folder is looked
+ * at now and then. `persistent` keeps the process alive until closed.
  */
 export function watchFolder(
   folder: string,

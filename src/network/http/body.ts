@@ -47,7 +47,10 @@ export class BodyScanner {
     this.done = framing.kind === "none" || (framing.kind === "length" && framing.bytes === 0);
   }
 
-  /** Where the body ends in `chunk`, or its length when there is more to come. `onPayload` is given the body without its framing. Throws `HttpSyntaxError`. */
+  /**
+   * Where the body ends in `chunk`, or its length when there is more to come. `onPayload` is given the body without its
+   * framing. Throws `HttpSyntaxError`.
+   */
   scan(chunk: Buffer, from: number, onPayload?: (payload: Buffer) => void): number {
     if (this.done) return from;
     if (this.#chunked !== null) {

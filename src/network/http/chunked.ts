@@ -36,7 +36,10 @@ export class ChunkedScanner {
     return this.#part === "done";
   }
 
-  /** Where the body ends in `chunk`, or its length. `onPayload` is given what the chunks hold. Throws `HttpSyntaxError`; none of `chunk` may be passed on then. */
+  /**
+   * Where the body ends in `chunk`, or its length. `onPayload` is given what the chunks hold. Throws `HttpSyntaxError`;
+   * none of `chunk` may be passed on then.
+   */
   scan(chunk: Buffer, from: number, onPayload?: (payload: Buffer) => void): number {
     let at = from;
     while (at < chunk.length && this.#part !== "done") {

@@ -27,7 +27,10 @@ export class HeadReader {
     return this.#length > 0;
   }
 
-  /** The head with the empty line that ends it, or null while it is not complete. Throws `HttpSyntaxError` as soon as it cannot become one. */
+  /**
+   * The head with the empty line that ends it, or null while it is not complete. Throws `HttpSyntaxError` as soon as it
+   * cannot become one.
+   */
   push(chunk: Buffer): Buffer | null {
     if (this.#length === 0 && !this.#skipped && chunk[0] !== CR) {
       const end = chunk.indexOf(EMPTY_LINE);

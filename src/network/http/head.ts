@@ -23,7 +23,10 @@ export interface RequestTarget {
   host: string;
   /** Null where none was written. */
   port: number | null;
-  /** What is sent to the origin: begins with `/`, or is `*`; empty for the authority form. As sent: nothing is decoded or normalised. */
+  /**
+   * What is sent to the origin: begins with `/`, or is `*`; empty for the authority form. As sent: nothing is decoded
+   * or normalised.
+   */
   path: string;
 }
 
@@ -38,8 +41,9 @@ const SPACE = 0x20;
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "PATCH"]);
 /**
- * The head of a request, from its first byte to the empty line that ends it. Throws `HttpSyntaxError` for whatever two readers could take in two ways:
- * lines that do not end in CRLF, folded or spaced names, two lengths, a length with an encoding, a Host that is missing, double or not the target's.
+ * The head of a request, from its first byte to the empty line that ends it. Throws `HttpSyntaxError` for whatever two
+ * readers could take in two ways: lines that do not end in CRLF, folded or spaced names, two lengths, a length with an
+ * encoding, a Host that is missing, double or not the target's.
  */
 export function parseRequestHead(bytes: Buffer): RequestHead {
   const text = cleanText(bytes);
@@ -105,7 +109,10 @@ export function responseHeadText(head: ResponseHead): string {
   return withHeaders(`HTTP/${head.version} ${head.status} ${head.reason}\r\n`, head.headers);
 }
 
-/** Throws `HttpSyntaxError` for a form that does not fit the method, for credentials in the target, and for a Host that is not the target's. */
+/**
+ * Throws `HttpSyntaxError` for a form that does not fit the method, for credentials in the target, and for a Host that
+ * is not the target's.
+ */
 export function requestTarget(head: RequestHead): RequestTarget {
   const { method, target } = head;
   const host = hostOf(head);

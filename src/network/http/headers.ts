@@ -1,6 +1,9 @@
 import { CaissonError } from "../../contract/error.ts";
 
-/** Values are text of single bytes (latin1), so that what came in goes out byte for byte; `lower` is the name in lower case. */
+/**
+ * Values are text of single bytes (latin1), so that what came in goes out byte for byte; `lower` is the name in lower
+ * case.
+ */
 export interface Header {
   name: string;
   lower: string;
@@ -8,7 +11,10 @@ export interface Header {
 }
 export type HttpVersion = "1.0" | "1.1";
 
-/** Something on the wire is not HTTP/1.1 as this code takes it. The message names what is wrong and never repeats the bytes, which may hold a secret. */
+/**
+ * Something on the wire is not HTTP/1.1 as this code takes it. The message names what is wrong and never repeats the
+ * bytes, which may hold a secret.
+ */
 export class HttpSyntaxError extends CaissonError {
   /** What the one who sent it is answered, when it was a request. */
   readonly status: number;
@@ -44,7 +50,10 @@ const usualNames = new Map<string, string>(
   ]),
 );
 
-/** Headers by which some servers take a request for one of another method or path: what was decided on would not be what is done. */
+/**
+ * Headers by which some servers take a request for one of another method or path: what was decided on would not be what
+ * is done.
+ */
 export const methodOverrides: ReadonlySet<string> = new Set(["x-http-method-override", "x-http-method", "x-method-override"]);
 export const pathOverrides: ReadonlySet<string> = new Set(["x-original-url", "x-rewrite-url"]);
 

@@ -4,7 +4,10 @@ import { encodeResponseHead, type RequestHead } from "./head.ts";
 import { type Header, HttpSyntaxError, header } from "./headers.ts";
 import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./relay-options.ts";
 
-/** The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a header. */
+/**
+ * The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a
+ * header.
+ */
 export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead | null; close: boolean }): Buffer {
   const body = Buffer.from(verdict.body ?? "", "utf8");
   const headers = (verdict.headers ?? []).map(([name, value]) => header(name, value)).filter(({ lower }) => !isOurs(lower));
@@ -30,7 +33,10 @@ export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buff
   return encodeResponseHead({ version: "1.1", status, reason, headers });
 }
 
-/** What the client is told when `decide` or `connect` threw, or the upstream failed. Only our own errors have texts that are meant for others. */
+/**
+ * What the client is told when `decide` or `connect` threw, or the upstream failed. Only our own errors have texts that
+ * are meant for others.
+ */
 export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   if (error instanceof RelayRefusal) return error.verdict;
   if (error instanceof CaissonError) {

@@ -1,7 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { RelayLimits } from "./relay-options.ts";
 
-/** What a client's connection is at: `draining` reads the rest of a body nobody wants; `lingering` waits for the client to close; `handedOver` is somebody else's. */
+/**
+ * What a client's connection is at: `draining` reads the rest of a body nobody wants; `lingering` waits for the client
+ * to close; `handedOver` is somebody else's.
+ */
 export type Phase = "head" | "deciding" | "exchange" | "draining" | "lingering" | "handedOver" | "over";
 
 const LOOKS_PER_LIMIT = 4;

@@ -48,7 +48,10 @@ export class UpstreamPool {
     return upstream;
   }
 
-  /** Takes a connection over that is between two requests. `serverKeepsMs` is what the other side said about how long it keeps it. */
+  /**
+   * Takes a connection over that is between two requests. `serverKeepsMs` is what the other side said about how long it
+   * keeps it.
+   */
   put(upstream: Upstream, serverKeepsMs: number | null = null): void {
     // A second is what a request may need on its way.
     const keepMs = serverKeepsMs === null ? this.#idleMs : Math.min(this.#idleMs, serverKeepsMs - 1000);

@@ -29,8 +29,9 @@ export interface Pumped {
 const IDLE_LOOKS = 4;
 
 /**
- * Raw bytes both ways until both sides ended. The end of one is passed on as a half-close; a slow reader slows the other side down; an error, an early close, `idleMs` or `signal` destroys both.
- * Never rejects. Half-closes need streams made with `allowHalfOpen: true`.
+ * Raw bytes both ways until both sides ended. The end of one is passed on as a half-close; a slow reader slows the
+ * other side down; an error, an early close, `idleMs` or `signal` destroys both. Never rejects. Half-closes need
+ * streams made with `allowHalfOpen: true`.
  */
 export function pump(a: Duplex, b: Duplex, options: PumpOptions = {}): Promise<Pumped> {
   const { onBytes, idleMs, signal } = options;

@@ -98,7 +98,10 @@ describe("beside Node's own server", () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  /** Sends it, and tells what the server saw. What was damaged may ask for a body that never comes: nobody waits for it for long. */
+  /**
+   * Sends it, and tells what the server saw. What was damaged may ask for a body that never comes: nobody waits for it
+   * for long.
+   */
   const sender = (to: number) => async (pieces: readonly Buffer[]) => {
     seen = [];
     const mine = seen;

@@ -17,7 +17,10 @@ import { NOTHING } from "./write-message.ts";
 
 const websocketOnly = ["websocket"] as const;
 
-/** Serves one client connection, however many requests it sends. Resolves when the connection is over; never rejects. `first` are bytes already read from it. */
+/**
+ * Serves one client connection, however many requests it sends. Resolves when the connection is over; never rejects.
+ * `first` are bytes already read from it.
+ */
 export function relayHttp(client: Duplex, options: RelayOptions, first?: Buffer): Promise<void> {
   return new Promise((resolve) => {
     new ClientConnection(client, options, resolve).start(first);

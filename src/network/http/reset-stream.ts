@@ -1,6 +1,9 @@
 import type { Duplex } from "node:stream";
 
-/** Breaks a connection off so that the other side does not take it for a proper end: what it received may be a part only. */
+/**
+ * Breaks a connection off so that the other side does not take it for a proper end: what it received may be a part
+ * only.
+ */
 export function resetStream(stream: Duplex & { resetAndDestroy?: () => unknown }): void {
   if (stream.destroyed) return;
   // Node resets only after what was written has been read, which may never be; and never once the end was written.

@@ -11,7 +11,10 @@ export interface UpstreamUser {
   onUpstreamDrain(): void;
 }
 
-/** One connection to an upstream. Its listeners stay while its users change: adding and removing them for each request costs more than the rest of it. */
+/**
+ * One connection to an upstream. Its listeners stay while its users change: adding and removing them for each request
+ * costs more than the rest of it.
+ */
 export class Upstream {
   readonly stream: Duplex;
   readonly key: string;

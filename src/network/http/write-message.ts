@@ -4,7 +4,9 @@ import type { Writable } from "node:stream";
 const JOINED_BYTES_MAX = 16_384;
 export const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Writes a head and what there is of its body, in one write where that is cheap. False when the stream wants a pause. */
+/**
+ * Writes a head and what there is of its body, in one write where that is cheap. False when the stream wants a pause.
+ */
 export function writeMessage(stream: Writable, head: string, body: Buffer): boolean {
   if (body.length === 0) return stream.write(head, "latin1");
   if (body.length <= JOINED_BYTES_MAX) {

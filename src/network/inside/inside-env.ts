@@ -16,8 +16,8 @@ export interface InsideEnvOptions {
 }
 
 /**
- * Variables for every command of a sandbox with this policy. With `none` there is no proxy to name: what is left are the placeholders of secrets,
- * which programs may look for, and the gateway, which needs no network.
+ * Variables for every command of a sandbox with this policy. With `none` there is no proxy to name: what is left are
+ * the placeholders of secrets, which programs may look for, and the gateway, which needs no network.
  */
 export function insideEnv(options: InsideEnvOptions): Record<string, string> {
   const { policy, placeholders, secrets, gateway, mirrorEnv } = options;
@@ -33,17 +33,19 @@ function proxyEnv(): Record<string, string> {
   return {
     HTTP_PROXY: proxy,
     HTTPS_PROXY: proxy,
-    // Not socks5h://, though the port speaks it: Python's httpx, and with it the SDKs of OpenAI and Anthropic, then fail at once for want of a package.
+    // Not socks5h://, though the port speaks it: Python's httpx, and with it the SDKs of OpenAI and Anthropic, then
+    // fail at once for want of a package.
     ALL_PROXY: proxy,
     NO_PROXY: NOT_BY_PROXY,
     http_proxy: proxy,
     https_proxy: proxy,
     all_proxy: proxy,
     no_proxy: NOT_BY_PROXY,
-    // Instead of NODE_USE_ENV_PROXY, which only new Nodes know: there it doubles the start of every program, and does nothing for agents that programs make.
-    // --require and not --import, which Node before 18.18 refuses to start with.
+    // Instead of NODE_USE_ENV_PROXY, which only new Nodes know: there it doubles the start of every program, and does
+    // nothing for agents that programs make. --require and not --import, which Node before 18.18 refuses to start with.
     NODE_OPTIONS: `--require=${insidePath("nodeProxy")}`,
-    // Of Java's two variables the one that `java` alone reads, so that javac and others do not print that they picked it up.
+    // Of Java's two variables the one that `java` alone reads, so that javac and others do not print that they picked
+    // it up.
     JDK_JAVA_OPTIONS: `@${insidePath("javaOptions")}`,
   };
 }

@@ -12,7 +12,10 @@ export interface InsideFile {
   mode: number;
 }
 
-/** Files of /run/caisson, by name: what makes programs inside trust the sandbox's own authority beside those of the system, and find the proxy. */
+/**
+ * Files of /run/caisson, by name: what makes programs inside trust the sandbox's own authority beside those of the
+ * system, and find the proxy.
+ */
 export function insideFiles(options: { certificatePem: string; systemBundlePem: string }): InsideFile[] {
   const { certificatePem, systemBundlePem } = options;
   const file = (name: keyof typeof insideNames, data: string | Buffer): InsideFile => ({

@@ -1,7 +1,8 @@
 "use strict";
-// Runs inside a sandbox, before every Node program (NODE_OPTIONS=--require). A Node that does not know HTTPS_PROXY, and an agent that a program
-// made for itself, would look for a route that is not there; here they learn to ask the proxy for a tunnel. What a program chose by itself stays,
-// nothing is loaded before it is used, nothing is printed, and nothing is thrown.
+// Runs inside a sandbox, before every Node program (NODE_OPTIONS=--require). A Node that does not know HTTPS_PROXY, and
+// an agent that a program made for itself, would look for a route that is not there; here they learn to ask the proxy
+// for a tunnel. What a program chose by itself stays, nothing is loaded before it is used, nothing is printed, and
+// nothing is thrown.
 const { env } = process;
 const ANSWER_BYTES_MAX = 16384;
 const REFUSAL_BYTES_MAX = 2048;
@@ -15,9 +16,11 @@ try {
 }
 
 function install(proxy) {
-  // With this set Node does it by itself, at the price of loading fetch before every program; that is why we do not set it.
+  // With this set Node does it by itself, at the price of loading fetch before every program; that is why we do not set
+  // it.
   if (env.NODE_USE_ENV_PROXY !== "1") teachFetch(proxy);
-  // Most programs never load http, and loading it costs more than all of this. Its agents are there by the time its client asks for this channel.
+  // Most programs never load http, and loading it costs more than all of this. Its agents are there by the time its
+  // client asks for this channel.
   const channels = require("node:diagnostics_channel");
   const { channel } = channels;
   channels.channel = function (name) {
@@ -39,7 +42,10 @@ function attempt(act) {
   }
 }
 
-/** Every agent of http and https, also those that programs make, unless it has a proxy of its own or makes its connections by itself. */
+/**
+ * Every agent of http and https, also those that programs make, unless it has a proxy of its own or makes its
+ * connections by itself.
+ */
 function teachAgents(proxy) {
   const agent = require("node:_http_agent").Agent.prototype;
   const { createSocket } = agent;
@@ -79,7 +85,9 @@ function teachAgent(agent, { proxy, secure }) {
   };
 }
 
-/** fetch takes its connections from a dispatcher that it shares with the undici package; whoever loads first makes one. */
+/**
+ * fetch takes its connections from a dispatcher that it shares with the undici package; whoever loads first makes one.
+ */
 function teachFetch(proxy) {
   const { fetch: plainFetch } = globalThis;
   if (typeof plainFetch !== "function") return;

@@ -1,7 +1,9 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { z } from "zod";
 
-/** What is known of a kept thing. It stands behind the content, in the same file, so that one rename makes both appear. */
+/**
+ * What is known of a kept thing. It stands behind the content, in the same file, so that one rename makes both appear.
+ */
 const CacheRecord = z.strictObject({
   key: z.string(),
   /** What the registry answered. 404 and 410 are kept, too, without content. */

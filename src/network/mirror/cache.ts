@@ -7,8 +7,9 @@ import { type CacheEntry, type CacheRecord, encodeRecord, openEntry, readExactly
 import { createCacheRoom } from "./cache-room.ts";
 
 /**
- * Things by their key, in a folder that many processes use at once. An entry is one file: written under a name of its own, synced, and renamed, so it is there whole or not
- * at all. Its mtime is when the registry was last asked, its atime when it was last used.
+ * Things by their key, in a folder that many processes use at once. An entry is one file: written under a name of its
+ * own, synced, and renamed, so it is there whole or not at all. Its mtime is when the registry was last asked, its
+ * atime when it was last used.
  */
 export interface Cache {
   /** The entry is open; the caller closes it. Null for what is not there or not whole. */

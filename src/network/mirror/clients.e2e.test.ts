@@ -6,7 +6,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type MirrorPort, startMirrorPort } from "../../../test/support/network/registries/mirror-port.ts";
 import { DEBIAN_SUITE, type RegistryServer, startRegistryServer } from "../../../test/support/network/registries/registry-server.ts";
 
-/** Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own. */
+/**
+ * Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own.
+ */
 let folder: string;
 let registry: RegistryServer;
 let port: MirrorPort;

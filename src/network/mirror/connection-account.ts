@@ -3,7 +3,10 @@ import type { DenialReason } from "../../contract/network-event.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import { createRepeats } from "../egress/repeats.ts";
 
-/** What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends, and its denials. */
+/**
+ * What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends,
+ * and its denials.
+ */
 export interface ConnectionAccount {
   used(use: { registry: RegistryName; upstream: URL; address: string }): void;
   /** The first of its kind is told at once, how often it came again at the end. */

@@ -48,8 +48,9 @@ const contentTypes = new Set([
 ]);
 
 /**
- * Brings one thing into the cache. Resolves when it is there, and has been found to be what it must be; nothing of it is kept otherwise. Throws `unavailable` and `protocol`
- * as `Upstream.get`, `unsafe` for content that is not what the registry's own list says, `too_large`, `no_space`, `denied`.
+ * Brings one thing into the cache. Resolves when it is there, and has been found to be what it must be; nothing of it
+ * is kept otherwise. Throws `unavailable` and `protocol` as `Upstream.get`, `unsafe` for content that is not what the
+ * registry's own list says, `too_large`, `no_space`, `denied`.
  */
 export async function download(options: DownloadOptions): Promise<void> {
   const { resource, cache, upstream, signal, onHead } = options;

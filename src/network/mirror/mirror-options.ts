@@ -11,9 +11,14 @@ export interface PackagesOptions {
   cacheDir: string;
   /** The least recently used go first when the cache grows past this. Default 10 GiB. */
   bytesMax?: number;
-  /** Nothing is asked of a registry: what is kept is served however old it is, and all else is refused with that reason. */
+  /**
+   * Nothing is asked of a registry: what is kept is served however old it is, and all else is refused with that reason.
+   */
   offline?: boolean;
-  /** Resolves names of registries; the place to refuse addresses that must not be reached. Redirects to bare addresses are refused before. */
+  /**
+   * Resolves names of registries; the place to refuse addresses that must not be reached. Redirects to bare addresses
+   * are refused before.
+   */
   lookup?: LookupFunction;
   /** PEMs trusted besides the default ones. */
   ca?: readonly string[];
@@ -31,11 +36,17 @@ interface ServingOptions {
   origin?: string;
 }
 
-/** With `packages`, which `openPackages` makes and its maker closes, several mirrors of a process share one cache and its downloads; otherwise a mirror has its own. */
+/**
+ * With `packages`, which `openPackages` makes and its maker closes, several mirrors of a process share one cache and
+ * its downloads; otherwise a mirror has its own.
+ */
 export type MirrorOptions = ServingOptions & ({ packages: Packages } | PackagesOptions);
 
 export interface Mirror {
-  /** Takes a connection of the mirror's port, or a plain-HTTP connection meant for a host of which `plain` is true. Never throws. */
+  /**
+   * Takes a connection of the mirror's port, or a plain-HTTP connection meant for a host of which `plain` is true.
+   * Never throws.
+   */
   handle(connection: InboundConnection): void;
   /** Variables that lead the package programs inside to the mirror. */
   readonly env: Readonly<Record<string, string>>;

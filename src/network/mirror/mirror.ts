@@ -22,7 +22,9 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** Of a request that is answered without being read, such as npm's question about vulnerabilities. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A read-only mirror of package registries for one sandbox. Throws `invalid` for an upstream that is not a base URL. */
+/**
+ * A read-only mirror of package registries for one sandbox. Throws `invalid` for an upstream that is not a base URL.
+ */
 export function createMirror(options: MirrorOptions): Mirror {
   const origin = options.origin ?? `http://127.0.0.1:${MIRROR_PORT}`;
   const own = "packages" in options ? null : openPackages(options);

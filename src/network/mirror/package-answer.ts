@@ -35,8 +35,9 @@ function answerJson(response: ServerResponse, status: number, text: string): voi
 }
 
 /**
- * Sends what was found, or what of it was asked for, and closes it. A content that breaks off ends the connection, so that nobody takes it for the whole; why is in the result.
- * Throws when not even its beginning can be had; nothing was sent then.
+ * Sends what was found, or what of it was asked for, and closes it. A content that breaks off ends the connection, so
+ * that nobody takes it for the whole; why is in the result. Throws when not even its beginning can be had; nothing was
+ * sent then.
  */
 export async function answerFound(answer: FoundAnswer): Promise<{ bytes: number; error: unknown }> {
   const { request, response, found } = answer;

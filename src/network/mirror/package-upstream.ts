@@ -26,8 +26,8 @@ export type Get = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export interface Upstream {
   /**
-   * A GET with redirects followed. Throws `unavailable` when the registry cannot be reached (it is not tried again for a while then), `timeout`, `protocol` for a redirect
-   * that leads where a registry does not.
+   * A GET with redirects followed. Throws `unavailable` when the registry cannot be reached (it is not tried again for
+   * a while then), `timeout`, `protocol` for a redirect that leads where a registry does not.
    */
   get(request: UpstreamRequest): Promise<UpstreamResponse>;
   close(): void;
@@ -37,7 +37,10 @@ const REDIRECTS_MAX = 5;
 const HEAD_MS = 30_000;
 const IDLE_MS = 60_000;
 const SOCKETS_PER_HOST_MAX = 24;
-/** A registry that could not be reached is not asked again for this long, so that an install without a network does not wait for each of its packages. */
+/**
+ * A registry that could not be reached is not asked again for this long, so that an install without a network does not
+ * wait for each of its packages.
+ */
 const DOWN_MS = 15_000;
 const HOSTS_DOWN_MAX = 100;
 /** Nothing of what the program inside calls itself goes out. */
@@ -110,7 +113,8 @@ function redirected(from: URL, location: string | undefined, first: URL): URL {
 }
 
 /**
- * Whether a registry may send us to another place: never from TLS to none, and never to a bare address, since a lookup that refuses addresses is not asked about those.
+ * Whether a registry may send us to another place: never from TLS to none, and never to a bare address, since a lookup
+ * that refuses addresses is not asked about those.
  */
 export function mayLead(from: URL, to: URL): boolean {
   if (to.origin === from.origin && to.username === "") return true;
@@ -126,7 +130,8 @@ function getOnce({ url, headers, signal }: UpstreamRequest, agents: Agents): Pro
     const request = send(url, { method: "GET", headers, agent: secure ? agents.https() : agents.http });
     const head = setTimeout(() => request.destroy(new Error("no answer in time")), HEAD_MS);
     request.setTimeout(IDLE_MS, () => request.destroy(new Error("silent for too long")));
-    // Not left to the request's own `signal`: between the end of an answer and the release of its socket, that throws where nobody can catch it.
+    // Not left to the request's own `signal`: between the end of an answer and the release of its socket, that throws
+    // where nobody can catch it.
     let abort = () => void request.destroy(new Error("aborted"));
     const onAbort = () => abort();
     signal?.addEventListener("abort", onAbort);

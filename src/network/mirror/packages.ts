@@ -11,11 +11,15 @@ import { type SharedDownload, startSharedDownload } from "./shared-download.ts";
 /** The things of registries, from the cache where possible. Shared by all mirrors of a process. */
 export interface Packages {
   /**
-   * Finds or fetches. What was kept is served when the registry cannot be asked, unless `recheck`, with which it is asked in any case. Throws `unavailable`, `protocol`,
-   * `unsafe`, `too_large`, `no_space`, `denied`, and `busy` when too many things are being fetched.
+   * Finds or fetches. What was kept is served when the registry cannot be asked, unless `recheck`, with which it is
+   * asked in any case. Throws `unavailable`, `protocol`, `unsafe`, `too_large`, `no_space`, `denied`, and `busy` when
+   * too many things are being fetched.
    */
   obtain(resource: Resource, how?: { recheck?: boolean }): Promise<Found | Missing>;
-  /** What pages with the same list of files, any of which may be kept, say that a file hashes to; null when the registry lists no such file. Throws as `obtain`. */
+  /**
+   * What pages with the same list of files, any of which may be kept, say that a file hashes to; null when the registry
+   * lists no such file. Throws as `obtain`.
+   */
   digestOf(pages: readonly [Resource, ...Resource[]], path: string): Promise<Digest | null>;
   /** Ends what is being fetched. */
   close(): Promise<void>;

@@ -20,7 +20,10 @@ export type Routed =
 
 export interface Registry {
   readonly name: RegistryName;
-  /** First segments of the paths that are this registry's. The segments of a request do not have it, unless `keepsPrefix`. */
+  /**
+   * First segments of the paths that are this registry's. The segments of a request do not have it, unless
+   * `keepsPrefix`.
+   */
   readonly prefixes: readonly string[];
   readonly keepsPrefix?: boolean;
   /** Where it reads from. */

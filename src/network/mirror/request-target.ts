@@ -8,7 +8,10 @@ export interface RequestTarget {
 
 const TARGET_CHARS_MAX = 2048;
 
-/** Null for what no client of a registry sends: another scheme, a user, an empty or dotted segment, a control character, a wrong encoding. The query is dropped. */
+/**
+ * Null for what no client of a registry sends: another scheme, a user, an empty or dotted segment, a control character,
+ * a wrong encoding. The query is dropped.
+ */
 export function parseTarget(target: string): RequestTarget | null {
   if (target.length > TARGET_CHARS_MAX) return null;
   const absolute = /^http:\/\/([^/?#@]+)(\/[^?#]*)/i.exec(target);

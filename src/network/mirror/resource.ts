@@ -1,6 +1,9 @@
 import type { CacheRecord } from "./cache-entry.ts";
 
-/** One thing of a registry: where it is, and how it may be kept. Made from a path that was found to be of the registry's own shape, never passed through. */
+/**
+ * One thing of a registry: where it is, and how it may be kept. Made from a path that was found to be of the registry's
+ * own shape, never passed through.
+ */
 export interface Resource {
   url: URL;
   /** The Accept header sent. */

@@ -11,7 +11,10 @@ interface Work {
   cache: Cache;
 }
 
-/** Rewrites pages one at a time: each is in memory as a whole, and some are large. Throws `protocol` for a page that is not of the registry's form. */
+/**
+ * Rewrites pages one at a time: each is in memory as a whole, and some are large. Throws `protocol` for a page that is
+ * not of the registry's form.
+ */
 export function createRewriting(): (work: Work) => Promise<RewrittenDraft> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

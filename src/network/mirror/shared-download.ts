@@ -8,7 +8,10 @@ export interface SharedDownload {
   readonly head: Promise<DownloadHead>;
   /** When it is in the cache. Throws as `download`. */
   readonly cached: Promise<void>;
-  /** The last bytes come only when the whole was found to be what it must be; until then, what was read looks cut off. Throws as `download`. */
+  /**
+   * The last bytes come only when the whole was found to be what it must be; until then, what was read looks cut off.
+   * Throws as `download`.
+   */
   read(): AsyncIterable<Buffer>;
   join(): void;
   /** When nobody is left, the download of a file ends, too. */

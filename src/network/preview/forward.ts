@@ -27,7 +27,10 @@ export interface Forward {
 
 const CONNECTIONS_MAX = 1024;
 
-/** A TCP port of a sandbox as a port outside: bytes both ways, half-closes kept, slow readers slow the other side down. Throws `conflict`, `denied`, `invalid`. */
+/**
+ * A TCP port of a sandbox as a port outside: bytes both ways, half-closes kept, slow readers slow the other side down.
+ * Throws `conflict`, `denied`, `invalid`.
+ */
 export async function createForward(options: ForwardOptions): Promise<Forward> {
   const { connect, port, listenHost = "127.0.0.1", connectionsMax = CONNECTIONS_MAX } = options;
   const clients = new Set<Socket>();

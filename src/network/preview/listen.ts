@@ -9,7 +9,10 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   ENOTFOUND: "invalid",
 };
 
-/** Begins to listen and gives the port. Throws `conflict` for a port that is taken, `denied` for one that needs root, `invalid` for an address that is not this machine's. */
+/**
+ * Begins to listen and gives the port. Throws `conflict` for a port that is taken, `denied` for one that needs root,
+ * `invalid` for an address that is not this machine's.
+ */
 export async function listenOn(server: Server, at: { host: string; port: number }): Promise<number> {
   try {
     server.listen({ host: at.host, port: at.port });

@@ -40,7 +40,10 @@ export interface Preview {
   readonly token: string;
   readonly listenHost: string;
   readonly listenPort: number;
-  /** For browsers and curl, which know every name below localhost: an origin of its own, where cookies and absolute paths are the program's. */
+  /**
+   * For browsers and curl, which know every name below localhost: an origin of its own, where cookies and absolute
+   * paths are the program's.
+   */
   readonly url: string;
   /** For programs that do not; it leads to a cookie. */
   readonly plainUrl: string;
@@ -54,8 +57,9 @@ const CONNECTIONS_MAX = 1024;
 const IDLE_MS = 4 * 3_600_000;
 
 /**
- * Shows one HTTP port of a sandbox on a port outside. Every request must have the token; the program inside gets neither it nor our cookie, and is asked by the name localhost.
- * WebSockets and streams pass as they are. Throws `invalid` for a token that is too weak, `conflict`, `denied` for a port that cannot be had.
+ * Shows one HTTP port of a sandbox on a port outside. Every request must have the token; the program inside gets
+ * neither it nor our cookie, and is asked by the name localhost. WebSockets and streams pass as they are. Throws
+ * `invalid` for a token that is too weak, `conflict`, `denied` for a port that cannot be had.
  */
 export async function createPreview(options: PreviewOptions): Promise<Preview> {
   const { port, listenHost = "127.0.0.1", token = newPreviewToken(), limits = {} } = options;

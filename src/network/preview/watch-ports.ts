@@ -24,8 +24,9 @@ const INTERVAL_MS = 500;
 export const hostPorts: readonly number[] = [PROXY_PORT, GATEWAY_PORT, MIRROR_PORT];
 
 /**
- * Tells of each port that begins to listen, those that listen already first, and of each that stops. A port that listens on several addresses is one. Ends with the
- * signal, or when the sandbox cannot be asked any more; never rejects.
+ * Tells of each port that begins to listen, those that listen already first, and of each that stops. A port that
+ * listens on several addresses is one. Ends with the signal, or when the sandbox cannot be asked any more; never
+ * rejects.
  */
 export async function watchPorts(options: WatchPortsOptions): Promise<WatchEnd> {
   const { signal, intervalMs = INTERVAL_MS, ignore = hostPorts } = options;

@@ -12,8 +12,9 @@ export interface ReturningValue {
 }
 
 /**
- * Turns values into their placeholders in whatever comes back, form by form, byte for byte: no length ever changes. A value whose length is not the placeholder's (it
- * was changed since, or was not known when the placeholder was made) becomes as many filler characters. Null when there is nothing to look for.
+ * Turns values into their placeholders in whatever comes back, form by form, byte for byte: no length ever changes. A
+ * value whose length is not the placeholder's (it was changed since, or was not known when the placeholder was made)
+ * becomes as many filler characters. Null when there is nothing to look for.
  */
 export function createAnswerRedactor(values: readonly ReturningValue[]): AnswerRedactor | null {
   const replacing = compile(values);
@@ -68,8 +69,9 @@ interface SweepOptions {
 }
 
 /**
- * Replaces every match that is complete. Up to `until` nothing can become a match any more. The bytes are copied before the first change: they may be somebody's.
- * A placeholder together with its neighbours can be a value by chance; a match that overlaps a placeholder is redacted, so at the end there is none at all.
+ * Replaces every match that is complete. Up to `until` nothing can become a match any more. The bytes are copied before
+ * the first change: they may be somebody's. A placeholder together with its neighbours can be a value by chance; a
+ * match that overlaps a placeholder is redacted, so at the end there is none at all.
  */
 function sweep(given: Buffer, { replacing, fixed, last }: SweepOptions): { bytes: Buffer; until: number } {
   const { matcher, stands, filler } = replacing;

@@ -1,10 +1,11 @@
 /**
- * How a value looks when a server or a program passes it on: as it is, in base64 at each of the three places it can begin (which finds Basic credentials), in
- * base64url, in hexadecimal, percent-encoded, and as part of a JSON string.
+ * How a value looks when a server or a program passes it on: as it is, in base64 at each of the three places it can
+ * begin (which finds Basic credentials), in base64url, in hexadecimal, percent-encoded, and as part of a JSON string.
  *
- * What cannot be found this way: a value in pieces (two requests, a range, one character a line, base64 with line breaks), compressed, encrypted, hashed, reversed,
- * rotated, in UTF-16, or encoded twice. Who can run code on both sides of a connection can always pass a value on; this is for the servers and programs that do so
- * without meaning it. Base64 shares up to four bits of the first and last byte with the neighbours; those stay.
+ * What cannot be found this way: a value in pieces (two requests, a range, one character a line, base64 with line
+ * breaks), compressed, encrypted, hashed, reversed, rotated, in UTF-16, or encoded twice. Who can run code on both
+ * sides of a connection can always pass a value on; this is for the servers and programs that do so without meaning it.
+ * Base64 shares up to four bits of the first and last byte with the neighbours; those stay.
  */
 const encodings: readonly ((text: string) => string)[] = [
   (text) => text,

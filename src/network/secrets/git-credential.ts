@@ -7,8 +7,9 @@ const LABELS_BELOW_MAX = 4;
 const HTTPS_PORT = 443;
 
 /**
- * Variables with which git inside asks for the placeholders of these secrets by itself. What is printed to git comes from the secret's own variable, so the
- * placeholder is in no command line. Throws `invalid` for a user's name that git's protocol cannot carry.
+ * Variables with which git inside asks for the placeholders of these secrets by itself. What is printed to git comes
+ * from the secret's own variable, so the placeholder is in no command line. Throws `invalid` for a user's name that
+ * git's protocol cannot carry.
  */
 export function gitCredentialEnv(
   specs: Readonly<Record<string, SecretSpec>>,

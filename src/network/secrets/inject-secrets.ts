@@ -11,7 +11,10 @@ interface InjectionOptions {
   usableValue: (name: string) => Promise<string>;
 }
 
-/** Headers that say where a message goes and where it ends, and those that are for this hop. A value is never part of them. */
+/**
+ * Headers that say where a message goes and where it ends, and those that are for this hop. A value is never part of
+ * them.
+ */
 const neverIn = new Set(
   "host content-length transfer-encoding connection keep-alive proxy-connection proxy-authorization te trailer upgrade expect".split(" "),
 );

@@ -1,10 +1,19 @@
-/** Looks for many patterns at once (Wu and Manber's way): it jumps over bytes that cannot be part of any, so that big bodies cost little. */
+/**
+ * Looks for many patterns at once (Wu and Manber's way): it jumps over bytes that cannot be part of any, so that big
+ * bodies cost little.
+ */
 export interface PatternMatcher {
   readonly longest: number;
   readonly shortest: number;
-  /** The first complete match that begins at `from` or later and before `until`; of those that begin at one place, the longest. */
+  /**
+   * The first complete match that begins at `from` or later and before `until`; of those that begin at one place, the
+   * longest.
+   */
   find(bytes: Buffer, from: number, until: number): PatternMatch | null;
-  /** Where the earliest beginning of a pattern is that the end of the bytes cuts off, not before `from`; the end when there is none. */
+  /**
+   * Where the earliest beginning of a pattern is that the end of the bytes cuts off, not before `from`; the end when
+   * there is none.
+   */
   unfinished(bytes: Buffer, from: number): number;
 }
 
@@ -72,7 +81,10 @@ interface Pattern {
   index: number;
 }
 
-/** For each pair of bytes how far the window can move when it ends in that pair; and the patterns whose window ends in it. */
+/**
+ * For each pair of bytes how far the window can move when it ends in that pair; and the patterns whose window ends in
+ * it.
+ */
 function tables(patterns: readonly Pattern[], window: number): { jumps: Uint8Array; byLastPair: Map<number, Pattern[]> } {
   const jumps = new Uint8Array(PAIRS).fill(window - 1);
   const byLastPair = new Map<number, Pattern[]>();

@@ -9,15 +9,19 @@ const GENERIC_PREFIX = "caisson_";
 const LOWER = "abcdefghijklmnopqrstuvwxyz";
 const UPPER = LOWER.toUpperCase();
 const DIGITS = "0123456789";
-/** `ghp_`, `sk-ant-`, `github_pat_`, `dop_v1_`: words in one case, perhaps with a number, each ended by a line. Random text hardly ever begins so. */
+/**
+ * `ghp_`, `sk-ant-`, `github_pat_`, `dop_v1_`: words in one case, perhaps with a number, each ended by a line. Random
+ * text hardly ever begins so.
+ */
 const prefixWord = /(?:[a-z]+|[A-Z]+)[0-9]{0,2}[_-]/y;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const shape = /^[A-Za-z0-9._-]{8,}$/;
 
 /**
- * What stands for a secret inside: as long as the value, with the prefix by which programs know its kind, of the same kinds of letters and with dots and lines at the
- * same places if enough is left to be random. It says nothing else of the value: which place had which kind of letter stays unknown. Letters, digits and `._-` only,
- * so no encoding of a header, a URL or JSON changes it. Null stands for a value that is not known. `taken` are those of other secrets.
+ * What stands for a secret inside: as long as the value, with the prefix by which programs know its kind, of the same
+ * kinds of letters and with dots and lines at the same places if enough is left to be random. It says nothing else of
+ * the value: which place had which kind of letter stays unknown. Letters, digits and `._-` only, so no encoding of a
+ * header, a URL or JSON changes it. Null stands for a value that is not known. `taken` are those of other secrets.
  */
 export function makePlaceholder(value: string | null, taken: readonly string[]): string {
   for (;;) {
@@ -35,7 +39,10 @@ interface PlaceholdersOptions {
   peek: (name: string) => string | null;
 }
 
-/** The placeholders of a sandbox: those that were stored, and what is missing, made when they are first asked for. Throws `invalid` for malformed stored ones. */
+/**
+ * The placeholders of a sandbox: those that were stored, and what is missing, made when they are first asked for.
+ * Throws `invalid` for malformed stored ones.
+ */
 export function createPlaceholders({ names, stored, peek }: PlaceholdersOptions): { all: () => Readonly<Record<string, string>> } {
   const kept = names.filter((name) => Object.hasOwn(stored, name)).map((name) => [name, stored[name] as string] as const);
   const broken = kept.find(([, text]) => !shape.test(text));

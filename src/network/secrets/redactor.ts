@@ -2,7 +2,10 @@ import { Transform } from "node:stream";
 import { encodedForms } from "./encodings.ts";
 import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
 
-/** Known values, and their forms of encodings.ts (which says what is not found), become `[secret NAME]`. Numbers are not looked at. */
+/**
+ * Known values, and their forms of encodings.ts (which says what is not found), become `[secret NAME]`. Numbers are not
+ * looked at.
+ */
 export interface Redactor {
   text(text: string): string;
   /** The same structure with every string and key redacted. What lies deeper than the limit is left out. */

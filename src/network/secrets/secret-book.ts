@@ -11,7 +11,10 @@ import { createSecretScope } from "./secret-scope.ts";
 import { secretUnavailable } from "./secret-unavailable.ts";
 import { createSecretValues, type SecretValues } from "./secret-values.ts";
 
-/** A file's text and its permission bits. Throws a `CaissonError`, whose message is shown inside, or another error, of which nothing but its `code` is. */
+/**
+ * A file's text and its permission bits. Throws a `CaissonError`, whose message is shown inside, or another error, of
+ * which nothing but its `code` is.
+ */
 export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Promise<{ text: string; mode: number }>;
 /** The standard output of a program of the host. Throws when it fails, likewise. */
 export type RunSecretCommand = (argv: readonly string[], limits: { timeoutMs: number; bytesMax: number }) => Promise<string>;
@@ -50,25 +53,31 @@ export interface AnswerRedactor {
 }
 
 /**
- * The secrets of one sandbox. Values are had when they are first needed, live in memory alone, and are in no error. What it cannot see: a placeholder in a request's
- * body (it goes as it is), and values that a server sends back compressed, split over requests, encrypted or otherwise changed.
+ * The secrets of one sandbox. Values are had when they are first needed, live in memory alone, and are in no error.
+ * What it cannot see: a placeholder in a request's body (it goes as it is), and values that a server sends back
+ * compressed, split over requests, encrypted or otherwise changed.
  */
 export interface SecretBook {
   /**
-   * Inside: variable → placeholder. To be stored with the sandbox. Those that were not stored are made when this is first read, in the shape of the value if that is
-   * known by then: after `check`, or of a variable.
+   * Inside: variable → placeholder. To be stored with the sandbox. Those that were not stored are made when this is
+   * first read, in the shape of the value if that is known by then: after `check`, or of a variable.
    */
   readonly placeholders: Readonly<Record<string, string>>;
-  /** Whether TLS to this host and port must be opened because of a secret. True for a revoked one, too: its placeholder must not go out. */
+  /**
+   * Whether TLS to this host and port must be opened because of a secret. True for a revoked one, too: its placeholder
+   * must not go out.
+   */
   concerns(host: string, port: number): boolean;
   /**
-   * Replaces placeholders in the headers of a request where the values may go, also inside of Basic credentials, and tells which were used and which were withheld
-   * and why. Throws `denied` with `details.reason` `secret_unavailable` when a value may go there but was revoked or cannot be had; the request must not be sent then.
+   * Replaces placeholders in the headers of a request where the values may go, also inside of Basic credentials, and
+   * tells which were used and which were withheld and why. Throws `denied` with `details.reason` `secret_unavailable`
+   * when a value may go there but was revoked or cannot be had; the request must not be sent then.
    */
   inject(head: RequestHead, to: SecretDestination): Promise<InjectionResult>;
   /**
-   * For answers to requests that used these: values that come back become placeholders, those of before a change, too. Null when there is nothing to look for. Whoever
-   * sends the request asks for an answer that is not compressed: nothing is found in one that is.
+   * For answers to requests that used these: values that come back become placeholders, those of before a change, too.
+   * Null when there is nothing to look for. Whoever sends the request asks for an answer that is not compressed:
+   * nothing is found in one that is.
    */
   answerRedactor(used: readonly string[]): AnswerRedactor | null;
   /** At once: the next `inject` throws, and so does one that waits for the value. Unknown names are ignored. */

@@ -11,7 +11,10 @@ export interface AccountFiles {
 const rootAccount = "root:x:0:0:root:/root:/bin/sh";
 const rootGroup = "root:x:0:";
 
-/** The folders that the guest and its socket are mounted in. Put in each time: in a snapshot, root inside may have changed them. */
+/**
+ * The folders that the guest and its socket are mounted in. Put in each time: in a snapshot, root inside may have
+ * changed them.
+ */
 export function guestFolders(): SmallEntry[] {
   const root = { kind: "directory" as const, uid: 0, gid: 0 };
   return [

@@ -9,7 +9,10 @@ import type { EngineFacts } from "./engine-facts.ts";
 
 /** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
 export const guestInside = "/.caisson/guest";
-/** A folder of root's that no work may enter. The socket's own is below: it has an owner of the host's, whose uid work may run as. */
+/**
+ * A folder of root's that no work may enter. The socket's own is below: it has an owner of the host's, whose uid work
+ * may run as.
+ */
 export const privateInside = "/.caisson/private";
 export const socketFolderInside = `${privateInside}/socket`;
 export const socketName = "guest.sock";
@@ -29,18 +32,26 @@ export const labels = {
   onlyFor: "caisson.only-for",
 } as const;
 
-/** Room for the guest and its file workers beside the work, which has `pids` for itself and is held to that by its uid. */
+/**
+ * Room for the guest and its file workers beside the work, which has `pids` for itself and is held to that by its uid.
+ */
 const GUEST_PIDS = 64;
 const OPEN_FILES_MAX = 16_384;
 /** Podman asks for more than some machines allow unless it is told. */
 const PODMAN_NPROC = 32_768;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user, giving it a terminal. */
+/**
+ * The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user, giving it a
+ * terminal.
+ */
 const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
 /** What package managers need besides, given to commands of `root` alone. */
 const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
-/** What the kernel shows to its own root alone, who may be the root inside: an engine without a user namespace has no other. */
+/**
+ * What the kernel shows to its own root alone, who may be the root inside: an engine without a user namespace has no
+ * other.
+ */
 const rootsPaths = ["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"].map((name) => `/proc/${name}`);
 const hiddenPaths = [...maskedPaths, ...rootsPaths];
 
@@ -163,7 +174,10 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
   };
 }
 
-/** Podman passes over Docker's fields for hidden and fixed paths; it hides by an option, and fixes the usual ones by itself. */
+/**
+ * Podman passes over Docker's fields for hidden and fixed paths; it hides by an option, and fixes the usual ones by
+ * itself.
+ */
 function security(request: ContainerRequest): HostConfig {
   const { spec, facts, seccomp } = request;
   const options = ["no-new-privileges:true", `seccomp=${seccomp}`];

@@ -46,7 +46,9 @@ interface Plan {
   ownUid: boolean;
 }
 
-/** Makes a sandbox and connects to its guest. On any failure nothing is left. See `Runtime.create` for what it throws. */
+/**
+ * Makes a sandbox and connects to its guest. On any failure nothing is left. See `Runtime.create` for what it throws.
+ */
 export async function createSandbox(docker: DockerContext, request: CreateRequest): Promise<OwnedSandbox> {
   stopIfAborted(request.signal);
   const plan = await planSandbox(docker, request);

@@ -44,8 +44,8 @@ export function isWorkUid(uid: number): boolean {
 }
 
 /**
- * A uid that no other sandbox of ours runs its work as. The kernel counts a user's processes over the whole machine, so that
- * two sandboxes with one uid would share their limit.
+ * A uid that no other sandbox of ours runs its work as. The kernel counts a user's processes over the whole machine, so
+ * that two sandboxes with one uid would share their limit.
  */
 export function workUidFor(id: SandboxId, taken: ReadonlySet<number>): number {
   const start = createHash("sha256").update(id).digest().readUInt32LE(0) % UID_COUNT;

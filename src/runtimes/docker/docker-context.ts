@@ -23,7 +23,10 @@ export interface DockerContext {
   stateLabel: string;
   defaultImage: string | null;
   cgroupParent: string | null;
-  /** Account files by image id. An image never changes under its id, and asking the engine for them takes longer than starting a sandbox. */
+  /**
+   * Account files by image id. An image never changes under its id, and asking the engine for them takes longer than
+   * starting a sandbox.
+   */
   accountFiles: Map<string, AccountFiles>;
   /** Makes a sandbox from another's files; a sandbox's wall asks for it. */
   createFork(spec: SandboxSpec, source: ForkSource): Promise<OwnedSandbox>;

@@ -37,7 +37,8 @@ test.skipIf(process.getuid?.() !== 0)(
     const refused = expect.stringMatching(/^ls: .*Permission denied$/);
     expect(output.split("\n")).toEqual([
       ...["the user's", expect.stringMatching(/^[2-5]\d{4}$/), refused],
-      // Work of a folder given read-write has its owner's ids, and still not the group by which the guest reaches its socket's folder.
+      // Work of a folder given read-write has its owner's ids, and still not the group by which the guest reaches its
+      // socket's folder.
       ...["the user's", String(USER), refused, "left: ", ""],
     ]);
     expect(statSync(join(workspace, "made")).uid).toBe(USER);

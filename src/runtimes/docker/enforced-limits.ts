@@ -9,7 +9,10 @@ const CPUS_MIN = 0.01;
 /** With root inside, the guest's own processes count among the work's: with fewer there would be no room for work. */
 const ROOT_PIDS_MIN = 32;
 
-/** The limits in force. One that was asked for and cannot be enforced throws `unsupported`; a default that cannot be becomes a warning. */
+/**
+ * The limits in force. One that was asked for and cannot be enforced throws `unsupported`; a default that cannot be
+ * becomes a warning.
+ */
 export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts; reasons: Readonly<Record<string, string>> }): {
   limits: Limits;
   warnings: string[];

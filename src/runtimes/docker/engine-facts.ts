@@ -37,7 +37,9 @@ export interface EngineFacts {
   cgroupVersion: string;
   cgroupDriver: string;
   rootless: boolean;
-  /** The host's ids of root inside, where the engine maps them by a user namespace of its own; null when it does not. */
+  /**
+   * The host's ids of root inside, where the engine maps them by a user namespace of its own; null when it does not.
+   */
   remappedRoot: { uid: number; gid: number } | null;
   seccomp: boolean;
   limits: Capabilities["limits"];
@@ -48,9 +50,14 @@ export interface EngineFacts {
 export interface EngineSigns {
   info: EngineInfo;
   version: EngineVersion;
-  /** The text of /proc/self/mountinfo: whether a folder's size can be limited is a matter of how its disk is mounted. */
+  /**
+   * The text of /proc/self/mountinfo: whether a folder's size can be limited is a matter of how its disk is mounted.
+   */
   mountinfo: string;
-  /** The cgroup controllers that the engine's user was given, as the kernel lists them; matters for a rootless engine only. */
+  /**
+   * The cgroup controllers that the engine's user was given, as the kernel lists them; matters for a rootless engine
+   * only.
+   */
   delegated: string;
 }
 
@@ -76,8 +83,8 @@ export function engineFacts(options: EngineSigns): EngineFacts {
 }
 
 /**
- * A rootless engine says what the kernel could do, and passes over limits that it has no means to set: it needs cgroup v2, systemd, and
- * each controller delegated to its user.
+ * A rootless engine says what the kernel could do, and passes over limits that it has no means to set: it needs cgroup
+ * v2, systemd, and each controller delegated to its user.
  */
 function limitsOf({ info, mountinfo, delegated }: EngineSigns, rootless: boolean): Capabilities["limits"] {
   const given = new Set(delegated.split(/\s+/));

@@ -12,7 +12,9 @@ export interface Engine {
   readonly docker: Docker;
   /** Asked once and remembered. Throws `unavailable`. */
   facts(): Promise<EngineFacts>;
-  /** Does something with the engine, and translates what it throws. `what` begins a sentence: "starting sandbox sb_…". */
+  /**
+   * Does something with the engine, and translates what it throws. `what` begins a sentence: "starting sandbox sb_…".
+   */
   call<T>(what: string, work: (docker: Docker) => Promise<T>): Promise<T>;
 }
 

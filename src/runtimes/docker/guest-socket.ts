@@ -31,8 +31,9 @@ export async function guestIdentity(options: { facts: EngineFacts; socketPath: s
 }
 
 /**
- * Makes the shared folder with the token the guest will ask for; the host's copy stays outside of it. Returns the group by which an
- * engine's root and an ordinary user share it: neither may act for the other, so the guest joins the user's group. Work never has it.
+ * Makes the shared folder with the token the guest will ask for; the host's copy stays outside of it. Returns the group
+ * by which an engine's root and an ordinary user share it: neither may act for the other, so the guest joins the user's
+ * group. Work never has it.
  */
 export async function makeSocketFolder(options: { sandboxFolder: string; guest: GuestIdentity }): Promise<{ group: number | null }> {
   const { sandboxFolder, guest } = options;
@@ -60,9 +61,9 @@ export async function makeSocketFolder(options: { sandboxFolder: string; guest: 
 }
 
 /**
- * Waits for the guest's socket and moves it out of the shared folder. A socket is found by its file, wherever that lies, so the host
- * still connects to it, while no path inside leads to it any more: not even root there can reach or replace it.
- * `alive` throws when the sandbox has died meanwhile. To be called before any command runs.
+ * Waits for the guest's socket and moves it out of the shared folder. A socket is found by its file, wherever that
+ * lies, so the host still connects to it, while no path inside leads to it any more: not even root there can reach or
+ * replace it. `alive` throws when the sandbox has died meanwhile. To be called before any command runs.
  */
 export async function takeSocket(options: {
   sandboxFolder: string;

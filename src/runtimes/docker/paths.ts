@@ -12,8 +12,9 @@ import type { WorkspacePlan } from "./workspace.ts";
 const freshFolders = ["/tmp/", "/dev/", "/.caisson/"];
 
 /**
- * The engine passes silently over read-only and denied paths that are not there, and work could make them later. So each is made to be
- * there before the start. Returns what has to be put in. Throws `unsupported` and `not_found` for a path that cannot be held.
+ * The engine passes silently over read-only and denied paths that are not there, and work could make them later. So
+ * each is made to be there before the start. Returns what has to be put in. Throws `unsupported` and `not_found` for a
+ * path that cannot be held.
  */
 export async function placeholders(options: {
   engine: Engine;

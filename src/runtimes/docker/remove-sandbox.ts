@@ -10,7 +10,10 @@ import { engineError, statusOf } from "./engine-error.ts";
 const REMOVE_MS = 30_000;
 const POLL_MS = 25;
 
-/** Removes all there is of a sandbox, in the engine and on disk; the record goes last. Idempotent. Throws `unavailable` when the engine is dead. */
+/**
+ * Removes all there is of a sandbox, in the engine and on disk; the record goes last. Idempotent. Throws `unavailable`
+ * when the engine is dead.
+ */
 export async function removeSandbox(docker: DockerContext, record: SandboxRecord): Promise<void> {
   const details = DockerDetails.safeParse(record.details);
   // A record of a newer version: the engine for new sandboxes is the best guess at where it lives.
@@ -42,8 +45,8 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
 }
 
 /**
- * Removes an image by its name. One that later images are made from only loses the name; the engine removes it with the last of them.
- * Idempotent.
+ * Removes an image by its name. One that later images are made from only loses the name; the engine removes it with the
+ * last of them. Idempotent.
  */
 export async function removeImage(engine: Engine, reference: string): Promise<void> {
   try {

@@ -111,7 +111,9 @@ function remains(id: SandboxId): CaissonError {
   });
 }
 
-/** Every record of this runtime, with the engine's word on which of them live. Without an engine, with the record's own. */
+/**
+ * Every record of this runtime, with the engine's word on which of them live. Without an engine, with the record's own.
+ */
 async function listSandboxes(docker: DockerContext): Promise<SandboxInfo[]> {
   const { records } = await docker.store.list();
   const ours = records.filter((record) => record.runtime === runtimeName);

@@ -26,7 +26,10 @@ export function archiveOf(entries: readonly SmallEntry[]): Buffer {
   return Buffer.concat([...parts, tarEnd]);
 }
 
-/** The text of an archive's first entry, when it is a plain file of at most `bytesMax`; null otherwise. The archive may say anything. */
+/**
+ * The text of an archive's first entry, when it is a plain file of at most `bytesMax`; null otherwise. The archive may
+ * say anything.
+ */
 export async function firstFile(archive: AsyncIterable<Uint8Array>, options: { bytesMax: number }): Promise<string | null> {
   for await (const entry of readTar(archive)) {
     if (entry.kind !== "file" || entry.sizeBytes > options.bytesMax) return null;

@@ -33,7 +33,8 @@ export function statsOf(raw: unknown, diskBytes: number | null): SandboxStats {
   const figures = parsed.success ? parsed.data : {};
   const cpuNs = figures.cpu_stats?.cpu_usage?.total_usage;
   const memory = figures.memory_stats;
-  // Pages of files that nobody needs are counted by the kernel, but given back before anything is killed. v1 says total_inactive_file.
+  // Pages of files that nobody needs are counted by the kernel, but given back before anything is killed. v1 says
+  // total_inactive_file.
   const reclaimable = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0;
   return {
     cpuMs: cpuNs === undefined ? null : cpuNs / 1e6,

@@ -7,7 +7,10 @@ import { firstFile } from "./small-archive.ts";
 
 const ACCOUNT_BYTES_MAX = 1024 * 1024;
 
-/** Unpacks an archive in a folder of a sandbox that has not started. Throws what the archive's making threw, or the engine's refusal. */
+/**
+ * Unpacks an archive in a folder of a sandbox that has not started. Throws what the archive's making threw, or the
+ * engine's refusal.
+ */
 export async function uploadArchive(options: {
   engine: Engine;
   container: string;

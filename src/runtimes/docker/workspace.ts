@@ -44,7 +44,8 @@ export async function planWorkspace(options: {
       if (facts.rootless || facts.remappedRoot !== null) {
         throw new CaissonError("unsupported", `the folder ${folder} cannot be given read-write`, { hint: reasons.rw ?? "" });
       }
-      // Here root inside is the machine's root: a file of root's in the folder is one on the machine, and capabilities of a file count there.
+      // Here root inside is the machine's root: a file of root's in the folder is one on the machine, and capabilities
+      // of a file count there.
       if (spec.allowRoot) {
         throw new CaissonError("unsupported", `the folder ${folder} cannot be given read-write to a sandbox that allows root`, {
           hint: "The engine uses no user namespace, so root inside is the machine's root. Leave out --allow-root, use overlay, or use the oci runtime.",

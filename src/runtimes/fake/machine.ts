@@ -95,7 +95,10 @@ export class FakeMachine {
     };
   }
 
-  /** A registered name, alone or in a usual folder; a script of the tree; or `sh -c` with a script this machine understands. */
+  /**
+   * A registered name, alone or in a usual folder; a script of the tree; or `sh -c` with a script this machine
+   * understands.
+   */
   #programFor(request: StartRequest): Program {
     const [name = "", flag, script, as] = request.argv;
     const base = /^(\/usr)?\/s?bin\//.test(name) ? name.slice(name.lastIndexOf("/") + 1) : name;
@@ -152,7 +155,10 @@ export class FakeMachine {
 const nobodyText = "No process on the host serves this sandbox's network now.\n";
 const nobodyServes = `HTTP/1.1 503 Service Unavailable\r\ncontent-length: ${nobodyText.length}\r\nconnection: close\r\n\r\n${nobodyText}`;
 
-/** Two ends of a connection, of which one notices when the other breaks off; that nobody listens for it is no reason to end this process. */
+/**
+ * Two ends of a connection, of which one notices when the other breaks off; that nobody listens for it is no reason to
+ * end this process.
+ */
 function connectedPair(): [Duplex, Duplex] {
   const [first, second] = duplexPair({ allowHalfOpen: true });
   const tie = (one: Duplex, other: Duplex) => {

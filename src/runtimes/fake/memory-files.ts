@@ -181,7 +181,10 @@ export class MemoryFiles {
     return { kind: "directory", children: new Map(), mode, uid, gid: uid, modifiedMs: this.#now() };
   }
 
-  /** Where a path leads: the folder it is in, its name there, and what is there. `makeAs` makes missing folders on the way. */
+  /**
+   * Where a path leads: the folder it is in, its name there, and what is there. `makeAs` makes missing folders on the
+   * way.
+   */
   #walk(path: string, follow: boolean, makeAs?: number): { parent: FolderNode; name: string; node: MemoryNode | null } {
     let links = 0;
     const walk = (start: FolderNode[], components: string[]): { parent: FolderNode; name: string; node: MemoryNode | null } => {

@@ -2,7 +2,10 @@ import type { Duplex } from "node:stream";
 import type { FakeProcess } from "./fake-process.ts";
 import type { MemoryFiles } from "./memory-files.ts";
 
-/** What a program in memory may do. A promise that rejects with `cancelled` means that the process was ended; let it pass. */
+/**
+ * What a program in memory may do. A promise that rejects with `cancelled` means that the process was ended; let it
+ * pass.
+ */
 export interface ProgramIo {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;

@@ -30,7 +30,10 @@ export interface FakeRuntimeOptions {
 export interface FakeRuntime extends Runtime {
   /** What a program inside gets who connects to that port; null when nothing listens there. Throws `not_found`. */
   connectInside(id: SandboxId, port: number): Duplex | null;
-  /** The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws `not_found`. */
+  /**
+   * The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws
+   * `not_found`.
+   */
   kill(id: SandboxId, options?: { files?: "left" | "gone" }): void;
 }
 
@@ -88,8 +91,9 @@ interface FakeContext {
 }
 
 /**
- * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the test's choice. Files,
- * processes and the guest's protocol behave as in the real ones; the same client and the same conformance suite are used.
+ * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the
+ * test's choice. Files, processes and the guest's protocol behave as in the real ones; the same client and the same
+ * conformance suite are used.
  */
 export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   const fake: FakeContext = {

@@ -4,8 +4,9 @@ import { type ProgramIo, pathOf } from "./program.ts";
 type Token = { word: string } | { operator: string };
 
 /**
- * As much of a shell as scripts in tests need: words with quotes, `$NAME` and `$1`, `;`, newlines, `&&`, `||`, `>`, `>>`, `>&2`, and the
- * built-ins `exit`, `cd` and `:`. Anything else is told on stderr and ends with 2, so that nobody takes it for a real shell.
+ * As much of a shell as scripts in tests need: words with quotes, `$NAME` and `$1`, `;`, newlines, `&&`, `||`, `>`,
+ * `>>`, `>&2`, and the built-ins `exit`, `cd` and `:`. Anything else is told on stderr and ends with 2, so that nobody
+ * takes it for a real shell.
  */
 export async function runShell(script: string, io: ProgramIo): Promise<number> {
   const state = { cwd: io.cwd };

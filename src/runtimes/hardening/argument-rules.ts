@@ -7,8 +7,9 @@ const EAFNOSUPPORT = 97;
 const LOW_WORD = 0xffff_ffff;
 
 /**
- * Calls whose arguments decide. The allowed and the refused cases of a call never overlap and leave nothing between them that matters:
- * libseccomp does not let a rule with arguments override one without, so "all but" has to be spelled out.
+ * Calls whose arguments decide. The allowed and the refused cases of a call never overlap and leave nothing between
+ * them that matters: libseccomp does not let a rule with arguments override one without, so "all but" has to be spelled
+ * out.
  */
 interface CallRules {
   readonly name: string;
@@ -33,7 +34,10 @@ function clone(): CallRules {
   };
 }
 
-/** Families and protocols that are refused answer as from a kernel built without them, so that programs and libaudit go on. */
+/**
+ * Families and protocols that are refused answer as from a kernel built without them, so that programs and libaudit go
+ * on.
+ */
 function socket(): CallRules[] {
   const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
   const [NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_KOBJECT_UEVENT] = [0, 4, 15];
@@ -124,8 +128,9 @@ function mknod(): CallRules[] {
 }
 
 /**
- * Conditions of which one holds for every number that is none of the values in its lower 32 bits, and none for one that is. The kernel looks at those alone, so a
- * comparison of all 64 could be passed by with a bit above them. From the top bit down, each condition is where a number leaves the path to the values.
+ * Conditions of which one holds for every number that is none of the values in its lower 32 bits, and none for one that
+ * is. The kernel looks at those alone, so a comparison of all 64 could be passed by with a bit above them. From the top
+ * bit down, each condition is where a number leaves the path to the values.
  */
 function allButWords(values: readonly number[], index: number): SeccompArgument[] {
   const leave = (prefix: number, mask: number, bit: number): SeccompArgument[] => {
@@ -141,8 +146,8 @@ function masked(value: number, mask: number): number {
 }
 
 /**
- * The most a core may have is 1 byte, which is the one value that also keeps the machine's core handler from starting. Who asks for another is told that it is so, as
- * programs that ask for none give up otherwise.
+ * The most a core may have is 1 byte, which is the one value that also keeps the machine's core handler from starting.
+ * Who asks for another is told that it is so, as programs that ask for none give up otherwise.
  */
 function coreLimit(): CallRules[] {
   const RLIMIT_CORE = 4;

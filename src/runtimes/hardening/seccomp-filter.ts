@@ -32,8 +32,9 @@ const X32_FIRST = 0x4000_0000;
 const NO_CALL = 0xffff_ffff;
 
 /**
- * The filter as the kernel runs it: what an OCI runtime would have libseccomp make of the same rules, each time anew. A call is looked up by halving, so that it
- * takes ten steps instead of hundreds, and a program that enters the kernel by another door than the processor's own 64-bit one is killed.
+ * The filter as the kernel runs it: what an OCI runtime would have libseccomp make of the same rules, each time anew. A
+ * call is looked up by halving, so that it takes ten steps instead of hundreds, and a program that enters the kernel by
+ * another door than the processor's own 64-bit one is killed.
  */
 export function compileSeccomp({ architectures: [architecture = ""], defaultErrnoRet, syscalls }: OciSeccomp): Buffer {
   const processor = processors[architecture];
@@ -53,7 +54,10 @@ export function compileSeccomp({ architectures: [architecture = ""], defaultErrn
   return program.bytes();
 }
 
-/** What becomes of the calls from `first` on, up to where the next decision begins: an answer, or rules that look at arguments. */
+/**
+ * What becomes of the calls from `first` on, up to where the next decision begins: an answer, or rules that look at
+ * arguments.
+ */
 interface Decision {
   first: number;
   answer: number | readonly SeccompRule[];
@@ -82,7 +86,10 @@ function answerOf(rule: SeccompRule): number {
   return rule.action === "SCMP_ACT_ALLOW" ? ALLOW : ERRNO + (rule.errnoRet ?? 0);
 }
 
-/** Written from its end to its beginning: jumps go forwards only, so where they lead is there already. A place is told by its distance from the end. */
+/**
+ * Written from its end to its beginning: jumps go forwards only, so where they lead is there already. A place is told
+ * by its distance from the end.
+ */
 class ReverseProgram {
   #instructions: { code: number; yes: number; no: number; value: number }[] = [];
   #returns = new Map<number, number>();

@@ -42,8 +42,9 @@ export interface FilterOptions {
 }
 
 /**
- * The filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program that enters the
- * kernel by the 32-bit or x32 door is killed, since the numbers there mean other calls. Throws `unsupported` for other processors.
+ * The filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program that
+ * enters the kernel by the 32-bit or x32 door is killed, since the numbers there mean other calls. Throws `unsupported`
+ * for other processors.
  */
 export function seccompProfile(options: FilterOptions & { arch: string }): OciSeccomp {
   const { arch } = options;
@@ -62,8 +63,9 @@ export function seccompProfile(options: FilterOptions & { arch: string }): OciSe
 }
 
 /**
- * The same filter as the text that an engine takes in `seccomp=`. One text serves both processors: the engine drops the rules of the other.
- * Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are spelled out for them.
+ * The same filter as the text that an engine takes in `seccomp=`. One text serves both processors: the engine drops the
+ * rules of the other. Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are
+ * spelled out for them.
  */
 export function dockerSeccompProfile(options: FilterOptions): string {
   const spelledOut = absent.map(({ names, only }) => ({ rule: absentRule(names), only }));

@@ -7,7 +7,9 @@ const SET_ID = SET_USER_ID | SET_GROUP_ID;
 /** O_CREAT and O_TMPFILE: without them an open has no mode, and its argument holds anything. */
 const CREATING = 0o20_000_100;
 
-/** Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts. */
+/**
+ * Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts.
+ */
 const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
   chmod: { mode: 1 },
   fchmod: { mode: 1 },
@@ -23,8 +25,9 @@ const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
 const hiddenMode = "openat2";
 
 /**
- * One rule of the filter, as the ones that take its place where nobody inside may make a set-user-id or set-group-id file: in a folder of the host's
- * such a file would be one on the host, too. A rule that looks at the mode already, as mknod's does, looks at these bits as well.
+ * One rule of the filter, as the ones that take its place where nobody inside may make a set-user-id or set-group-id
+ * file: in a folder of the host's such a file would be one on the host, too. A rule that looks at the mode already, as
+ * mknod's does, looks at these bits as well.
  */
 export function withoutSetId(rule: SeccompRule): SeccompRule[] {
   if (rule.action !== "SCMP_ACT_ALLOW") return [rule];
@@ -36,7 +39,8 @@ export function withoutSetId(rule: SeccompRule): SeccompRule[] {
 export function setIdRefusals(names: readonly string[]): SeccompRule[] {
   return names.flatMap((name) => {
     const call = modeCalls[name];
-    // An open that makes nothing passes whatever its mode holds, so what is refused cannot be said by the mode alone: that is left to the default.
+    // An open that makes nothing passes whatever its mode holds, so what is refused cannot be said by the mode alone:
+    // that is left to the default.
     if (call === undefined || call.flags !== undefined) return [];
     return [SET_USER_ID, SET_GROUP_ID].map((bit) => ({
       names: [name],

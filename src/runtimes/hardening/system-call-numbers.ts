@@ -1,6 +1,7 @@
 /**
- * The kernel's numbers of its calls, by position: each list begins at the number it is given with, and a hyphen is a number without a call. Calls since 5.1 have
- * the same number everywhere. The numbers never change; a test compares them with the headers of the machine it runs on.
+ * The kernel's numbers of its calls, by position: each list begins at the number it is given with, and a hyphen is a
+ * number without a call. Calls since 5.1 have the same number everywhere. The numbers never change; a test compares
+ * them with the headers of the machine it runs on.
  */
 export const systemCallNumbers: Readonly<Record<"x64" | "arm64", ReadonlyMap<string, number>>> = {
   x64: numbered([0, x64Calls()], [424, newerCalls()]),

@@ -1,7 +1,7 @@
 /**
- * Every system call that was thought about, by purpose. `allowed` work, `refused` answer EPERM, `absent` answer ENOSYS; what is in
- * none of the lists is newer than them and answers ENOSYS too, which is what programs expect of an older kernel, so they fall back.
- * A group with `only` holds names that exist on that processor alone.
+ * Every system call that was thought about, by purpose. `allowed` work, `refused` answer EPERM, `absent` answer ENOSYS;
+ * what is in none of the lists is newer than them and answers ENOSYS too, which is what programs expect of an older
+ * kernel, so they fall back. A group with `only` holds names that exist on that processor alone.
  */
 export interface CallGroup {
   readonly why: string;

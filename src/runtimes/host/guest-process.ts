@@ -57,7 +57,10 @@ export function startGuest(options: { guestPath: string; dir: string; id: string
   }
 }
 
-/** Kills every process of a sandbox: guests of this folder, all their descendants, and whatever carries the sandbox's mark. Resolves when none lives. */
+/**
+ * Kills every process of a sandbox: guests of this folder, all their descendants, and whatever carries the sandbox's
+ * mark. Resolves when none lives.
+ */
 export async function killEverything(dir: string, id: string): Promise<void> {
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
     const live = processesOf(dir, id);

@@ -12,7 +12,10 @@ import { createTemplateCache } from "./template/template-cache.ts";
 
 type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
 
-/** Brings a spec's template to disk and says what it is made of. Throws `not_found` and `invalid` for images and snapshots that are not there, `unavailable`. */
+/**
+ * Brings a spec's template to disk and says what it is made of. Throws `not_found` and `invalid` for images and
+ * snapshots that are not there, `unavailable`.
+ */
 export async function findBasis(oci: OciContext, spec: SandboxSpec, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
   const { template } = spec;
   switch (template.kind) {
@@ -113,7 +116,10 @@ async function snapshotBasis(oci: OciContext, spec: SandboxSpec, id: SnapshotId)
   };
 }
 
-/** A snapshot's changes to its folder mean something over that folder only, so it is the workspace unless another is asked for. */
+/**
+ * A snapshot's changes to its folder mean something over that folder only, so it is the workspace unless another is
+ * asked for.
+ */
 export async function withSnapshotWorkspace(oci: OciContext, spec: SandboxSpec): Promise<SandboxSpec> {
   if (spec.template.kind !== "snapshot" || spec.workspace.kind !== "empty") return spec;
   const { workspace } = (await readSnapshot(oci, spec.template.id)).spec;
@@ -129,7 +135,10 @@ function sudoPath(path: string | undefined, allowRoot: boolean): { PATH?: string
   return allowRoot ? { PATH: `${SUDO_PREFIX}${path ?? standardPath}` } : {};
 }
 
-/** A skeleton owned by the sandbox's root. Rootless, its files are given away inside a user namespace, since only there can they be. */
+/**
+ * A skeleton owned by the sandbox's root. Rootless, its files are given away inside a user namespace, since only there
+ * can they be.
+ */
 async function skeleton(oci: OciContext, template: Skeleton): Promise<string> {
   const identity = oci.identity();
   const { stateDir } = oci.context;

@@ -34,12 +34,17 @@ export const OciDetails = z.object({
   rootless: z.boolean(),
   basis: Basis,
   cgroups: z.array(CgroupFolder),
-  /** Process 1 of the sandbox as the host numbers it; its start time tells it from a later process with the same number. */
+  /**
+   * Process 1 of the sandbox as the host numbers it; its start time tells it from a later process with the same number.
+   */
   guest: z.object({ pid: z.int().positive(), startTicks: z.int().nonnegative() }).nullable(),
   disk: z.enum(["none", "image", "memory"]),
   /** A snapshot that goes with this sandbox, made for a fork. */
   ownSnapshot: SnapshotId.nullable(),
-  /** Who froze it to copy its files, written down before it does: should that process die, whoever comes next thaws the sandbox. */
+  /**
+   * Who froze it to copy its files, written down before it does: should that process die, whoever comes next thaws the
+   * sandbox.
+   */
   frozenBy: ProcessIdentity.nullable().default(null),
   /** Where the sandbox's own range of ids begins; null: the range that all had before there were more. */
   firstId: z.int().positive().nullable().default(null),

@@ -23,7 +23,10 @@ export function findOciRuntimes(path: string): OciBinary[] {
   });
 }
 
-/** A program by name, on the given PATH or where such programs usually lie. Links are resolved, since mounts may hide their folder. */
+/**
+ * A program by name, on the given PATH or where such programs usually lie. Links are resolved, since mounts may hide
+ * their folder.
+ */
 export function findProgram(name: string, path: string): string | null {
   for (const folder of [...path.split(":").filter(isAbsolute), ...fixedFolders]) {
     const candidate = join(folder, name);
@@ -37,7 +40,10 @@ export function findProgram(name: string, path: string): string | null {
   return null;
 }
 
-/** The OCI runtime somebody asked for, by name or path. Throws `invalid` for what is not one, `unavailable` for one that is not installed. */
+/**
+ * The OCI runtime somebody asked for, by name or path. Throws `invalid` for what is not one, `unavailable` for one that
+ * is not installed.
+ */
 export function chosenOciRuntime(choice: string, path: string): OciBinary {
   const name = basename(choice);
   const known = ociRuntimeNames.find(
@@ -100,7 +106,9 @@ export interface KnownFlaw {
   fixedIn: string;
 }
 
-/** Published flaws of the version, which later versions fix. A distribution may have fixed them without a new number. */
+/**
+ * Published flaws of the version, which later versions fix. A distribution may have fixed them without a new number.
+ */
 export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
   if (name !== "runc") return [];
   const flaws: KnownFlaw[] = [];

@@ -20,8 +20,8 @@ const GUEST_PID_NAME = "guest.pid";
 const DEATH_TIMEOUT_MS = 20_000;
 
 /**
- * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so that whoever comes after a crash finds
- * what there was to do. Idempotent.
+ * Ends a sandbox in any state and removes everything of it; resolves when nothing is left. The record goes last, so
+ * that whoever comes after a crash finds what there was to do. Idempotent.
  */
 export async function endSandbox(oci: OciContext, record: SandboxRecord, known: OciDetails): Promise<void> {
   const details = { ...known, guest: known.guest ?? writtenDown(oci.store.dir(record.id)) };
@@ -33,7 +33,10 @@ export async function endSandbox(oci: OciContext, record: SandboxRecord, known: 
   if (details.ownSnapshot !== null && !(await isBuiltOn(oci, details.ownSnapshot))) await removeSnapshotFiles(oci, details.ownSnapshot);
 }
 
-/** On a full disk nothing can be noted, and ending a sandbox is what makes room. Whoever comes after a crash then finds it as it was, which is enough to end it. */
+/**
+ * On a full disk nothing can be noted, and ending a sandbox is what makes room. Whoever comes after a crash then finds
+ * it as it was, which is enough to end it.
+ */
 function noteEnding(oci: OciContext, record: SandboxRecord): void {
   try {
     oci.store.note(record);
@@ -43,7 +46,10 @@ function noteEnding(oci: OciContext, record: SandboxRecord): void {
   }
 }
 
-/** The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down, and the groups of that name. The folder stays. */
+/**
+ * The same for a sandbox of which nothing is known but its id: by the guest's number, which the launcher wrote down,
+ * and the groups of that name. The folder stays.
+ */
 export async function endUnrecorded(oci: OciContext, id: SandboxId): Promise<void> {
   const cgroups = cgroupFolders(oci.cgroups().parents, oci.cgroupName, id);
   await endProcesses(oci, id, { guest: writtenDown(oci.store.dir(id)), cgroups });
@@ -60,7 +66,10 @@ async function endProcesses(oci: OciContext, id: SandboxId, { guest, cgroups }: 
   await removeFiles(oci, layerFolders(oci.store.dir(id)));
 }
 
-/** The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when its writer dies. */
+/**
+ * The launcher writes the guest's number down before the guest may do anything; the record follows later, or never when
+ * its writer dies.
+ */
 function writtenDown(folder: string): OciDetails["guest"] {
   try {
     const pid = Number(readFileSync(join(folder, GUEST_PID_NAME), "latin1"));

@@ -44,7 +44,9 @@ export interface EnforcedLimits {
 
 type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
 
-/** Throws `unsupported` for a limit that was asked for and cannot be enforced; a default one is dropped, with a warning. */
+/**
+ * Throws `unsupported` for a limit that was asked for and cannot be enforced; a default one is dropped, with a warning.
+ */
 export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
   const asked = spec.limits;
   const warnings: string[] = [];

@@ -9,8 +9,8 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import type { OciContext } from "./oci-context.ts";
 
 /**
- * Does something while nothing moves in a sandbox. Who holds it still is written down first, so that the death of this process leaves it frozen only until somebody
- * looks. Throws `busy` while another does the same.
+ * Does something while nothing moves in a sandbox. Who holds it still is written down first, so that the death of this
+ * process leaves it frozen only until somebody looks. Throws `busy` while another does the same.
  */
 export async function whileFrozen<T>(oci: OciContext, id: SandboxId, work: () => Promise<T>): Promise<T> {
   const record = await oci.store.read(id);
@@ -37,7 +37,10 @@ export function refuseWhileHeld(oci: OciContext, record: SandboxRecord): void {
   });
 }
 
-/** Lets go of what a process that died held still. A sandbox that was paused besides stays paused. Gives the record as it is then. */
+/**
+ * Lets go of what a process that died held still. A sandbox that was paused besides stays paused. Gives the record as
+ * it is then.
+ */
 export async function thawAfterDeath(oci: OciContext, record: SandboxRecord): Promise<SandboxRecord> {
   const { frozenBy, cgroups } = detailsOf(record);
   if (frozenBy === null || oci.store.ownerAlive(frozenBy)) return record;

@@ -112,7 +112,10 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
       writeFileSync(join(home, "mine"), "mine");
       writeFileSync(join(stateDir, "log.db"), "precious");
     });
-    /** What of the state folder is found anywhere in the workspace, and whether it could be moved out of the way or written to. */
+    /**
+     * What of the state folder is found anywhere in the workspace, and whether it could be moved out of the way or
+     * written to.
+     */
     const search = "find /workspace -name log.db -o -name guest.sock -o -name token -o -name sandbox.json; cat mine";
     const tamper = "touch .local/state/caisson/x && echo wrote; mv .local moved && echo moved; rm -rf .local; find . -name log.db";
 

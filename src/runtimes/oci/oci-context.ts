@@ -28,7 +28,10 @@ export interface OciOptions {
   pool?: { sandboxes?: number; networkNamespaces?: number };
 }
 
-/** Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first needed. */
+/**
+ * Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first
+ * needed.
+ */
 export interface OciContext {
   readonly context: RuntimeContext;
   readonly options: OciOptions;
@@ -38,7 +41,9 @@ export interface OciContext {
   /** Throws `unavailable`. */
   identity(): Identity;
   cgroups(): CgroupParents;
-  /** From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing. */
+  /**
+   * From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing.
+   */
   doWithoutScopes(reason: string): void;
   readonly migration: QuickMigration;
   /** The name of our folder in each hierarchy; another state folder has another. */

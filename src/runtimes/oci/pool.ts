@@ -14,7 +14,9 @@ import { resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
 import type { OciContext } from "./oci-context.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
-/** Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it. */
+/**
+ * Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it.
+ */
 export interface Pool {
   /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
   take(options: StartOptions): Promise<Started>;

@@ -37,7 +37,10 @@ async function read(process: Process): Promise<{ text: string; firstMs: number }
   return { text, firstMs };
 }
 
-/** The sandbox's word is compared with what the host sees of itself; equal names would mean that nothing is between them. */
+/**
+ * The sandbox's word is compared with what the host sees of itself; equal names would mean that nothing is between
+ * them.
+ */
 function compare(text: string): Finding[] {
   const lines = text.trim().split("\n");
   const shared = namespaces.filter((name) => {

@@ -46,7 +46,8 @@ export interface StartOptions {
 }
 
 /**
- * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed before this rejects.
+ * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed
+ * before this rejects.
  */
 export async function startSandbox(oci: OciContext, options: StartOptions): Promise<Started> {
   const releaseMigration = oci.migration.hold(oci.cgroups());
@@ -136,7 +137,8 @@ async function bringUp(oci: OciContext, start: { record: SandboxRecord; details:
       }
       return { record: running, details, connection };
     } catch (error) {
-      // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's name.
+      // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's
+      // name.
       if (!isRuntimeFailure(error) || options.signal?.aborted || binary === others.at(-1) || others.length === 0) throw error;
       await oci.launch({ what: "remove", plan: [["remove", join(oci.store.dir(record.id), SOCKET_NAME)]] });
     }

@@ -61,7 +61,9 @@ export function createWall(options: WallOptions): Wall {
   };
 }
 
-/** From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace. */
+/**
+ * From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace.
+ */
 function stats(details: OciDetails): SandboxStats {
   const figures = cgroupFigures(details.cgroups);
   return {

@@ -21,7 +21,10 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
   #waiting: { resolve: (result: IteratorResult<Uint8Array, undefined>) => void; reject: (error: CaissonError) => void } | null = null;
   #iterating = false;
 
-  /** `grant` sends credit; `cancel` gives the stream up when the consumer leaves early; `onStarved` is told whether the consumer waits for bytes. */
+  /**
+   * `grant` sends credit; `cancel` gives the stream up when the consumer leaves early; `onStarved` is told whether the
+   * consumer waits for bytes.
+   */
   constructor(options: { grant: (bytes: number) => void; cancel: () => void; onStarved?: (is: boolean) => void }) {
     this.#grant = options.grant;
     this.#cancel = options.cancel;

@@ -36,8 +36,8 @@ export interface Welcome {
 }
 
 /**
- * One connection to one guest. Every method throws `lost` once it is gone, what the guest answered as its errors, and `timeout` for a guest that does not answer
- * (see `Waits`).
+ * One connection to one guest. Every method throws `lost` once it is gone, what the guest answered as its errors, and
+ * `timeout` for a guest that does not answer (see `Waits`).
  */
 export interface GuestConnection extends ProcessStarts, Serving {
   readonly welcome: Welcome;
@@ -74,7 +74,10 @@ export interface ConnectOptions {
   waitForSocket?: boolean;
 }
 
-/** Throws `lost` when nobody listens there, `timeout`, `denied` for a wrong token, `unsupported` for another protocol, `protocol`. */
+/**
+ * Throws `lost` when nobody listens there, `timeout`, `denied` for a wrong token, `unsupported` for another protocol,
+ * `protocol`.
+ */
 export async function connectGuest(options: ConnectOptions): Promise<GuestConnection> {
   const deadline = performance.now() + options.timeoutMs;
   const { socket, reader } = await connectSocket(options, deadline);

@@ -148,7 +148,7 @@ export const entries = {
 
 const FIELD_HEADER_BYTES = 5;
 
-/** One buffer with header and fields. Throws `too_large` for what does not fit a frame: a caller's fault, not the guest's. */
+/** One buffer with header and fields. Throws `too_large` for what does not fit a frame: the caller's fault. */
 export function encodeFields<S extends Shape>(type: FrameName, stream: number, shape: S, values: Encodable<S>): Buffer {
   const given = values as Record<string, unknown>;
   let size = FRAME_HEADER_BYTES;
@@ -202,8 +202,9 @@ function writeText(frame: Buffer, at: number, tag: number, text: string): number
 }
 
 /**
- * Checks and reads a payload. Unknown tags are passed over; a field that runs past the end, has the wrong size, comes twice or is missing
- * is a `protocol` error. Text that is not UTF-8 gets replacement characters: file names inside may be any bytes.
+ * Checks and reads a payload. Unknown tags are passed over; a field that runs past the end, has the wrong size, comes
+ * twice or is missing is a `protocol` error. Text that is not UTF-8 gets replacement characters: file names inside may
+ * be any bytes.
  */
 export function decodeFields<S extends Shape>(name: string, shape: S, payload: Buffer): Decoded<S> {
   const result: Record<string, unknown> = {};

@@ -83,7 +83,9 @@ export function writeFrameHeader(target: Buffer, type: number, stream: number, p
   target.writeUInt32LE(stream, 8);
 }
 
-/** A whole frame in one buffer. The payload is copied, so this is for small ones; bulk data is sent as header and body. */
+/**
+ * A whole frame in one buffer. The payload is copied, so this is for small ones; bulk data is sent as header and body.
+ */
 export function encodeFrame(type: FrameName, stream: number, payload?: Uint8Array): Buffer {
   const payloadBytes = payload === undefined ? 0 : payload.length;
   const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + payloadBytes);

@@ -1,7 +1,10 @@
 /** Connections that may have the full window at once. */
 const WIDE_MAX = 32;
 
-/** What connections from inside may make this process hold, all together: whoever is inside opens as many as there may be, and the host may be slow to read them. */
+/**
+ * What connections from inside may make this process hold, all together: whoever is inside opens as many as there may
+ * be, and the host may be slow to read them.
+ */
 export class InboundBudget {
   #open = 0;
   #wide = 0;
@@ -22,7 +25,10 @@ export class InboundBudget {
     return true;
   }
 
-  /** Whether bytes may stay where they were read to. Each piece that waits holds the whole slab; with few connections that does not matter. */
+  /**
+   * Whether bytes may stay where they were read to. Each piece that waits holds the whole slab; with few connections
+   * that does not matter.
+   */
   get mayHoldSlabs(): boolean {
     return this.#open <= WIDE_MAX;
   }

@@ -36,7 +36,10 @@ const STREAM_ID_MAX = 0xffff_fffd;
 
 /** One socket to a guest, shared by streams. It checks that every frame belongs to a stream that is open. */
 export class Link {
-  /** Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a `protocol` error. */
+  /**
+   * Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a
+   * `protocol` error.
+   */
   onAccepted: ((stream: number, payload: Buffer) => void) | null = null;
   /** Whoever waits for the guest waits here, with an end. */
   readonly waits: Waits;
@@ -94,7 +97,10 @@ export class Link {
     this.#streams.set(0, handler);
   }
 
-  /** Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open ones. */
+  /**
+   * Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open
+   * ones.
+   */
   adopt(stream: number, handler: StreamHandler): void {
     this.#checkInbound(stream);
     this.#inbound++;
@@ -113,7 +119,10 @@ export class Link {
     this.#write(frame);
   }
 
-  /** Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or `whenWritten`. */
+  /**
+   * Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or
+   * `whenWritten`.
+   */
   sendWithBody(head: Buffer, body: Uint8Array): void {
     this.#write(head, body);
   }
@@ -240,7 +249,10 @@ export class Link {
     for (const source of sources) source.takeFrames((frame) => this.#outbox.add(frame));
   }
 
-  /** Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our memory. */
+  /**
+   * Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our
+   * memory.
+   */
   #write(head: Buffer, body?: Uint8Array): void {
     if (this.#isClosed) return;
     if (this.#outbox.queuedBytes > UNREAD_BYTES_MAX) {

@@ -1,6 +1,9 @@
 import type { Duplex } from "node:stream";
 
-/** Pieces up to this are copied behind each other, so that many small frames are one write; larger ones are written from where they are. */
+/**
+ * Pieces up to this are copied behind each other, so that many small frames are one write; larger ones are written from
+ * where they are.
+ */
 export const COPIED_BYTES_MAX = 16_384;
 const SLAB_BYTES = 65_536;
 /** More than this is not held back until the turn's end. */
@@ -8,8 +11,9 @@ const HELD_BYTES_MAX = 262_144;
 const nothing = Buffer.alloc(0);
 
 /**
- * Frames on their way to a socket. What the first piece of work in a turn of the event loop sends leaves at once, so that nobody waits; what the others send leaves
- * together at the turn's end: two system calls for any number of streams.
+ * Frames on their way to a socket. What the first piece of work in a turn of the event loop sends leaves at once, so
+ * that nobody waits; what the others send leaves together at the turn's end: two system calls for any number of
+ * streams.
  */
 export class Outbox {
   readonly #socket: Duplex;
@@ -19,7 +23,10 @@ export class Outbox {
   /** What comes before the slab's part that is not written yet. */
   #held: Uint8Array[] = [];
   #heldBytes = 0;
-  /** Who waits for a write, by its number. Only writes that somebody may wait for are counted: being called back costs more than a small write itself. */
+  /**
+   * Who waits for a write, by its number. Only writes that somebody may wait for are counted: being called back costs
+   * more than a small write itself.
+   */
   readonly #waiting: { write: number; then: () => void }[] = [];
   #writes = 0;
   #written = 0;

@@ -19,8 +19,8 @@ interface Descriptor {
 }
 
 /**
- * The output of one process between the guest, which sends as long as it is acknowledged, and one consumer, which may be
- * slow. Holds at most `OUTPUT_BUFFER` for each descriptor; a guest that sends more breaks the protocol.
+ * The output of one process between the guest, which sends as long as it is acknowledged, and one consumer, which may
+ * be slow. Holds at most `OUTPUT_BUFFER` for each descriptor; a guest that sends more breaks the protocol.
  */
 export class OutputQueue implements AsyncIterable<OutputChunk> {
   readonly #onConsumed: (urgent: boolean) => void;

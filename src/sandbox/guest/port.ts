@@ -12,7 +12,10 @@ import { openAndWait } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
 import { ANSWER_BOUND } from "./waits.ts";
 
-/** What either side of a connection from inside may send before it gets credit; the first credit may widen it to `STREAM_WINDOW`. */
+/**
+ * What either side of a connection from inside may send before it gets credit; the first credit may widen it to
+ * `STREAM_WINDOW`.
+ */
 export const ACCEPTED_WINDOW = 65_536;
 /** Of the window: so much has to be read before credit is given for it. */
 const CREDIT_SHARE = 1 / 4;
@@ -43,7 +46,10 @@ export function connectPort(link: Link, port: number): Promise<Duplex> {
   });
 }
 
-/** A connection that something inside made and the guest opened a stream for. Throws `protocol` for a stream that cannot be. */
+/**
+ * A connection that something inside made and the guest opened a stream for. Throws `protocol` for a stream that cannot
+ * be.
+ */
 export function acceptPort(link: Link, { port, stream, budget }: { port: number; stream: number; budget: InboundBudget }): Duplex {
   const accepted = new PortStream(link, { port, budget });
   accepted.begin(stream);

@@ -227,7 +227,10 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     this.#late = setTimeout(() => void this.#lookWhyLate(), Math.min(delayMs, TIMER_MS_MAX)).unref();
   }
 
-  /** A guest that should have ended the process and does not even answer has lost it. One that is frozen goes on later, as does one whose output nobody takes. */
+  /**
+   * A guest that should have ended the process and does not even answer has lost it. One that is frozen goes on later,
+   * as does one whose output nobody takes.
+   */
   async #lookWhyLate(): Promise<void> {
     const found = await this.#link.waits.look();
     if (this.#outcome !== null || this.#settled) return;

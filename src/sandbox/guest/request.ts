@@ -17,7 +17,8 @@ interface Request<Name extends keyof typeof shapes> {
 }
 
 /**
- * Requests whose answer is one `OK` or `ERROR`. `read` makes something of the answer, and throws `protocol` errors for values that cannot be.
+ * Requests whose answer is one `OK` or `ERROR`. `read` makes something of the answer, and throws `protocol` errors for
+ * values that cannot be.
  */
 export function ask<Name extends keyof typeof shapes, Answer extends Shape, Result>(
   link: Link,
@@ -79,7 +80,10 @@ export function askForEntries<Name extends keyof typeof shapes, Entry extends Sh
   });
 }
 
-/** Opens a stream, sends its first frame, and sees to it that the wait for what comes back has an end. Throws `cancelled` before anything is sent. */
+/**
+ * Opens a stream, sends its first frame, and sees to it that the wait for what comes back has an end. Throws
+ * `cancelled` before anything is sent.
+ */
 export function openAndWait<Name extends keyof typeof shapes>(
   link: Link,
   handler: StreamHandler,

@@ -17,7 +17,10 @@ export interface Claim {
   close(): void;
 }
 
-/** Ports inside that this connection serves: its claims, and the connections that the guest carries here because of them. */
+/**
+ * Ports inside that this connection serves: its claims, and the connections that the guest carries here because of
+ * them.
+ */
 export interface Serving {
   /** Throws `conflict`, `denied`, `busy` past what a guest listens on. */
   serve(port: number, onConnection: OnConnection): Promise<Claim>;
@@ -153,7 +156,9 @@ function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: Cla
   });
 }
 
-/** Answers questions one by one; each gets an answer, if only that there is none, so that the guest does not keep it. */
+/**
+ * Answers questions one by one; each gets an answer, if only that there is none, so that the guest does not keep it.
+ */
 function answerer(link: Link, onDatagram: OnDatagram): (stream: number, payload: Buffer) => void {
   const none = Buffer.alloc(0);
   let waiting = 0;

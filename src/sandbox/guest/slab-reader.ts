@@ -7,8 +7,8 @@ const FIRST_SLAB_BYTES = 131_072;
 const READ_BYTES_MIN = 65_536;
 
 /**
- * Has a socket read straight into large pieces of memory, one after the other. A stream's own way, a fresh buffer for each
- * read, costs more in collecting garbage than in reading. Nothing is ever overwritten: views of a slab stay valid.
+ * Has a socket read straight into large pieces of memory, one after the other. A stream's own way, a fresh buffer for
+ * each read, costs more in collecting garbage than in reading. Nothing is ever overwritten: views of a slab stay valid.
  */
 export class SlabReader {
   #slab = Buffer.allocUnsafeSlow(FIRST_SLAB_BYTES);

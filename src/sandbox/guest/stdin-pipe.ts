@@ -17,7 +17,10 @@ export class StdinPipe {
   #room: PromiseWithResolvers<void> | null = null;
   #tail: Promise<void> | null = null;
 
-  /** `received` is what the guest already has of it, when the process was there before, and `written` what the process got of that. */
+  /**
+   * `received` is what the guest already has of it, when the process was there before, and `written` what the process
+   * got of that.
+   */
   constructor(options: { link: Link; stream: number; received: number; written: number }) {
     this.#link = options.link;
     this.#stream = options.stream;

@@ -11,7 +11,9 @@ import { openAndWait } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
 import { ANSWER_BOUND, TRANSFER_BOUND } from "./waits.ts";
 
-/** `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte. */
+/**
+ * `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte.
+ */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
   link: Link,
   request: {
@@ -68,7 +70,10 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
   });
 }
 
-/** `WRITE` and `TAR_IN`: the bytes follow the request at once, and the answer comes when the guest has dealt with them all. */
+/**
+ * `WRITE` and `TAR_IN`: the bytes follow the request at once, and the answer comes when the guest has dealt with them
+ * all.
+ */
 export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typeof answers.written | typeof answers.unpacked>(
   link: Link,
   request: {

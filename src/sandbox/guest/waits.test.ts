@@ -5,7 +5,10 @@ import type { GuestConnection } from "./connection.ts";
 import { answers, shapes } from "./fields.ts";
 import type { GuestCondition } from "./waits.ts";
 
-/** A guest that is stopped, drips or lies: every wait for it ends, and says why. The clock is the test's; the sockets are real. */
+/**
+ * A guest that is stopped, drips or lies: every wait for it ends, and says why. The clock is the test's; the sockets
+ * are real.
+ */
 
 type Answering = (peer: ScriptedPeer, frame: SeenFrame) => void;
 const silent: Answering = () => {};

@@ -13,7 +13,9 @@ export interface Bound {
 export const ANSWER_BOUND: Bound = { windowMs: 300_000, bytesMin: 1 };
 /** For bytes, either way, and for listings: slower than this is not slow but a guest that plays for time. */
 export const TRANSFER_BOUND: Bound = { windowMs: 60_000, bytesMin: 16_384 };
-/** A guest beats every 5 s by itself; after this long without a sign, and of a request without progress, somebody looks. */
+/**
+ * A guest beats every 5 s by itself; after this long without a sign, and of a request without progress, somebody looks.
+ */
 const QUIET_MS = 10_000;
 export const PING_TIMEOUT_MS = 5_000;
 const TICK_MS = 1_000;
@@ -53,9 +55,10 @@ export interface WaitRequest {
 }
 
 /**
- * Everybody who waits for one guest. A wait ends with what came, with `cancelled`, or with `timeout` and `details.guest`: `stopped`, `frozen` and `silent` for a guest that does
- * not answer at all, `slow` for one that answers pings but does not get on with this request. A guest that is dead ends the connection. Time is
- * counted in ticks, so that a host that stood still itself blames nobody.
+ * Everybody who waits for one guest. A wait ends with what came, with `cancelled`, or with `timeout` and
+ * `details.guest`: `stopped`, `frozen` and `silent` for a guest that does not answer at all, `slow` for one that
+ * answers pings but does not get on with this request. A guest that is dead ends the connection. Time is counted in
+ * ticks, so that a host that stood still itself blames nobody.
  */
 export class Waits {
   readonly #open = new Set<OpenWait>();
@@ -110,7 +113,9 @@ export class Waits {
     for (const { end } of this.#open) end();
   }
 
-  /** Asks the guest and looks at it. Null when it answers and nothing holds it; fails the connection when it is dead. */
+  /**
+   * Asks the guest and looks at it. Null when it answers and nothing holds it; fails the connection when it is dead.
+   */
   async look(): Promise<Exclude<GuestCondition, "running"> | null> {
     const [condition, answers] = await Promise.all([
       this.condition?.().catch((): GuestCondition => "unknown") ?? "unknown",
@@ -187,13 +192,19 @@ export function silenceOf(error: unknown): Silence | null {
   return typeof guest === "string" && guest in silences ? (guest as Silence) : null;
 }
 
-/** Whether an error says that the guest does not answer at all: there is no working with it. One that is slow, or that somebody froze, may go on later. */
+/**
+ * Whether an error says that the guest does not answer at all: there is no working with it. One that is slow, or that
+ * somebody froze, may go on later.
+ */
 export function isUnresponsive(error: unknown): boolean {
   const silence = silenceOf(error);
   return silence === "stopped" || silence === "silent";
 }
 
-/** For a guest that did not even greet: says why, as far as the host can see. Throws what the call throws, `timeout` with `details.guest`, `lost` for a dead one. */
+/**
+ * For a guest that did not even greet: says why, as far as the host can see. Throws what the call throws, `timeout`
+ * with `details.guest`, `lost` for a dead one.
+ */
 export async function explainSilence<T>(call: Promise<T>, about: { what: string; condition: () => Promise<GuestCondition> }): Promise<T> {
   try {
     return await call;

@@ -11,8 +11,8 @@ export interface TarEntry extends TarHeader {
 const kinds: Readonly<Partial<Record<RawTarKind, TarKind>>> = { file: "file", folder: "directory", link: "link", hardLink: "hardLink" };
 
 /**
- * The files, folders and links of an archive as it streams by, with names as text. Throws as `readRawTar`, and `unsafe` for devices and
- * FIFOs. Names and targets are not checked further here.
+ * The files, folders and links of an archive as it streams by, with names as text. Throws as `readRawTar`, and `unsafe`
+ * for devices and FIFOs. Names and targets are not checked further here.
  */
 export async function* readTar(archive: Bytes): AsyncGenerator<TarEntry, void, void> {
   for await (const entry of readRawTar(archive instanceof Uint8Array ? once(archive) : archive)) yield textual(entry);

@@ -22,13 +22,17 @@ export interface RawTarEntry {
 }
 
 export interface RawTarOptions {
-  /** Reads on behind the archive's end, so that a digest over the source covers all of it. Only for a source that is bounded. */
+  /**
+   * Reads on behind the archive's end, so that a digest over the source covers all of it. Only for a source that is
+   * bounded.
+   */
   drain?: boolean;
 }
 
 /**
- * Reads ustar, pax and GNU archives, and believes nothing in them: checksums are checked, lengths bounded. Whether a name may be used is
- * for the caller to decide. Throws `invalid` for what is not an archive, `unsafe` for names over 4,095 bytes, `unsupported` for sparse files. The source is closed at the end.
+ * Reads ustar, pax and GNU archives, and believes nothing in them: checksums are checked, lengths bounded. Whether a
+ * name may be used is for the caller to decide. Throws `invalid` for what is not an archive, `unsafe` for names over
+ * 4,095 bytes, `unsupported` for sparse files. The source is closed at the end.
  */
 export async function* readRawTar(source: AsyncIterable<Uint8Array>, options: RawTarOptions = {}): AsyncGenerator<RawTarEntry> {
   const bytes = createByteReader(source);

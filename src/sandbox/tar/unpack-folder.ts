@@ -28,10 +28,10 @@ export interface Unpacked {
 }
 
 /**
- * Unpacks an archive that nobody has vouched for into a host folder, which exists. Nothing is written outside it, no link is followed, neither
- * one of the archive nor one that was there; devices and FIFOs, names with `..` and hard links to anything but files of
- * the same archive are `unsafe`. Set-id bits and owners are dropped. Links that would lead out are left out and told.
- * Throws `too_large` past a bound; what was unpacked until then stays.
+ * Unpacks an archive that nobody has vouched for into a host folder, which exists. Nothing is written outside it, no
+ * link is followed, neither one of the archive nor one that was there; devices and FIFOs, names with `..` and hard
+ * links to anything but files of the same archive are `unsafe`. Set-id bits and owners are dropped. Links that would
+ * lead out are left out and told. Throws `too_large` past a bound; what was unpacked until then stays.
  */
 export async function unpackFolder(folder: string, archive: Bytes, options: UnpackOptions = {}): Promise<Unpacked> {
   const { bytesMax = UNPACKED_BYTES_MAX, entriesMax = ENTRIES_MAX, rename } = options;
@@ -143,7 +143,10 @@ async function writeContent(path: string, entry: TarEntry): Promise<void> {
   }
 }
 
-/** Makes way: a file or link is replaced, an empty folder too; a full folder is an error of the caller's choosing of target. */
+/**
+ * Makes way: a file or link is replaced, an empty folder too; a full folder is an error of the caller's choosing of
+ * target.
+ */
 async function clear(path: string): Promise<void> {
   try {
     await unlink(path);

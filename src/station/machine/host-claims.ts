@@ -8,7 +8,10 @@ export interface HostClaimOptions {
   path: string;
 }
 
-/** Claims that no sandbox alone can be asked: what the host does with what an agent or a clone wrote. One list, for `doctor --attack` and the suites' tests. */
+/**
+ * Claims that no sandbox alone can be asked: what the host does with what an agent or a clone wrote. One list, for
+ * `doctor --attack` and the suites' tests.
+ */
 export function hostClaims(options: HostClaimOptions): Claim[] {
   return [...folderClaims(options), ...workspaceClaims(options)];
 }

@@ -39,7 +39,10 @@ const describe = ({ answers }: Tried) =>
     .map(([what, answer]) => `${what}: ${answer}`)
     .join(", ");
 
-/** What the host does with a tree that somebody hostile wrote, the folder or the agent's changes to it: apply, diff and branch. */
+/**
+ * What the host does with a tree that somebody hostile wrote, the folder or the agent's changes to it: apply, diff and
+ * branch.
+ */
 export function workspaceClaims(options: { path: string }): Claim[] {
   return [
     defineClaim<Tried>({

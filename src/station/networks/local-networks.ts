@@ -103,7 +103,9 @@ function changed(before: NetworkPolicy, { how, policy }: NetworkChange): Network
   }
 }
 
-/** The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one. */
+/**
+ * The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one.
+ */
 async function sandboxOf(name: string, { runs }: Pick<LocalNetworksOptions, "runs">): Promise<SandboxId> {
   if (SandboxId.safeParse(name).success) return name;
   const { finish, sandbox } = await runs.get(name);

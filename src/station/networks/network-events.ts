@@ -4,7 +4,10 @@ import { readNetworkLog } from "../../network/held/network-log.ts";
 import { watchFolder } from "../../network/held/watch-folder.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 
-/** What happened in the network of a sandbox or a run, oldest first; with `follow`, also what is to come, until the signal. */
+/**
+ * What happened in the network of a sandbox or a run, oldest first; with `follow`, also what is to come, until the
+ * signal.
+ */
 export async function* networkEvents(
   name: string,
   options: {

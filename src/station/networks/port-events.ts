@@ -5,7 +5,10 @@ import { watchPorts } from "../../network/preview/watch-ports.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { PortEvent } from "./verbs.ts";
 
-/** Each port that begins to listen, those that listen already first, and each that stops. Ends with the signal or the sandbox. */
+/**
+ * Each port that begins to listen, those that listen already first, and each that stops. Ends with the signal or the
+ * sandbox.
+ */
 export function portEvents(sandbox: OwnedSandbox, signal?: AbortSignal): AsyncIterable<PortEvent> {
   return streamOf(async (tell, left) => {
     const watching = watchPorts({

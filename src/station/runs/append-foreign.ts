@@ -15,9 +15,10 @@ type ForeignEvent = Extract<
 const RACES_MAX = 1000;
 
 /**
- * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or null when there is nothing to say; it is appended only
- * where that look is still true, and made again otherwise. So nothing is acknowledged that comes after the run's end, and of two answers one counts and the other
- * is refused. Throws `conflict` for a run that has ended, `not_found`, and what `make` throws.
+ * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or null when
+ * there is nothing to say; it is appended only where that look is still true, and made again otherwise. So nothing is
+ * acknowledged that comes after the run's end, and of two answers one counts and the other is refused. Throws
+ * `conflict` for a run that has ended, `not_found`, and what `make` throws.
  */
 export async function appendForeign(log: Log, run: string, make: (facts: RunFacts) => ForeignEvent | null): Promise<void> {
   for (let races = 0; ; races++) {

@@ -105,7 +105,8 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
       failed = true;
       throw error;
     } finally {
-      // What failed before the first step would fail again, each time with another sandbox left; nothing is in it yet. Who was told to let go leaves it to the next owner.
+      // What failed before the first step would fail again, each time with another sandbox left; nothing is in it yet.
+      // Who was told to let go leaves it to the next owner.
       const neverBegan = failed && !signal.aborted && journal.state.step === 0;
       if (journal.state.status === "ended" || neverBegan) await sandbox.end();
       else await sandbox.release();
@@ -114,7 +115,9 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
   await leaveSession(journal.state, { sessions, runtimes: [runtime] });
 }
 
-/** A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name. */
+/**
+ * A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name.
+ */
 async function runtimeOf(session: Session, definition: AgentDefinition, options: DriveOptions): Promise<Runtime> {
   const asked = definition.sandbox.runtime;
   if (session.runtime === null) return await options.runtime(asked);

@@ -21,8 +21,8 @@ interface FinishOptions {
 }
 
 /**
- * Removes the sandboxes of runs that have ended: their owner died between the end of the run and the end of its sandbox. A run that is not over keeps its sandbox,
- * whoever drives it next finds it there.
+ * Removes the sandboxes of runs that have ended: their owner died between the end of the run and the end of its
+ * sandbox. A run that is not over keeps its sandbox, whoever drives it next finds it there.
  */
 export async function finishRuns(options: FinishOptions & { runtimes: readonly Runtime[] }): Promise<string[]> {
   const finished: string[] = [];
@@ -46,7 +46,10 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
   return true;
 }
 
-/** What is to be done once a run has ended: its files are kept, its sandbox is removed, its session left. For its owner. Idempotent. */
+/**
+ * What is to be done once a run has ended: its files are kept, its sandbox is removed, its session left. For its owner.
+ * Idempotent.
+ */
 export async function finishRun(
   state: RunState,
   options: Pick<FinishOptions, "sessions" | "removeRemains"> & { runtime: Runtime },

@@ -14,7 +14,10 @@ export interface ViewOptions {
   driverOf: (run: string) => Promise<string | null>;
 }
 
-/** Runs by what the log keeps of each beside its events; nothing is folded. Throws `invalid` for a cursor of somebody else's making. */
+/**
+ * Runs by what the log keeps of each beside its events; nothing is folded. Throws `invalid` for a cursor of somebody
+ * else's making.
+ */
 export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: number }, options: ViewOptions): Promise<RunList> {
   const { state, finish, cursor, limit } = request;
   const after = cursor === undefined ? undefined : parseCursor(cursor);

@@ -21,7 +21,10 @@ const Announced = z.object({
 });
 type Announced = z.infer<typeof Announced>;
 
-/** In the sessions folder, under a name that no session can have: a session is being made for a run that is not there yet. */
+/**
+ * In the sessions folder, under a name that no session can have: a session is being made for a run that is not there
+ * yet.
+ */
 const PREFIX = ".making-";
 const GONE = ".gone-";
 const SWEEP_MS_MAX = 10_000;
@@ -36,8 +39,8 @@ export interface RunCreation {
 }
 
 /**
- * Makes a session and the run it is for. What is going to be made is written down first, so that a process that dies in between leaves nothing that the next one
- * does not find and remove.
+ * Makes a session and the run it is for. What is going to be made is written down first, so that a process that dies in
+ * between leaves nothing that the next one does not find and remove.
  */
 export async function createRunInNewSession(
   creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },

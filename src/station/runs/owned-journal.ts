@@ -14,7 +14,10 @@ const PAGE = 2000;
 const RACES_MAX = 100;
 const WATCH_AGAIN_MS = 1_000;
 
-/** Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event that this Caisson does not understand. */
+/**
+ * Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event that
+ * this Caisson does not understand.
+ */
 export async function foldRun(
   log: Log,
   run: string,
@@ -75,8 +78,9 @@ interface JournalOptions {
 }
 
 /**
- * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last; when somebody else's event (a message, an
- * answer) came in between, it is folded in and the append repeated, which is right because foreign events never contradict ours.
+ * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last;
+ * when somebody else's event (a message, an answer) came in between, it is folded in and the append repeated, which is
+ * right because foreign events never contradict ours.
  */
 export async function openJournal(options: JournalOptions): Promise<OwnedJournal> {
   const { log, run, crashpoint } = options;
@@ -193,7 +197,10 @@ async function watchStream(
   }
 }
 
-/** Milliseconds the run has worked, by a clock that nobody sets and that stands still while the machine sleeps. To be asked before each event that may stop it. */
+/**
+ * Milliseconds the run has worked, by a clock that nobody sets and that stands still while the machine sleeps. To be
+ * asked before each event that may stop it.
+ */
 function createStopwatch(state: RunState): () => number {
   let { workedMs } = state;
   let lastMs = performance.now();

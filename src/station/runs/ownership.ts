@@ -4,10 +4,16 @@ import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import { runStream } from "./head-of-run.ts";
 
-/** A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can be seen, else after it. */
+/**
+ * A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can
+ * be seen, else after it.
+ */
 const LEASE_TTL_MS = 15_000;
 
-/** Becomes the run's owner, and stays it while this is held. Throws `conflict` with `details.owner` when another process has it. */
+/**
+ * Becomes the run's owner, and stays it while this is held. Throws `conflict` with `details.owner` when another process
+ * has it.
+ */
 export async function acquireRun(
   run: string,
   options: { log: Log; owner: string; ownerGone: (owner: string) => boolean },

@@ -9,8 +9,9 @@ const SKILLS_MAX = 100;
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /**
- * What an agent always has in sight: the repository's own instructions in full, and of each skill its name and what it is for, so that it can read the rest when it
- * needs it. Read inside the sandbox; part of every call, so no compaction can lose it.
+ * What an agent always has in sight: the repository's own instructions in full, and of each skill its name and what it
+ * is for, so that it can read the rest when it needs it. Read inside the sandbox; part of every call, so no compaction
+ * can lose it.
  */
 export async function loadRules(sandbox: Sandbox, definition: AgentDefinition): Promise<string> {
   const parts: string[] = [];

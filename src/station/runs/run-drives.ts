@@ -2,7 +2,10 @@ import { CaissonError } from "../../contract/error.ts";
 import type { DriveRun } from "./runs.ts";
 
 export interface RunDrives extends AsyncDisposable {
-  /** Drives a run until it has ended, or the signal or this object lets it go. One that is driven here already is left alone. */
+  /**
+   * Drives a run until it has ended, or the signal or this object lets it go. One that is driven here already is left
+   * alone.
+   */
   begin(run: string, options: Partial<Pick<Parameters<DriveRun>[1], "signal" | "model">>): void;
   /** Settles as the last drive of a run here did, or will. Undefined: there was none. */
   outcome(run: string): Promise<void> | undefined;

@@ -21,7 +21,10 @@ export type FilesFate = "kept" | "gone";
 export interface RunSandbox {
   /** Of the run, started or found again. */
   get(): Promise<OwnedSandbox>;
-  /** It died: its files are saved where they would go with it, what is left of it is removed, and the next `get` starts another. Resolves with what became of the files. */
+  /**
+   * It died: its files are saved where they would go with it, what is left of it is removed, and the next `get` starts
+   * another. Resolves with what became of the files.
+   */
   lost(): Promise<FilesFate>;
   /** Ends it, when it was ever started. */
   end(): Promise<void>;
@@ -44,8 +47,8 @@ export interface RunSandboxOptions {
 }
 
 /**
- * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as a label: whoever takes the run over finds
- * it by that, also when nobody got to write down that it was made.
+ * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as
+ * a label: whoever takes the run over finds it by that, also when nobody got to write down that it was made.
  */
 export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
   let current: Promise<OwnedSandbox> | undefined;
@@ -143,8 +146,8 @@ function isDeath(error: unknown): boolean {
 }
 
 /**
- * Where the workspace is a folder of the host, its layer outlives every sandbox. Elsewhere the files are in the dead one, and have to be saved as the session's snapshot, from
- * which the next one starts, before it is removed.
+ * Where the workspace is a folder of the host, its layer outlives every sandbox. Elsewhere the files are in the dead
+ * one, and have to be saved as the session's snapshot, from which the next one starts, before it is removed.
  */
 async function saveFiles(
   id: SandboxId,
@@ -165,7 +168,10 @@ async function saveFiles(
   }
 }
 
-/** Of a sandbox of which not even remains were found, since somebody removed it: whether the session has its files. Undefined when there was none. */
+/**
+ * Of a sandbox of which not even remains were found, since somebody removed it: whether the session has its files.
+ * Undefined when there was none.
+ */
 async function filesOfGone(previous: string | null, options: { runtime: Runtime; session: Session }): Promise<FilesFate | undefined> {
   const { runtime, session } = options;
   if (previous === null) return undefined;
@@ -177,7 +183,10 @@ async function filesOfGone(previous: string | null, options: { runtime: Runtime;
 /** A session's snapshots all have this name, so that none is forgotten with it. */
 export const snapshotName = (session: string) => `session:${session}`;
 
-/** Where the session's folder has no layer, a snapshot takes the changes over to its next run. Resolves with the one before, which is of no more use. */
+/**
+ * Where the session's folder has no layer, a snapshot takes the changes over to its next run. Resolves with the one
+ * before, which is of no more use.
+ */
 async function keepFiles(
   sandbox: OwnedSandbox,
   options: { runtime: Runtime; session: Session; sessions: SessionStore },

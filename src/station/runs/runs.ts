@@ -26,8 +26,9 @@ export interface NewRun {
 }
 
 /**
- * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it, `cancelled` when the signal let it go,
- * `superseded` when another process took it over meanwhile, `unavailable` when the log could not be used for longer than it waits. The run stays as it is then.
+ * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it,
+ * `cancelled` when the signal let it go, `superseded` when another process took it over meanwhile, `unavailable` when
+ * the log could not be used for longer than it waits. The run stays as it is then.
  */
 export type DriveRun = (run: string, options: { signal: AbortSignal; model?: (name: string) => Promise<Model> }) => Promise<RunState>;
 
@@ -41,11 +42,14 @@ export interface Runs {
   facts(run: string): Promise<RunFacts>;
   /** Who drives it now. */
   driverOf(run: string): Promise<string | null>;
-  /** Resolves with the message's id; its receipt is the run's `model.requested` that names it. Throws `conflict` for a run that has ended. */
+  /**
+   * Resolves with the message's id; its receipt is the run's `model.requested` that names it. Throws `conflict` for a
+   * run that has ended.
+   */
   send(run: string, message: { text: string; mode: MessageMode; source: MessageSource }): Promise<string>;
   /**
-   * Throws `not_found` for a question that is not open, such as one that somebody else has answered. Of an allowed question about a budget, budgets that are not
-   * given become half as much again.
+   * Throws `not_found` for a question that is not open, such as one that somebody else has answered. Of an allowed
+   * question about a budget, budgets that are not given become half as much again.
    */
   answer(
     run: string,
@@ -54,7 +58,10 @@ export interface Runs {
   /** Interrupts what it is doing and holds it until `goOn`. */
   pause(run: string, options: { text: string }): Promise<void>;
   goOn(run: string, options: { by: string }): Promise<void>;
-  /** Asks it to end, and ends it when nobody drives it. One that was stopped before is no error; `conflict` for one that ended otherwise. */
+  /**
+   * Asks it to end, and ends it when nobody drives it. One that was stopped before is no error; `conflict` for one that
+   * ended otherwise.
+   */
   stop(run: string, options: { by: string }): Promise<void>;
 }
 
@@ -113,7 +120,10 @@ export function createRuns(options: RunsOptions): Runs {
   return runs;
 }
 
-/** It was stopped before, or somebody else who stops it was quicker to drive it: what was asked for is done, or being done. */
+/**
+ * It was stopped before, or somebody else who stops it was quicker to drive it: what was asked for is done, or being
+ * done.
+ */
 function isStopped(error: unknown): boolean {
   if (!(error instanceof CaissonError) || error.code !== "conflict") return false;
   return error.details?.finish === "cancelled" || error.details?.owner !== undefined;

@@ -26,7 +26,9 @@ interface PreparedWorkplace extends Workplace {
   driveSubRun: (run: string) => Promise<RunState>;
 }
 
-/** Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason. */
+/**
+ * Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason.
+ */
 export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[] | null> {
   const { state } = journal;
   // A run that was stopped before it began needs no sandbox to end.
@@ -114,7 +116,10 @@ function childRunId(parent: string, call: string): string {
   return idFrom("run", createHash("sha256").update(`${parent} ${call}`).digest());
 }
 
-/** What the parent may still spend bounds what the sub-run may. A bound is above zero; what is left of one that was reached is as good as nothing. */
+/**
+ * What the parent may still spend bounds what the sub-run may. A bound is above zero; what is left of one that was
+ * reached is as good as nothing.
+ */
 function budgetsOfSubRun(state: RunState): Budgets {
   const { costUsd, tokens, timeMs } = budgetsLeft(state);
   return {

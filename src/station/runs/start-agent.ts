@@ -19,7 +19,10 @@ export interface StartAgentOptions {
   task: string;
   model: string | Model;
   agent: string | AgentDefinition;
-  /** The program vouches for the file it names as the agent; otherwise `caisson trust` must have granted what it asks for. */
+  /**
+   * The program vouches for the file it names as the agent; otherwise `caisson trust` must have granted what it asks
+   * for.
+   */
   trustAgentFile?: boolean;
   folder: string;
   session?: string;

@@ -39,7 +39,10 @@ export interface StartRunOptions extends RunCreation {
   cwd: string;
 }
 
-/** Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this process dies on it. */
+/**
+ * Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this
+ * process dies on it.
+ */
 export async function createRequestedRun(request: StartRun, options: StartRunOptions): Promise<string> {
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
@@ -89,7 +92,10 @@ async function definitionOf(
   return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options) });
 }
 
-/** The settings of an agent that the request, or the station's configuration, has the say in: what a file has there is not used, so nobody has to trust it. */
+/**
+ * The settings of an agent that the request, or the station's configuration, has the say in: what a file has there is
+ * not used, so nobody has to trust it.
+ */
 function settingsGiven(
   { settings, model }: StartRun,
   secrets: Readonly<Record<string, SecretSpec>>,
@@ -152,7 +158,10 @@ async function knownSession(request: StartRun, { sessions }: StartRunOptions): P
   return known;
 }
 
-/** Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `not_found` and `invalid` for a folder. */
+/**
+ * Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `not_found` and `invalid` for a
+ * folder.
+ */
 async function checkSource(source: Session["source"]): Promise<void> {
   if (source.kind === "folder") await checkFolder(source.path);
   if (source.kind !== "git") return;

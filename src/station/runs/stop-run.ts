@@ -6,7 +6,10 @@ import type { Runs } from "./runs.ts";
 /** How often to look whether the process that was to end the run died over it. */
 const DRIVER_CHECK_MS = 2_000;
 
-/** How long whoever drives the run may take to end it; then its sandbox is ended from here, and the driver has as long again to notice. */
+/**
+ * How long whoever drives the run may take to end it; then its sandbox is ended from here, and the driver has as long
+ * again to notice.
+ */
 const STOP_GRACE_MS = 45_000;
 
 export interface StopRunOptions {

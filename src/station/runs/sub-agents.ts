@@ -5,8 +5,9 @@ import { CaissonError } from "../../contract/error.ts";
 const SUB_AGENTS_MAX = 100;
 
 /**
- * The definition with everyone it may hand work to, directly or by way of others, as they are now: a run goes on with what it began with, wherever and whenever it
- * is resumed. Those that it has already are left as they are. Throws what `find` throws, and `too_large`.
+ * The definition with everyone it may hand work to, directly or by way of others, as they are now: a run goes on with
+ * what it began with, wherever and whenever it is resumed. Those that it has already are left as they are. Throws what
+ * `find` throws, and `too_large`.
  */
 export async function withSubAgents(
   definition: AgentDefinition,

@@ -28,7 +28,10 @@ import { createRuns, type Runs } from "./runs.ts";
 /** Of an agent, what matters to a test; the rest is as in an agent file that says nothing of it. */
 type AgentInput = Partial<z.input<typeof AgentDefinition>>;
 
-/** A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as another process would. */
+/**
+ * A station in memory for tests of runs: scripted model, fake runtime, a log that can be handed to a second station as
+ * another process would.
+ */
 export interface TestStation extends AsyncDisposable {
   log: Log;
   runtime: FakeRuntime;

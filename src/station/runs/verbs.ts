@@ -17,17 +17,27 @@ export type NumberedRunEvent = RunEvent & { seq: number };
 /** What can be done with runs. All that take one throw `not_found` for a run that does not exist. */
 export interface RunVerbs {
   /**
-   * Makes a run and resolves with it at once; it is driven beside, by this process until the station or `signal` lets it go, or by one of its own. Nothing is made when it
-   * throws: `invalid`, `conflict` for a session in use, `denied` for an agent's file that is not trusted, `not_found`, `unauthenticated` without a key for the model.
+   * Makes a run and resolves with it at once; it is driven beside, by this process until the station or `signal` lets
+   * it go, or by one of its own. Nothing is made when it throws: `invalid`, `conflict` for a session in use, `denied`
+   * for an agent's file that is not trusted, `not_found`, `unauthenticated` without a key for the model.
    */
   start(request: StartRunInput, options?: { signal?: AbortSignal }): Promise<RunView>;
   get(run: string): Promise<RunView>;
   list(options?: ListRuns): Promise<RunList>;
-  /** The events from a number on; with `follow`, also those to come, until the run has ended. Throws `internal` where the log is damaged. */
+  /**
+   * The events from a number on; with `follow`, also those to come, until the run has ended. Throws `internal` where
+   * the log is damaged.
+   */
   events(run: string, options?: { fromSeq?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<NumberedRunEvent>;
-  /** The events of all runs, in the order in which they became true, from after a position on, then those to come, until the signal. Nothing is lost or repeated. */
+  /**
+   * The events of all runs, in the order in which they became true, from after a position on, then those to come, until
+   * the signal. Nothing is lost or repeated.
+   */
   allEvents(options?: { afterPosition?: number; signal?: AbortSignal }): AsyncIterable<FedRunEvent>;
-  /** Resolves when the run has ended. Throws what made this process let go of it, where it was this one that drove it, and `cancelled` with the signal. */
+  /**
+   * Resolves when the run has ended. Throws what made this process let go of it, where it was this one that drove it,
+   * and `cancelled` with the signal.
+   */
   wait(run: string, options?: { signal?: AbortSignal }): Promise<RunView>;
   /** Throws `conflict` for a run that has ended. */
   send(run: string, message: SendMessage): Promise<SentMessage>;
@@ -36,13 +46,14 @@ export interface RunVerbs {
   /** Interrupts what it is doing and holds it until `resume`. Throws `conflict` for a run that has ended. */
   pause(run: string, options: { text: string }): Promise<void>;
   /**
-   * Goes on with a run that was held or whose process died, as `start` does; resolves with the run as it was when its driver began. Throws `conflict` for a run that has
-   * ended.
+   * Goes on with a run that was held or whose process died, as `start` does; resolves with the run as it was when its
+   * driver began. Throws `conflict` for a run that has ended.
    */
   resume(run: string, options: { by: string; signal?: AbortSignal }): Promise<RunView>;
   /**
-   * Resolves when it has ended. One that was stopped before is no error; `conflict` for one that ended otherwise, `timeout` when what drives it does not answer, `cancelled`
-   * with the signal: it was asked to stop then, and has not ended yet.
+   * Resolves when it has ended. One that was stopped before is no error; `conflict` for one that ended otherwise,
+   * `timeout` when what drives it does not answer, `cancelled` with the signal: it was asked to stop then, and has not
+   * ended yet.
    */
   stop(run: string, options: { by: string; signal?: AbortSignal }): Promise<void>;
   /** Reads the whole log and says what is damaged. */

@@ -39,7 +39,8 @@ export async function removeOwn({ store, runtimes }: RemoveContext): Promise<voi
   for (const record of records) {
     if (record.owner?.pid !== self.pid || record.owner.startTicks !== self.startTicks || record.state === "completing") continue;
     const runtime = await runtimes.get(record.runtime);
-    // One in the middle of its creation cannot be opened; its creator's process is about to end, and the next command sweeps it.
+    // One in the middle of its creation cannot be opened; its creator's process is about to end, and the next command
+    // sweeps it.
     const sandbox = await runtime.open(record.id).catch(() => null);
     await sandbox?.destroy();
   }

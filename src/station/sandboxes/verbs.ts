@@ -2,16 +2,21 @@ import type { SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
 import type { CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../../contract/sandbox-verbs.ts";
 import type { HeldSandbox } from "./held-sandbox.ts";
 
-/** What can be done with sandboxes. All that take an id throw `invalid` for a malformed one, `not_found`, and `lost` when only remains are there. */
+/**
+ * What can be done with sandboxes. All that take an id throw `invalid` for a malformed one, `not_found`, and `lost`
+ * when only remains are there.
+ */
 export interface SandboxVerbs {
   /**
-   * A new sandbox, held by the caller. Without `keep` it is removed when its last holder lets go; with it, it lives on. Throws `invalid`, `unsupported` for what cannot be
-   * enforced, `unavailable` when nothing here can isolate, `cancelled`; nothing is left behind then.
+   * A new sandbox, held by the caller. Without `keep` it is removed when its last holder lets go; with it, it lives on.
+   * Throws `invalid`, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate,
+   * `cancelled`; nothing is left behind then.
    */
   create(request: CreateSandbox, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
   /**
-   * A handle for commands, files and ports. Counted: however many hold a sandbox, this process has one connection to its guest, and gives it up when the last of them lets
-   * go. What one holder does to its handle does not touch the others'.
+   * A handle for commands, files and ports. Counted: however many hold a sandbox, this process has one connection to
+   * its guest, and gives it up when the last of them lets go. What one holder does to its handle does not touch the
+   * others'.
    */
   hold(id: string, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
   get(id: string): Promise<SandboxInfo>;
@@ -25,7 +30,10 @@ export interface SandboxVerbs {
   snapshot(id: string, options?: SnapshotSandbox): Promise<SnapshotView>;
   /** A new kept sandbox that starts from this one's files. Throws `unsupported`. */
   fork(id: string): Promise<SandboxInfo>;
-  /** Ends and removes it, by asking it or, where it does not answer, by the host's own means. Also one whose record is damaged. */
+  /**
+   * Ends and removes it, by asking it or, where it does not answer, by the host's own means. Also one whose record is
+   * damaged.
+   */
   remove(id: string): Promise<void>;
   /** Removes what dead creators left behind, except kept sandboxes, and the sandboxes of runs that have ended. */
   sweep(): Promise<void>;

@@ -9,7 +9,10 @@ import { snapshotName } from "../runs/run-sandbox.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 
-/** Ends what still runs in a session and removes it with everything it kept; its history stays. Throws `conflict` while somebody works in it, unless forced. */
+/**
+ * Ends what still runs in a session and removes it with everything it kept; its history stays. Throws `conflict` while
+ * somebody works in it, unless forced.
+ */
 export async function removeSession(
   session: Session,
   options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Why },

@@ -25,7 +25,10 @@ export interface ChangesOptions {
   identity: { pid: number };
 }
 
-/** What changed in a session's workspace, read through a sandbox on it: the one that is running, or one made for the purpose. */
+/**
+ * What changed in a session's workspace, read through a sandbox on it: the one that is running, or one made for the
+ * purpose.
+ */
 export async function changesOf(session: Session, options: ChangesOptions): Promise<Changes> {
   // No sandbox was ever on it, or none that got so far as to have files.
   if (session.runtime === null || (session.source.kind === "git" && session.commit === null)) return { changes: [], leftOut: [] };

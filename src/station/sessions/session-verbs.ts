@@ -97,7 +97,9 @@ function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
   return { path, from, kind: kindOf(change), changedOutside, heldBack: whyHeldBack(path) };
 }
 
-/** With `force`, a session whose record is damaged can be removed, too: everything of it that can be found by its name. */
+/**
+ * With `force`, a session whose record is damaged can be removed, too: everything of it that can be found by its name.
+ */
 async function repaired(
   name: string,
   error: unknown,

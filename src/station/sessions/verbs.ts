@@ -31,7 +31,10 @@ export interface SessionVerbs {
   apply(name: string, options?: ApplySession): Promise<AppliedSession>;
   /** Makes a commit of the changes on a new branch of the user's repository. */
   branch(name: string, options?: BranchSession): Promise<BranchedSession>;
-  /** Removes the session with everything it kept; its history stays. Throws `conflict` for one in use unless `force`. Resolves with its id. */
+  /**
+   * Removes the session with everything it kept; its history stays. Throws `conflict` for one in use unless `force`.
+   * Resolves with its id.
+   */
   discard(name: string, options?: DiscardSession): Promise<string>;
   /** Takes a lock away from a holder that died; with `force`, from any. Resolves with the session's id. */
   unlock(name: string, options?: { force?: boolean }): Promise<string>;

@@ -15,7 +15,9 @@ export interface Attempt {
 
 type RunOptions = Omit<SpawnOptions, "argv">;
 
-/** A folder of the host's with a secret in it that nothing inside may ever learn, and in which nothing may ever appear. */
+/**
+ * A folder of the host's with a secret in it that nothing inside may ever learn, and in which nothing may ever appear.
+ */
 export interface Canary {
   folder: string;
   secret: string;

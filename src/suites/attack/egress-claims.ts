@@ -15,7 +15,10 @@ const none = { rules: [], registries: [], transparent: false };
 const open: NetworkPolicy = { mode: "open", ...none };
 const nothing: NetworkPolicy = { mode: "allow", ...none };
 
-/** What a network that was asked for still keeps in. Everything is asked of the proxy inside, which is the only way out; nothing leaves the machine. */
+/**
+ * What a network that was asked for still keeps in. Everything is asked of the proxy inside, which is the only way out;
+ * nothing leaves the machine.
+ */
 export const egressClaims: Claim[] = [
   defineClaim<Asked>({
     id: "N02",

@@ -6,7 +6,10 @@ import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts
 import { answers } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
-/** Far more than the collector lets lie about, which is some 100 MiB whatever is sent: who keeps what was sent is told from who is slow to forget it. */
+/**
+ * Far more than the collector lets lie about, which is some 100 MiB whatever is sent: who keeps what was sent is told
+ * from who is slow to forget it.
+ */
 const INPUT_MIB = 500;
 const GROWTH_MIB_MAX = 160;
 
@@ -125,7 +128,8 @@ export const exhaustionClaims: Claim[] = [
       const filled = fills.map((path) => `head -c 268435456 /dev/zero > ${path} && got=1;`).join(" ");
       const script = `got=0; ./caisson-probe exhaust memfd 256 0 | grep -q ok && got=1; ${filled} [ $got = 0 ] && exit 9; exit 0`;
       const outcome = await outcomeOf(context, sandbox, script);
-      // What fills the memory may well keep the next command from starting; it must be possible to free it from outside.
+      // What fills the memory may well keep the next command from starting; it must be possible to free it from
+      // outside.
       for (const path of fills) await sandbox.remove(path).catch(() => undefined);
       return outcome;
     },

@@ -134,8 +134,8 @@ async function observeKilledGuest(context: AttackContext) {
 }
 
 /**
- * The host's number of the process that is 1 where the marked sleeper lives. Only a process that is 1 in a namespace below ours
- * counts, so that nothing of the host can ever be meant.
+ * The host's number of the process that is 1 where the marked sleeper lives. Only a process that is 1 in a namespace
+ * below ours counts, so that nothing of the host can ever be meant.
  */
 async function findGuest(marker: string): Promise<number | null> {
   for (let tries = 0; tries < 50; tries += 1) {

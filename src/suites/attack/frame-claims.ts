@@ -75,7 +75,10 @@ interface HostileSeen {
   others: boolean;
 }
 
-/** The host's side of the socket, against a guest that has been taken over. The same code serves every runtime that has a guest. */
+/**
+ * The host's side of the socket, against a guest that has been taken over. The same code serves every runtime that has
+ * a guest.
+ */
 export const frameClaims: Claim[] = [
   hostileClaim("H10", "A frame of absurd length ends its connection and takes no memory", hostileLengths),
   hostileClaim("H12", "Frames that make no sense end their connection and no other", hostileFrames),
@@ -134,7 +137,10 @@ function noGuest(): NotTried {
   return declared("the runtime has no guest");
 }
 
-/** Greets as a guest does, waits for the first request, answers with the bytes, and says how the host ended the connection. */
+/**
+ * Greets as a guest does, waits for the first request, answers with the bytes, and says how the host ended the
+ * connection.
+ */
 async function endOfConnection(answer: Buffer): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "caisson-test-"));
   const sockets = new Set<Socket>();

@@ -72,7 +72,10 @@ function callClaim(id: string, title: string, names: readonly string[]): Claim {
   });
 }
 
-/** What came of opening each file, by who tried it: `ok`, an error's name, or `null` for the null device, which swallows whatever is written. */
+/**
+ * What came of opening each file, by who tried it: `ok`, an error's name, or `null` for the null device, which swallows
+ * whatever is written.
+ */
 export interface Openings {
   user: Record<string, string>;
   /** Null where there is no root inside. */

@@ -52,7 +52,10 @@ const hostileBut = [
   { ...hostile, others: false },
 ];
 
-/** A file that is hidden behind the null device opens and is no hole; one that opens otherwise is, and one that was not tried proves nothing. */
+/**
+ * A file that is hidden behind the null device opens and is no hole; one that opens otherwise is, and one that was not
+ * tried proves nothing.
+ */
 function opening(paths: string[]) {
   const refused = Object.fromEntries(paths.map((path) => [path, "EACCES"]));
   const [first = ""] = paths;

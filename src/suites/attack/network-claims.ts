@@ -10,7 +10,10 @@ interface Reach {
   arrived: number;
 }
 
-/** Unreachable in every way that is not "somebody was there". A refusal on loopback is the sandbox's own, empty loopback. */
+/**
+ * Unreachable in every way that is not "somebody was there". A refusal on loopback is the sandbox's own, empty
+ * loopback.
+ */
 const unreachable = new Set([
   "ENETUNREACH",
   "EHOSTUNREACH",

@@ -6,7 +6,10 @@ import { type AttackReport, SignedReport } from "../../contract/attack-report.ts
 import { CaissonError } from "../../contract/error.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 
-/** Signs with the installation's own key, which is made on first use and stays in the state folder, readable by its owner alone. */
+/**
+ * Signs with the installation's own key, which is made on first use and stays in the state folder, readable by its
+ * owner alone.
+ */
 export async function signReport(report: AttackReport, options: { stateDir: string }): Promise<SignedReport> {
   const key = await ownKey(options.stateDir);
   const value = sign(null, canonicalBytes(report), key).toString("base64");
@@ -14,7 +17,10 @@ export async function signReport(report: AttackReport, options: { stateDir: stri
   return { report, signature: { algorithm: "ed25519", publicKey, value } };
 }
 
-/** Whether a signed report is unchanged, and, where a public key is given, made with it. Throws `invalid` for what is not a signed report. */
+/**
+ * Whether a signed report is unchanged, and, where a public key is given, made with it. Throws `invalid` for what is
+ * not a signed report.
+ */
 export function verifyReport(signed: unknown, options: { publicKey?: string } = {}): boolean {
   const parsed = SignedReport.safeParse(signed);
   if (!parsed.success) throw new CaissonError("invalid", `this is not a signed attack report: ${z.prettifyError(parsed.error)}`);

@@ -10,15 +10,18 @@ export interface AttackOptions extends AttackContextOptions {
   /** Caisson's own version, for the report. */
   version: string;
   onVerdict?: (verdict: Verdict) => void;
-  /** Claims from above the sandbox, tried after the suite's own: what the host does with what an agent or a clone wrote. */
+  /**
+   * Claims from above the sandbox, tried after the suite's own: what the host does with what an agent or a clone wrote.
+   */
   more?: readonly Claim[];
   /** Ids of claims; default all. */
   only?: readonly string[];
 }
 
 /**
- * Attacks sandboxes of one runtime, and reports what held. Nothing it does harms the machine, also where a wall does not hold.
- * Throws `invalid` for an unknown claim, `unavailable` when the runtime cannot be used; a claim that breaks off is a verdict, not an exception.
+ * Attacks sandboxes of one runtime, and reports what held. Nothing it does harms the machine, also where a wall does
+ * not hold. Throws `invalid` for an unknown claim, `unavailable` when the runtime cannot be used; a claim that breaks
+ * off is a verdict, not an exception.
  */
 export async function runAttacks(runtime: Runtime, options: AttackOptions): Promise<AttackReport> {
   const chosen = chooseClaims([...claims, ...(options.more ?? [])], options.only);

@@ -161,7 +161,10 @@ async function rootfs(folder: string, links: Record<string, string> = {}): Promi
   return folder;
 }
 
-/** Why a sandbox could not be made from a rootfs folder; null when it could, having written a file in each of the places. */
+/**
+ * Why a sandbox could not be made from a rootfs folder; null when it could, having written a file in each of the
+ * places.
+ */
 async function startFrom(context: AttackContext, reference: string): Promise<string | null> {
   try {
     const sandbox = await context.create({ template: { kind: "image", reference } });

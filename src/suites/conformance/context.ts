@@ -2,7 +2,10 @@ import type { Capabilities, SandboxSpec, SandboxSpecInput } from "../../contract
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 
-/** What a runtime may or may not be able to do; a test that needs it is skipped where it is absent, and `!feature` where it is present. */
+/**
+ * What a runtime may or may not be able to do; a test that needs it is skipped where it is absent, and `!feature` where
+ * it is present.
+ */
 export type Feature =
   | "isolation"
   | "reattach"

@@ -10,7 +10,10 @@ export type Subject = { runtime: Runtime; spec?: SandboxSpecInput; close?: () =>
 export interface DescribeOptions {
   /** Tests this runtime is known not to pass. Each must exist and must fail; the list shrinks, it does not rot. */
   except?: readonly { test: string; reason: string }[];
-  /** Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. `oci` means `oci-runc`, too. */
+  /**
+   * Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. `oci` means
+   * `oci-runc`, too.
+   */
   required?: readonly string[];
   patienceMs?: number;
 }
@@ -55,7 +58,10 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
   });
 }
 
-/** What a result means for whoever listed an exception: an excepted test that fails is skipped with its reason, one that passes is an error. */
+/**
+ * What a result means for whoever listed an exception: an excepted test that fails is skipped with its reason, one that
+ * passes is an error.
+ */
 export function judgeResult(
   result: ConformanceResult,
   exception: { reason: string } | undefined,

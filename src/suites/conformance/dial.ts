@@ -5,7 +5,10 @@ import { describeEnd, finish, start, within } from "./expectations.ts";
 
 export const noClient: Skipped = { skipped: "nothing inside can connect to a port: no python3, node, perl or busybox nc" };
 
-/** Connects from inside, sends, closes the sending half, and gives what came back; null when the template has no means for it. */
+/**
+ * Connects from inside, sends, closes the sending half, and gives what came back; null when the template has no means
+ * for it.
+ */
 export async function dial(
   context: ConformanceContext,
   sandbox: OwnedSandbox,

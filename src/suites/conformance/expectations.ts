@@ -65,7 +65,10 @@ export async function finish(context: { patienceMs: number }, process: Process, 
 
 type RunOptions = Partial<Omit<Parameters<Sandbox["spawn"]>[0], "argv">> & { args?: string[] };
 
-/** Starts a named program of the suite. Paths among the arguments are given relative to the cwd: not every runtime has a real `/workspace`. */
+/**
+ * Starts a named program of the suite. Paths among the arguments are given relative to the cwd: not every runtime has a
+ * real `/workspace`.
+ */
 export function start(sandbox: Sandbox, name: ProgramName, { args = [], ...options }: RunOptions = {}): Promise<Process> {
   const relative = args.map((arg) => (arg.startsWith("/workspace/") ? arg.slice("/workspace/".length) : arg));
   return sandbox.spawn({ argv: program(name, ...relative), ...options });

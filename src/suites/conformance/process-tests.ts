@@ -260,12 +260,18 @@ export const processTests: ConformanceTest[] = [
   },
 ];
 
-/** What this process was started with, as `NAME=value`; the suite is a library and must not depend on `process.env` being what it was. */
+/**
+ * What this process was started with, as `NAME=value`; the suite is a library and must not depend on `process.env`
+ * being what it was.
+ */
 async function hostVariables(): Promise<string[]> {
   return (await readFile("/proc/self/environ", "utf8").catch(() => "")).split("\0").filter((pair) => pair !== "");
 }
 
-/** Variables that may well have the same value inside without having leaked: usual ones, and where the host template has its toolchains. */
+/**
+ * Variables that may well have the same value inside without having leaked: usual ones, and where the host template has
+ * its toolchains.
+ */
 function isCommonVariable(pair: string): boolean {
   return (
     /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_ALL|TERM|PWD|OLDPWD|SHLVL|_|HOSTNAME|TZ|DEBIAN_FRONTEND|PYENV_ROOT|RUSTUP_HOME|CARGO_HOME|GO(PATH|ROOT)|NVM_DIR|(FNM|SDKMAN|DENO|ASDF|MISE)_[A-Z_]+|VOLTA_HOME|BUN_INSTALL|JAVA_HOME)=/.test(

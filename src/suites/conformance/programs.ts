@@ -1,6 +1,7 @@
 /**
- * The programs the suite runs inside, by name. Each is a shell script whose `$0` is `caisson:<name>`, so that a runtime without a shell
- * (the fake one) can recognise it and do the same by its own means. Only what every small image has is used: sh, coreutils or busybox.
+ * The programs the suite runs inside, by name. Each is a shell script whose `$0` is `caisson:<name>`, so that a runtime
+ * without a shell (the fake one) can recognise it and do the same by its own means. Only what every small image has is
+ * used: sh, coreutils or busybox.
  */
 const scripts = {
   /** Writes its first argument to stdout, the second to stderr. */
@@ -22,7 +23,10 @@ const scripts = {
   "print-then-copy": 'printf %s "$1"; exec cat',
   /** Reads nothing before the file is there; then prints how many bytes came. */
   "count-late": 'echo ready; while [ ! -e "$1" ]; do sleep 0.05; done; wc -c',
-  /** A leader, a child in its own session and an orphan, all sleeping for the time given, which is how they are found in the list. */
+  /**
+   * A leader, a child in its own session and an orphan, all sleeping for the time given, which is how they are found in
+   * the list.
+   */
   family: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & (sleep "$1" >/dev/null 2>&1 </dev/null &); echo ready; wait',
   /** As `family`, but the leader leaves at once. */
   abandon: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & echo ready',
@@ -38,7 +42,10 @@ const scripts = {
   link: 'ln -s -- "$1" "$2"',
   "hard-link": 'ln -- "$1" "$2"',
   fifo: 'mkfifo -- "$1"',
-  /** Listens on a loopback port of its choice, prints it, and sends back what each connection sent, to the last byte. Exit 3: no means. */
+  /**
+   * Listens on a loopback port of its choice, prints it, and sends back what each connection sent, to the last byte.
+   * Exit 3: no means.
+   */
   serve: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
     "import socket",
@@ -60,7 +67,9 @@ const scripts = {
     'until grep -q ":$(printf %04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done; echo $port; wait',
     "else exit 3; fi",
   ].join("\n"),
-  /** Connects to port $1 of address $2, sends its stdin, closes that half, and writes what comes back. Exit 3: no means. */
+  /**
+   * Connects to port $1 of address $2, sends its stdin, closes that half, and writes what comes back. Exit 3: no means.
+   */
   dial: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
     "import os,socket,sys,threading",

@@ -152,8 +152,9 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     },
     async hostFolder() {
       const path = await mkdtemp(join(tmpdir(), "caisson-test-"));
-      // Whoever the sandbox's user is outside, the folder is to be usable; what tests put in it is not secret. Where the suite is run by
-      // root it is made an ordinary user's, as workspaces are: some runtimes refuse to let commands write to root's folders.
+      // Whoever the sandbox's user is outside, the folder is to be usable; what tests put in it is not secret. Where
+      // the suite is run by root it is made an ordinary user's, as workspaces are: some runtimes refuse to let commands
+      // write to root's folders.
       await chmod(path, 0o777);
       if (process.getuid?.() === 0) await chown(path, ORDINARY_UID, ORDINARY_UID);
       hostFolders.push(path);

@@ -28,9 +28,11 @@ export interface Branched {
 }
 
 /**
- * Makes a commit of the changes on a new branch of the user's repository, by writing objects and a ref: the work tree and the index are not touched, and git works in a
- * repository of our own, so that nothing the user's or the agent names is ever run. New files that the repository ignores are left out, and files that tools act on unless they
- * are asked for. Throws `not_found` (no repository, no such base), `exists` (the branch), `invalid` (its name), `conflict` (nothing to commit), `unsafe`, `unsupported`.
+ * Makes a commit of the changes on a new branch of the user's repository, by writing objects and a ref: the work tree
+ * and the index are not touched, and git works in a repository of our own, so that nothing the user's or the agent
+ * names is ever run. New files that the repository ignores are left out, and files that tools act on unless they are
+ * asked for. Throws `not_found` (no repository, no such base), `exists` (the branch), `invalid` (its name), `conflict`
+ * (nothing to commit), `unsafe`, `unsupported`.
  */
 export async function commitToBranch(changes: readonly Change[], options: BranchOptions): Promise<Branched> {
   using repository = await openRepository(options.folder);

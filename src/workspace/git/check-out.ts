@@ -22,8 +22,9 @@ export interface PrepareOptions extends MirrorOptions {
 const CHECK_OUT_MS_MAX = 10 * 60_000;
 
 /**
- * Puts a git session's repository into its workspace, the first time; the host only moves packed objects, the check-out happens inside. Begun again from nothing when it was
- * interrupted. Throws what `fetchMirror` and `resolveCommit` throw, `unavailable` when the check-out fails inside.
+ * Puts a git session's repository into its workspace, the first time; the host only moves packed objects, the check-out
+ * happens inside. Begun again from nothing when it was interrupted. Throws what `fetchMirror` and `resolveCommit`
+ * throw, `unavailable` when the check-out fails inside.
  */
 export async function prepareWorkspace(
   session: Session,
@@ -69,7 +70,10 @@ async function cloneInto(source: GitSource, target: Target, options: PrepareOpti
   return commit;
 }
 
-/** As the repository's bytes are, without any conversion that its attributes ask for: what a diff compares with is the commit itself. */
+/**
+ * As the repository's bytes are, without any conversion that its attributes ask for: what a diff compares with is the
+ * commit itself.
+ */
 async function checkOut(what: { source: GitSource; commit: string; branch: string | null }, target: Target): Promise<void> {
   const git = (...args: string[]) =>
     inside(target.sandbox, ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", target.folder, ...args]);

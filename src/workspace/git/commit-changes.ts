@@ -26,9 +26,11 @@ interface CommitOptions {
 }
 
 /**
- * What differs between the commit a git workspace began at and the workspace inside. The old side comes from the host's mirror, as objects; no git ever looks at what the agent
- * wrote. `layer` is the host folder that collects the workspace, and `folders` what was in it when it had been checked out, at `preparedAtMs`: what was not touched since is
- * not read. Without it every file is. Throws `not_found` when the mirror does not have the commit any more, `too_large`.
+ * What differs between the commit a git workspace began at and the workspace inside. The old side comes from the host's
+ * mirror, as objects; no git ever looks at what the agent wrote. `layer` is the host folder that collects the
+ * workspace, and `folders` what was in it when it had been checked out, at `preparedAtMs`: what was not touched since
+ * is not read. Without it every file is. Throws `not_found` when the mirror does not have the commit any more,
+ * `too_large`.
  */
 export async function findCommitChanges(
   options: CommitOptions & { sandbox: Sandbox; layer: string | null; folders: Readonly<Record<string, number>>; preparedAtMs: number },

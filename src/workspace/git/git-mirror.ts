@@ -31,8 +31,9 @@ export function mirrorFolder(stateDir: string, url: string): string {
 }
 
 /**
- * A bare mirror of a remote on the host, fetched anew each time and kept, so that the second clone is fast; one that is damaged is made again. Throws `invalid` for an
- * address of another kind, `unavailable` when the remote cannot be reached or refuses.
+ * A bare mirror of a remote on the host, fetched anew each time and kept, so that the second clone is fast; one that is
+ * damaged is made again. Throws `invalid` for an address of another kind, `unavailable` when the remote cannot be
+ * reached or refuses.
  */
 export async function fetchMirror(source: GitSource, options: MirrorOptions): Promise<string> {
   checkAddress(source.url);
@@ -137,7 +138,9 @@ function unreachable(source: GitSource, error: unknown): unknown {
   );
 }
 
-/** The commit a source means: its ref wins over its branch, and the remote's own default comes last. Throws `not_found`. */
+/**
+ * The commit a source means: its ref wins over its branch, and the remote's own default comes last. Throws `not_found`.
+ */
 export async function resolveCommit(mirror: string, source: GitSource, options: MirrorOptions): Promise<string> {
   const wanted = source.ref ?? source.branch ?? "HEAD";
   const heads = [`refs/heads/${wanted}`];

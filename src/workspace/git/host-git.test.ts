@@ -48,7 +48,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-/** Every setting of git that names a program, or a place from which one is taken. EVIL is the program, BASE the folder around. */
+/**
+ * Every setting of git that names a program, or a place from which one is taken. EVIL is the program, BASE the folder
+ * around.
+ */
 const settings: readonly (readonly [key: string, value: string])[] = [
   ["core.fsmonitor", "EVIL"],
   ["core.hooksPath", "BASE/hooks"],

@@ -5,8 +5,9 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const TIMEOUT_MS_DEFAULT = 10 * 60_000;
 
 /**
- * Git on the host works in repositories of our own making only (mirrors of remotes, and one made for each branch), whose settings we wrote. These are a second wall: settings under which
- * git runs nothing a repository could name, on the command line, which goes over every file.
+ * Git on the host works in repositories of our own making only (mirrors of remotes, and one made for each branch),
+ * whose settings we wrote. These are a second wall: settings under which git runs nothing a repository could name, on
+ * the command line, which goes over every file.
  */
 const harmless = [
   ["core.hooksPath", "/dev/null"],
@@ -53,7 +54,10 @@ export interface GitOptions {
   onProgress?: (line: string) => void;
 }
 
-/** Runs git on the host. Never with a work tree an agent wrote to: objects and refs only. Throws `unavailable` without git, `internal` with git's words when it fails. */
+/**
+ * Runs git on the host. Never with a work tree an agent wrote to: objects and refs only. Throws `unavailable` without
+ * git, `internal` with git's words when it fails.
+ */
 export async function hostGit(args: readonly string[], options: GitOptions): Promise<Buffer> {
   const settings = harmless.flatMap(([key, value]) => ["-c", `${key}=${value}`]);
   const outputBytesMax = options.outputBytesMax ?? OUTPUT_BYTES_MAX;

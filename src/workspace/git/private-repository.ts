@@ -22,8 +22,9 @@ export interface PrivateRepository extends AsyncDisposable {
 }
 
 /**
- * A repository of our own that only borrows the objects of the user's. Git never sees the user's settings, hooks, attributes, grafts, replacements or remotes, so there is nothing
- * in it that could name a program: not a list of what to forbid, but nothing there.
+ * A repository of our own that only borrows the objects of the user's. Git never sees the user's settings, hooks,
+ * attributes, grafts, replacements or remotes, so there is nothing in it that could name a program: not a list of what
+ * to forbid, but nothing there.
  */
 export async function makePrivateRepository(repository: RepositoryFiles, options: Pick<GitOptions, "path">): Promise<PrivateRepository> {
   const { uid, gid } = repository.common.identity;

@@ -22,8 +22,9 @@ export interface RepositoryFiles extends Disposable {
 }
 
 /**
- * The repository of a folder or of one above it. Throws `not_found` where there is none, `unsafe` for a `.git` file that leads to a repository that does not know this work tree,
- * `unsupported` for one that keeps its branches or objects in a way we do not write.
+ * The repository of a folder or of one above it. Throws `not_found` where there is none, `unsafe` for a `.git` file
+ * that leads to a repository that does not know this work tree, `unsupported` for one that keeps its branches or
+ * objects in a way we do not write.
  */
 export async function openRepository(folder: string): Promise<RepositoryFiles> {
   const { path, root } = await findRepository(folder);
@@ -65,7 +66,10 @@ async function findRepository(folder: string): Promise<{ path: string; root: str
   throw new CaissonError("not_found", `${folder} is not in a git repository`, { hint: "Apply the changes with `caisson apply` instead." });
 }
 
-/** A `.git` file is part of the folder and may say anything: the repository it leads to must know this work tree, or be kept for it by the one around it. */
+/**
+ * A `.git` file is part of the folder and may say anything: the repository it leads to must know this work tree, or be
+ * kept for it by the one around it.
+ */
 async function checkedGitDir(named: string, root: string): Promise<string> {
   const gitDir = await realpath(named).catch(() => null);
   const here = await realpath(root);
@@ -182,7 +186,10 @@ export async function addObjects(repository: RepositoryFiles, from: string, opti
   }
 }
 
-/** As git does it: whoever has the lock file decides. Throws `exists` when somebody was faster, `busy` while another has the lock. */
+/**
+ * As git does it: whoever has the lock file decides. Throws `exists` when somebody was faster, `busy` while another has
+ * the lock.
+ */
 export async function addBranch(repository: RepositoryFiles, name: string, commit: string, options: NewFiles): Promise<void> {
   const ref = `refs/heads/${name}`;
   makeFolders(repository.common, dirname(ref), options);

@@ -18,8 +18,9 @@ const ADDRESS = /^(https?|ssh|git):\/\/(?:([A-Za-z0-9._~%!$&'()*+,;=:-]*)@)?([A-
 const SHORT = /^([\w.-]+)@([\w.-]+):(?!\/\/)/;
 
 /**
- * A submodule's address is data of a repository: it may lead to where that repository came from, or to a place the user named, and nowhere else. Otherwise a
- * clone could have the host fetch anything it can reach, with the user's own keys. Throws `denied` with the option that allows it.
+ * A submodule's address is data of a repository: it may lead to where that repository came from, or to a place the user
+ * named, and nowhere else. Otherwise a clone could have the host fetch anything it can reach, with the user's own keys.
+ * Throws `denied` with the option that allows it.
  */
 export function checkSubmoduleOrigin(
   submodule: { name: string; address: string },

@@ -14,7 +14,10 @@ export interface Submodule {
   source: GitSource & { ref: string };
 }
 
-/** The submodules of a commit; their names, paths and addresses are data of the remote and are checked. Throws `unsafe`, `denied`, `too_large`. */
+/**
+ * The submodules of a commit; their names, paths and addresses are data of the remote and are checked. Throws `unsafe`,
+ * `denied`, `too_large`.
+ */
 export async function submodulesOf(
   what: { source: GitSource; mirror: string; commit: string; depth: number },
   git: Pick<GitOptions, "path" | "home">,

@@ -11,7 +11,10 @@ const packageMagic = Buffer.from("!<arch>\n");
 /** Hosts that Debian's own settings name, read by plain HTTP; what they serve lies at the same paths in the mirror. */
 export const debianHosts: readonly string[] = ["deb", "security", "ftp"].map((host) => `${host}.${domain}`);
 
-/** An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of the list of lists. */
+/**
+ * An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of
+ * the list of lists.
+ */
 export function debianRegistry({ upstream }: RegistryOptions): Registry {
   return {
     name: "debian",

@@ -79,7 +79,10 @@ interface Manifest {
   dist?: { tarball?: unknown; integrity?: unknown; shasum?: unknown };
 }
 
-/** Tarballs at the registry's own address become ours; others, which the registry does not vouch for with its name, stay as they are. */
+/**
+ * Tarballs at the registry's own address become ours; others, which the registry does not vouch for with its name, stay
+ * as they are.
+ */
 function rewritePackage(body: Buffer, places: Places): Rewritten {
   const page = JSON.parse(body.toString()) as Manifest & { versions?: Record<string, Manifest> };
   if (typeof page !== "object" || page === null) throw new Error("not an object");

@@ -9,7 +9,10 @@ const html = "application/vnd.pypi.simple.v1+html, text/html;q=0.5";
 /** The public index keeps its files elsewhere. */
 const filesHost = { domain: "pythonhosted.org", host: "files" };
 
-/** PEP 503 and 691. Files are asked for as `files/PROJECT/PATH`, or `own/PROJECT/PATH` when they lie at the index's own host. */
+/**
+ * PEP 503 and 691. Files are asked for as `files/PROJECT/PATH`, or `own/PROJECT/PATH` when they lie at the index's own
+ * host.
+ */
 export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry {
   const places: Record<string, URL> = {
     files: new URL(`https://${filesHost.host}.${filesHost.domain}/`),

@@ -17,8 +17,9 @@ interface CgroupMount {
 }
 
 /**
- * Reads the layout from the texts of /proc/self/mountinfo and /proc/self/cgroup. `unifiedControllers` gives the controllers of a v2 mount
- * (`cgroup.controllers` of its root): on a hybrid machine it has none, but can still kill and freeze.
+ * Reads the layout from the texts of /proc/self/mountinfo and /proc/self/cgroup. `unifiedControllers` gives the
+ * controllers of a v2 mount (`cgroup.controllers` of its root): on a hybrid machine it has none, but can still kill and
+ * freeze.
  */
 export function cgroupLayout(options: {
   mountinfo: string;

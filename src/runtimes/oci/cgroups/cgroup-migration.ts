@@ -10,9 +10,10 @@ export interface QuickMigration {
 }
 
 /**
- * The kernel moves a process from group to group only after all processors have passed a quiet point, which takes it 5 ms and more; a move shortly after
- * another need not wait. A start has two: of the launcher, and of the sandbox's work. So this process moves itself to where it is already, first of all, and again
- * and again until the start is over: the quiet point passes while other things are done. Starts at the same time share it.
+ * The kernel moves a process from group to group only after all processors have passed a quiet point, which takes it 5
+ * ms and more; a move shortly after another need not wait. A start has two: of the launcher, and of the sandbox's work.
+ * So this process moves itself to where it is already, first of all, and again and again until the start is over: the
+ * quiet point passes while other things are done. Starts at the same time share it.
  */
 export function createQuickMigration(): QuickMigration {
   let holders = 0;

@@ -55,8 +55,9 @@ export interface CgroupParentsOptions {
 }
 
 /**
- * Root makes its groups below the top of each hierarchy, so that a sandbox outlives the service that made it. Anybody else has them made by their own
- * systemd, in a scope for each sandbox; where there is none, where they were given a group of their own.
+ * Root makes its groups below the top of each hierarchy, so that a sandbox outlives the service that made it. Anybody
+ * else has them made by their own systemd, in a scope for each sandbox; where there is none, where they were given a
+ * group of their own.
  */
 export function cgroupParents(options: CgroupParentsOptions): CgroupParents {
   const access = options.access ?? realAccess;
@@ -117,7 +118,8 @@ function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSys
   if (hierarchy.own === null) return null;
   if (hierarchy.version === 1 || !limits)
     return usable(hierarchy.own) ? { dir: hierarchy.own, controllers: hierarchy.controllers, makes: "caisson" } : null;
-  // In v2 a group with processes of its own can have no limits below it, so the parent is the nearest one above without any.
+  // In v2 a group with processes of its own can have no limits below it, so the parent is the nearest one above without
+  // any.
   for (let dir = dirname(hierarchy.own); dir.startsWith(hierarchy.mountPoint) && usable(dir); dir = dirname(dir)) {
     const enabled = words(access.read(join(dir, "cgroup.subtree_control")));
     if (limiters.some((name) => enabled.includes(name))) return { dir, controllers: controllersOf(dir), makes: "caisson" };

@@ -14,8 +14,8 @@ const NAME_TRY_EVERY_MS = 20;
 export const SCOPE_STEP = "scope";
 
 /**
- * Has the user's systemd put a process of ours into a scope, and divides that into the groups of a sandbox, with the process in the one of its guest.
- * Throws `unavailable` with `details.step`.
+ * Has the user's systemd put a process of ours into a scope, and divides that into the groups of a sandbox, with the
+ * process in the one of its guest. Throws `unavailable` with `details.step`.
  */
 export async function enterScope(options: { manager: UserSystemd; folder: CgroupFolder; pid: number; uid: number }): Promise<void> {
   try {

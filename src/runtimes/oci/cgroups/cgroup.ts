@@ -113,8 +113,8 @@ export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: strin
 }
 
 /**
- * What a sandbox is shown below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits where they look for them. The
- * unified hierarchy is all of it; of the older ones each has its own folder.
+ * What a sandbox is shown below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits
+ * where they look for them. The unified hierarchy is all of it; of the older ones each has its own folder.
  */
 export function cgroupViews(folders: readonly CgroupFolder[]): { name: string; dir: string }[] {
   const unified = folders.find(({ version, controllers }) => version === 2 && limiters.some((name) => controllers.includes(name)));
@@ -159,7 +159,10 @@ export function canFreeze(folders: readonly { version: 1 | 2; controllers: reado
   return folders.some(({ version, controllers }) => version === 2 || controllers.includes("freezer"));
 }
 
-/** Stops or goes on with every process of the work, and waits until it is so. The guest stays awake, so that anyone can connect and resume. */
+/**
+ * Stops or goes on with every process of the work, and waits until it is so. The guest stays awake, so that anyone can
+ * connect and resume.
+ */
 export async function freezeWork(folders: readonly CgroupFolder[], state: "frozen" | "thawed"): Promise<void> {
   const v1 = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
   const v2 = folders.find(({ version }) => version === 2);
@@ -198,7 +201,8 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
   await until(`the processes of ${folders[0]?.dir} are gone`, () => {
     const pids = processesIn(folders) ?? [];
     if (pids.length === 0) return true;
-    // Frozen ones cannot die, and without cgroup.kill new ones may come while the list is read: freeze, kill, thaw, look again.
+    // Frozen ones cannot die, and without cgroup.kill new ones may come while the list is read: freeze, kill, thaw,
+    // look again.
     if (killFile === undefined) for (const pid of pids) killQuietly(pid);
     if (freezer !== undefined) putIfThere(join(freezer.dir, "work", "freezer.state"), "THAWED");
     return false;

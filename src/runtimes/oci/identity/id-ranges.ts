@@ -67,8 +67,9 @@ export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec:
 }
 
 /**
- * Reserves a range for as long as its holder, a path, exists. Where there are no further ranges, or owners of files in the state folder cannot be mapped, it is the one that
- * all share. Two state folders know nothing of each other: each begins its search at random.
+ * Reserves a range for as long as its holder, a path, exists. Where there are no further ranges, or owners of files in
+ * the state folder cannot be mapped, it is the one that all share. Two state folders know nothing of each other: each
+ * begins its search at random.
  */
 export async function reserveRange(oci: RangesOf, holder: string): Promise<number> {
   const { stored, furtherRanges, rootless } = oci.identity();

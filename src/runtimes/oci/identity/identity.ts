@@ -25,7 +25,10 @@ export interface Identity {
   /** The host's ids of root inside and of the sandbox's user. */
   root: { uid: number; gid: number };
   user: { uid: number; gid: number };
-  /** Where the range begins that templates have on disk, and shared folders get; a sandbox's own is another where there are more. */
+  /**
+   * Where the range begins that templates have on disk, and shared folders get; a sandbox's own is another where there
+   * are more.
+   */
   stored: { uid: number; gid: number };
   /** How many ranges follow that one. */
   furtherRanges: number;
@@ -43,8 +46,8 @@ export function findIdentity(options: { stateDir: string; path: string }): Ident
 }
 
 /**
- * Not even root inside may enter a folder of a group that the sandbox has no id for. What is made in the state folder has the user's own group, unless the folder hands
- * on another by its set-group-id bit. Throws `unavailable`.
+ * Not even root inside may enter a folder of a group that the sandbox has no id for. What is made in the state folder
+ * has the user's own group, unless the folder hands on another by its set-group-id bit. Throws `unavailable`.
  */
 export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "gids">): void {
   const status = statSync(stateDir, { throwIfNoEntry: false });

@@ -26,7 +26,10 @@ export function parseSubIds(text: string): SubIdRange[] {
   });
 }
 
-/** The first range of a user, by name or number, with room for a sandbox. The sandbox's user has the caller's own id, so one fewer is enough. */
+/**
+ * The first range of a user, by name or number, with room for a sandbox. The sandbox's user has the caller's own id, so
+ * one fewer is enough.
+ */
 export function subIdRangeOf(ranges: readonly SubIdRange[], user: { name: string; uid: number }, needed: number): SubIdRange | null {
   return ranges.find(({ name, count }) => (name === user.name || name === String(user.uid)) && count >= needed) ?? null;
 }
@@ -46,7 +49,10 @@ export function rootRangeStart(uids: readonly SubIdRange[], gids: readonly SubId
   return start;
 }
 
-/** How many ranges of a sandbox's size follow the first: in root's own, else up to where other programs expect no ids any more. */
+/**
+ * How many ranges of a sandbox's size follow the first: in root's own, else up to where other programs expect no ids
+ * any more.
+ */
 export function furtherRanges(first: number, uids: readonly SubIdRange[]): number {
   const own = uids.find(({ name, start, count }) => (name === "root" || name === "0") && first >= start && first < start + count);
   const end = own === undefined ? IDS_END : own.start + own.count;
@@ -76,9 +82,10 @@ export function rootlessMap(options: { own: number; start: number }): IdLine[] {
 }
 
 /**
- * The map of an idmapped mount of a workspace: ids on disk to ids of the host as the sandbox has them. The folder's owner becomes the
- * sandbox's user. `readable` maps the host's other low ids too, so that they look right inside; it must not be used where the sandbox can
- * write to the folder itself, since root inside would then create files of the host's root.
+ * The map of an idmapped mount of a workspace: ids on disk to ids of the host as the sandbox has them. The folder's
+ * owner becomes the sandbox's user. `readable` maps the host's other low ids too, so that they look right inside; it
+ * must not be used where the sandbox can write to the folder itself, since root inside would then create files of the
+ * host's root.
  */
 export function workspaceMap(options: { owner: number; start: number; stored: number; readable: boolean }): IdLine[] {
   const { owner, start, stored, readable } = options;

@@ -8,7 +8,10 @@ export interface BundleOptions {
   spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "network">;
   /** Paths the template wants covered. */
   hidden: readonly string[];
-  /** How many descriptors of work groups the guest is given, from 6 on; and whether the one that counts kills for memory follows. */
+  /**
+   * How many descriptors of work groups the guest is given, from 6 on; and whether the one that counts kills for memory
+   * follows.
+   */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
   /** Whether its files lie on a disk of their own; otherwise the guest leaves room on the host's. */
@@ -22,7 +25,10 @@ export interface BundleOptions {
 }
 
 export const GUEST_PATH = "/.caisson/guest";
-/** The descriptors of the listening socket, of the file with the token and of the one with the filter of system calls; the others follow them. */
+/**
+ * The descriptors of the listening socket, of the file with the token and of the one with the filter of system calls;
+ * the others follow them.
+ */
 const LISTEN_FD = 3;
 const TOKEN_FD = 4;
 const FILTER_FD = 5;
@@ -42,8 +48,9 @@ const rootCapabilities = ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_N
 const transparentCapability = "CAP_NET_BIND_SERVICE";
 
 /**
- * The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them. The filter of system calls is not in it: the
- * guest puts it on before anything else, which spares the OCI runtime to compile it for each sandbox.
+ * The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them.
+ * The filter of system calls is not in it: the guest puts it on before anything else, which spares the OCI runtime to
+ * compile it for each sandbox.
  */
 export function bundleConfig(options: BundleOptions) {
   const { spec } = options;
@@ -68,7 +75,8 @@ export function bundleConfig(options: BundleOptions) {
     },
     mounts: [...mounts(spec.tmpBytes), ...(options.cgroupView ? [cgroupMount] : [])],
     linux: {
-      // Where there are groups the launcher has made that of cgroups: its root is the work, not the guest that starts here.
+      // Where there are groups the launcher has made that of cgroups: its root is the work, not the guest that starts
+      // here.
       namespaces: ["pid", "mount", "ipc", "uts", ...(options.workDescriptors === 0 ? ["cgroup"] : [])].map((type) => ({ type })),
       maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
       readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],

@@ -5,7 +5,10 @@ import type { PlanRecord } from "./launcher.ts";
 
 const compiled = new Map<string, string>();
 
-/** The filter of system calls that the guest is to obey. `arch` is Node's name for the processor. Compiled once for each kind of sandbox. */
+/**
+ * The filter of system calls that the guest is to obey. `arch` is Node's name for the processor. Compiled once for each
+ * kind of sandbox.
+ */
 export function filterRecord(spec: Pick<SandboxSpec, "workspace">, arch: string): PlanRecord {
   const writesToHost = spec.workspace.kind === "folder" && spec.workspace.access === "rw";
   const key = `${arch} ${writesToHost}`;

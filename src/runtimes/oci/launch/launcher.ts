@@ -18,7 +18,10 @@ export interface LaunchOptions {
   prepare?: ((pid: number) => Promise<void>) | undefined;
   /** Called with each line the launcher writes, as it comes. */
   onLine?: (line: string) => void;
-  /** The line after which there is nothing to wait for: the launcher's own end, with all its mounts, takes longer than it did. */
+  /**
+   * The line after which there is nothing to wait for: the launcher's own end, with all its mounts, takes longer than
+   * it did.
+   */
   lastLine?: RegExp;
   timeoutMs?: number;
 }
@@ -44,13 +47,17 @@ export function encodePlan(plan: readonly PlanRecord[]): Buffer {
   return Buffer.from(fields.map((field) => `${field}\0`).join(""));
 }
 
-/** `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is translated here, once. */
+/**
+ * `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is
+ * translated here, once.
+ */
 export function createLauncher(options: { guestPath: string; path: string }): Launch {
   return (launch) => runLauncher(options, launch);
 }
 
 /**
- * Runs a program as root of the sandboxes' user namespace (as root: as the host's), with the host's files, and gives the lines it wrote. Rejects when it fails.
+ * Runs a program as root of the sandboxes' user namespace (as root: as the host's), with the host's files, and gives
+ * the lines it wrote. Rejects when it fails.
  */
 export function runInside(
   { launch, identity }: LaunchAs,

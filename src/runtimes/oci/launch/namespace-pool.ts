@@ -3,7 +3,10 @@ import { releaseRange, reserveRange } from "../identity/id-ranges.ts";
 import { withRange } from "../identity/identity.ts";
 import type { OciContext } from "../oci-context.ts";
 
-/** A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the latest. */
+/**
+ * A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the
+ * latest.
+ */
 export interface HeldNamespaces {
   user: number;
   network: number;

@@ -14,8 +14,8 @@ export function isTransparent(network: NetworkPolicy): boolean {
 const resolver = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
 
 /**
- * What a launch needs for a transparent network: that its namespace routes every address to itself, and that programs inside ask for names at all. Nothing leaves such a
- * namespace either: it has no interface but loopback.
+ * What a launch needs for a transparent network: that its namespace routes every address to itself, and that programs
+ * inside ask for names at all. Nothing leaves such a namespace either: it has no interface but loopback.
  */
 export function transparentRecords(spec: Pick<SandboxSpec, "network" | "template">, folder: string): PlanRecord[] {
   if (!isTransparent(spec.network)) return [];
@@ -26,7 +26,8 @@ export function transparentRecords(spec: Pick<SandboxSpec, "network" | "template
   return [
     ["network", "transparent"],
     bind("resolv.conf", resolver),
-    // An image knows by itself where names come from; the machine's own programs are told otherwise in ordinary sandboxes.
+    // An image knows by itself where names come from; the machine's own programs are told otherwise in ordinary
+    // sandboxes.
     ...(spec.template.kind === "image" ? [] : [bind("nsswitch.conf", nameServiceSwitch({ hosts: "files dns" }))]),
   ];
 }

@@ -1,7 +1,10 @@
 import type { StateView } from "../../../sandbox/state-places.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 
-/** Records that keep the state folder out of a lower layer, and the names of the layers to go right above it: none where it is not seen there. */
+/**
+ * Records that keep the state folder out of a lower layer, and the names of the layers to go right above it: none where
+ * it is not seen there.
+ */
 export function maskRecords(options: { state: StateView; folder: string; layer: string }): { records: PlanRecord[]; names: string[] } {
   const { state, folder, layer } = options;
   const name = `mask-${layer}`;

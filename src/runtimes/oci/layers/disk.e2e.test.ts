@@ -52,7 +52,8 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     const { ended } = await fill("head -c 4000000000 /dev/zero > big");
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
     expect(disk.freeBytes()).toBeGreaterThan(before / 4);
-    // As often as it likes: with files that have no name any more, by several at once, and by taking room without writing.
+    // As often as it likes: with files that have no name any more, by several at once, and by taking room without
+    // writing.
     await fill("exec 3> gone; rm gone; cat /dev/zero >&3").catch(() => undefined);
     await fill("for i in 1 2 3 4 5 6; do cat /dev/zero > f$i & done; wait").catch(() => undefined);
     await fill("fallocate -l 4G all").catch(() => undefined);

@@ -14,7 +14,9 @@ const DISK_NAME = "disk.ext4";
 /** What a file system of a sandbox's may hold at most: one file for each so many bytes, also where it is large. */
 const BYTES_PER_FILE = 4096;
 
-/** What keeps the changes of a workspace beyond its sandbox: a plain folder, a disk of its own in it, or nothing yet. */
+/**
+ * What keeps the changes of a workspace beyond its sandbox: a plain folder, a disk of its own in it, or nothing yet.
+ */
 export interface LayerState {
   /** The size of its own disk; null: it has none. */
   diskBytes: number | null;
@@ -38,7 +40,10 @@ export function diskKind(limits: Pick<Limits, "diskBytes">, options: { rootless:
   return options.rootless ? "memory" : "image";
 }
 
-/** Records that mount it. What an earlier sandbox left on a layer's disk beside the workspace goes first: it was that sandbox's own. */
+/**
+ * Records that mount it. What an earlier sandbox left on a layer's disk beside the workspace goes first: it was that
+ * sandbox's own.
+ */
 export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: SandboxSpec; limits: Limits }): PlanRecord[] {
   switch (details.disk) {
     case "none":
@@ -57,8 +62,8 @@ export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: S
 }
 
 /**
- * A sparse image. One that goes with its sandbox is formatted without what takes time; one that keeps a session's files has a journal, and is shown under its name when it is
- * whole. Throws `unavailable`, `no_space`.
+ * A sparse image. One that goes with its sandbox is formatted without what takes time; one that keeps a session's files
+ * has a journal, and is shown under its name when it is whole. Throws `unavailable`, `no_space`.
  */
 export async function makeDisk(oci: OciContext, record: { id: string; spec: SandboxSpec; limits: Limits }): Promise<void> {
   const layer = layerOf(record.spec);
@@ -71,7 +76,10 @@ export async function makeDisk(oci: OciContext, record: { id: string; spec: Sand
   renameSync(part, path);
 }
 
-/** An image is sparse: one that is larger than what is free would promise what is not there, and fill the host's disk on the way. */
+/**
+ * An image is sparse: one that is larger than what is free would promise what is not there, and fill the host's disk on
+ * the way.
+ */
 async function refuseLarger(bytes: number, folder: string): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   if (bytes <= bavail * bsize) return;

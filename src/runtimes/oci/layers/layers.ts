@@ -9,7 +9,10 @@ import { rangeStartOf, SANDBOX_IDS, workspaceMap } from "../identity/sub-ids.ts"
 import type { PlanRecord } from "../launch/launcher.ts";
 import { coverRecords, maskRecords } from "./cover-state.ts";
 
-/** One lower layer of a sandbox's root. `mapped`: its files have the host's ids on disk and are mapped into the sandbox's. */
+/**
+ * One lower layer of a sandbox's root. `mapped`: its files have the host's ids on disk and are mapped into the
+ * sandbox's.
+ */
 export interface RootLayer {
   dir: string;
   mapped: boolean;
@@ -35,8 +38,8 @@ export interface RootPlan {
 const LAYERS_MAX = 64;
 
 /**
- * A layer that was written with a range of ids, for a sandbox that may have another: its top folder says which. Nobody inside can give that folder to an id beyond the
- * range it was written with.
+ * A layer that was written with a range of ids, for a sandbox that may have another: its top folder says which. Nobody
+ * inside can give that folder to an id beyond the range it was written with.
  */
 function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
   const start = rootless ? root.uid : rangeStartOf(lstatSync(dir).uid, stored.uid);
@@ -132,7 +135,10 @@ function checkLayer(layer: string, access: string): void {
   }
 }
 
-/** Records that mount a workspace at /workspace, over `layers` frozen earlier (upmost first). An empty one is part of the root and needs none. */
+/**
+ * Records that mount a workspace at /workspace, over `layers` frozen earlier (upmost first). An empty one is part of
+ * the root and needs none.
+ */
 export function workspaceRecords(
   workspace: WorkspaceMount,
   options: { identity: Identity; disk: boolean; layers: readonly string[]; state: StateView },
@@ -167,7 +173,10 @@ export function workspaceRecords(
   ];
 }
 
-/** Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder or in the one the spec gives to outlive it. */
+/**
+ * Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder
+ * or in the one the spec gives to outlive it.
+ */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,
   options: { disk: boolean },

@@ -22,7 +22,10 @@ export const SnapshotRecord = z.object({
   basis: Basis,
   /** The sandbox's own, so that a fork is made like it. */
   spec: SandboxSpec,
-  /** Made for a fork, by this process: never listed, and removed when the maker is gone and nothing is built on it any more. */
+  /**
+   * Made for a fork, by this process: never listed, and removed when the maker is gone and nothing is built on it any
+   * more.
+   */
   hiddenFor: ProcessIdentity.nullable(),
 });
 export type SnapshotRecord = z.infer<typeof SnapshotRecord>;
@@ -118,7 +121,10 @@ export async function isBuiltOn(oci: OciContext, id: SnapshotId): Promise<boolea
   });
 }
 
-/** Removes a snapshot: at once for everybody who looks, then its files. What a crash leaves is for the next sweep. Idempotent. */
+/**
+ * Removes a snapshot: at once for everybody who looks, then its files. What a crash leaves is for the next sweep.
+ * Idempotent.
+ */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
   const gone = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
   await rename(snapshotDir(oci, id), gone).catch((error: NodeJS.ErrnoException) => {

@@ -21,7 +21,10 @@ export interface DbusConnection extends Disposable {
 const SIGNALS_KEPT_MAX = 1000;
 const GREETING_BYTES_MAX = 1024;
 
-/** Connects and proves who we are, which the kernel confirms to the other side. Throws `unavailable`, `timeout`, `protocol`. */
+/**
+ * Connects and proves who we are, which the kernel confirms to the other side. Throws `unavailable`, `timeout`,
+ * `protocol`.
+ */
 export async function connectDbus(options: { endpoint: DbusEndpoint; uid: number; timeoutMs: number }): Promise<DbusConnection> {
   const { endpoint, uid, timeoutMs } = options;
   const socket = connect({ path: endpoint.socketPath });
@@ -59,7 +62,10 @@ export const busItself = {
   interface: "org.freedesktop.DBus",
 } as const;
 
-/** The bytes of one connection, sorted into the greeting, answers and signals. After a failure everything rejects with it. */
+/**
+ * The bytes of one connection, sorted into the greeting, answers and signals. After a failure everything rejects with
+ * it.
+ */
 function converse(socket: Socket) {
   const greeting = Promise.withResolvers<string>();
   const answers = new Map<number, PromiseWithResolvers<DbusValue[]>>();

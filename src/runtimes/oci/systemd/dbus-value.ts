@@ -68,7 +68,10 @@ function write(out: number[], type: string, value: DbusValue): void {
   }
 }
 
-/** Reads what the signature says. `offset` is where the bytes begin in their message: alignment counts from there. Throws `protocol`. */
+/**
+ * Reads what the signature says. `offset` is where the bytes begin in their message: alignment counts from there.
+ * Throws `protocol`.
+ */
 export function unmarshal(signature: string, bytes: Buffer, options: { offset?: number } = {}): DbusValue[] {
   const reader = { bytes, at: 0, offset: options.offset ?? 0, depth: 0 };
   return typesIn(signature).map((type) => read(reader, type));

@@ -20,9 +20,10 @@ export interface ScopeRequest {
 }
 
 /**
- * Has the user's systemd make a scope with the process in it, whose control groups below are the caller's to arrange, and resolves when it is
- * there. Only systemd can do that for a process of a login session: no user may move one from there. The scope goes when its last process does.
- * Throws `unavailable` (`details.errorName` where systemd refused), `timeout`.
+ * Has the user's systemd make a scope with the process in it, whose control groups below are the caller's to arrange,
+ * and resolves when it is there. Only systemd can do that for a process of a login session: no user may move one from
+ * there. The scope goes when its last process does. Throws `unavailable` (`details.errorName` where systemd refused),
+ * `timeout`.
  */
 export async function startScope(manager: Pick<UserSystemd, "endpoints">, request: ScopeRequest): Promise<void> {
   let unreachable: unknown;

@@ -50,7 +50,10 @@ export function findUserSystemd(options: UserSystemdOptions): UserSystemd | null
   return { endpoints, dir, lingering: look.exists(join("/var/lib/systemd/linger", options.userName)) };
 }
 
-/** The sockets in a D-Bus address, such as `unix:path=/run/user/1000/bus,guid=…;unix:abstract=/tmp/x`. Other transports are left out. */
+/**
+ * The sockets in a D-Bus address, such as `unix:path=/run/user/1000/bus,guid=…;unix:abstract=/tmp/x`. Other transports
+ * are left out.
+ */
 export function parseBusAddress(address: string): string[] {
   return address.split(";").flatMap((each) => {
     const [, settings] = /^unix:(.*)$/.exec(each) ?? [];

@@ -9,8 +9,8 @@ const PARTS_MAX = 4096;
 const ALIASES_MAX = 8;
 
 /**
- * Spreads out an image archive (`docker save`, oci-archive; plain, gzip or zstd) into a folder of ours, each part under a number: no name of the archive
- * ever becomes a path. Throws `invalid`, `too_large`.
+ * Spreads out an image archive (`docker save`, oci-archive; plain, gzip or zstd) into a folder of ours, each part under
+ * a number: no name of the archive ever becomes a path. Throws `invalid`, `too_large`.
  */
 export async function archiveStore(options: { archive: string; folder: string; bytesMax: number }): Promise<ImageStore> {
   const { archive, folder, bytesMax } = options;

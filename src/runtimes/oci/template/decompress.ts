@@ -1,7 +1,10 @@
 import { pipeline, Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 
-/** The bytes behind gzip or zstd, or as they are. Goes by the first bytes, not by what a manifest says of them. Errors are the stream's own. */
+/**
+ * The bytes behind gzip or zstd, or as they are. Goes by the first bytes, not by what a manifest says of them. Errors
+ * are the stream's own.
+ */
 export async function* decompressed(source: AsyncGenerator<Buffer>): AsyncGenerator<Uint8Array> {
   const first = await source.next();
   if (first.done === true) return;

@@ -10,7 +10,10 @@ export interface GeneratedFile {
   content: string;
 }
 
-/** One path of the host's /etc that is copied, as it is needed and holds no secret. Only what everybody may read is copied. */
+/**
+ * One path of the host's /etc that is copied, as it is needed and holds no secret. Only what everybody may read is
+ * copied.
+ */
 export interface EtcCopy {
   path: string;
   why: string;

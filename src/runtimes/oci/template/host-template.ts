@@ -10,7 +10,10 @@ const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bi
 /** Folders that the runtime mounts itself: nothing of the host may be put below them. */
 const reservedFolders = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var", "/workspace"];
 
-/** A folder or file of the host that is visible inside. To be mounted with everything below it read-only, `nosuid` and `nodev`. */
+/**
+ * A folder or file of the host that is visible inside. To be mounted with everything below it read-only, `nosuid` and
+ * `nodev`.
+ */
 export interface TemplateBind {
   source: string;
   target: string;
@@ -31,7 +34,10 @@ export interface TemplateEntry {
   why: string;
 }
 
-/** The machine's own toolchain as a template: all that a sandbox sees of the host. Plain data; nothing has been made yet. */
+/**
+ * The machine's own toolchain as a template: all that a sandbox sees of the host. Plain data; nothing has been made
+ * yet.
+ */
 export interface HostTemplate {
   /** Parents before children. */
   binds: readonly TemplateBind[];
@@ -61,8 +67,9 @@ export interface HostTemplateOptions {
 }
 
 /**
- * Decides what of this machine is visible inside: /usr with its links, of /etc what programs need to work, and toolchains in the user's home
- * that are on PATH and of a known layout. Everything else on PATH is ignored, with a note. Looks at the disk, changes nothing. Never throws for odd input.
+ * Decides what of this machine is visible inside: /usr with its links, of /etc what programs need to work, and
+ * toolchains in the user's home that are on PATH and of a known layout. Everything else on PATH is ignored, with a
+ * note. Looks at the disk, changes nothing. Never throws for odd input.
  */
 export async function hostTemplate(options: HostTemplateOptions): Promise<HostTemplate> {
   // Synchronous on purpose: a few dozen look-ups of local names cost less than one trip through the thread pool each.
@@ -95,8 +102,8 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
 }
 
 /**
- * Settings for the whole machine that lie below /usr, npm's with its tokens among them. Some distributions keep their own defaults in /usr/etc, so
- * there only the files that may hold a secret are covered.
+ * Settings for the whole machine that lie below /usr, npm's with its tokens among them. Some distributions keep their
+ * own defaults in /usr/etc, so there only the files that may hold a secret are covered.
  */
 const hiddenBelowUsr = [
   "/usr/etc/gitconfig",
@@ -239,7 +246,10 @@ function mountPoint({ kind, target }: TemplateBind): string {
   return kind === "folder" ? target : dirname(target);
 }
 
-/** Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs, and what toolchains want to write to. */
+/**
+ * Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs, and what
+ * toolchains want to write to.
+ */
 function skeletonFolders({ paths, users }: { paths: string[]; users: string[] }): TemplateFolder[] {
   const fixed = ["/dev", "/etc", "/home", sandboxUser.home, "/mnt", "/opt", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr"];
   const below = ["/run/lock", "/var/cache", "/var/lib", "/var/log", "/var/spool", "/workspace"];

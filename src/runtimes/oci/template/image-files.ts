@@ -7,8 +7,9 @@ import { resolveInRoot } from "./resolve-in-root.ts";
 const ACCOUNTS_BYTES_MAX = 1024 * 1024;
 
 /**
- * What a sandbox adds to an image: the sandbox's user among the image's own accounts, names of the machine, and folders to mount on. For a layer
- * above the image, which itself is never changed. The image's files are read inside it, whatever its links say; an odd file counts as empty.
+ * What a sandbox adds to an image: the sandbox's user among the image's own accounts, names of the machine, and folders
+ * to mount on. For a layer above the image, which itself is never changed. The image's files are read inside it,
+ * whatever its links say; an odd file counts as empty.
  */
 export function imageFiles(options: { rootfsDir: string }): { files: GeneratedFile[]; folders: TemplateFolder[] } {
   const { rootfsDir } = options;
@@ -43,7 +44,10 @@ function accounts(text: string, options: { fields: number; root: string }): stri
   return lines.some((line) => line.startsWith("root:")) ? lines : [options.root, ...lines];
 }
 
-/** Ours comes before any other of the same number, so that looking up the number gives our name; another of the same name goes. */
+/**
+ * Ours comes before any other of the same number, so that looking up the number gives our name; another of the same
+ * name goes.
+ */
 function withOwn(lines: string[], name: string, own: string): string[] {
   const others = lines.filter((line) => !line.startsWith(`${name}:`));
   const at = others.findIndex((line) => line.startsWith("root:")) + 1;

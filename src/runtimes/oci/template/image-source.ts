@@ -13,8 +13,10 @@ export type ImageSource =
   | { kind: "registry"; reference: string };
 
 /**
- * Tells what a reference means: what begins with `/`, `./` or `../` lies on disk, perhaps with a tag after the last colon, and `oci:`, `oci-archive:`, `docker-archive:` and
- * `docker://` say it outright. Anything else is a name in a registry, whatever lies in the current folder: a clone must not decide what `debian:12` means. Throws `not_found`, `invalid` with a hint of what is accepted.
+ * Tells what a reference means: what begins with `/`, `./` or `../` lies on disk, perhaps with a tag after the last
+ * colon, and `oci:`, `oci-archive:`, `docker-archive:` and `docker://` say it outright. Anything else is a name in a
+ * registry, whatever lies in the current folder: a clone must not decide what `debian:12` means. Throws `not_found`,
+ * `invalid` with a hint of what is accepted.
  */
 export function imageSource(reference: string): ImageSource {
   if (reference === "" || reference.includes("\0")) throw notAnImage(JSON.stringify(reference));

@@ -11,7 +11,9 @@ import { type Descriptor, DockerManifest, ImageDocument, ImageIndex, ImageManife
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
 const ociArchitectures: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 
-/** Files of an image before it is unpacked, by their names in its layout: a folder, or an archive spread out on disk. */
+/**
+ * Files of an image before it is unpacked, by their names in its layout: a folder, or an archive spread out on disk.
+ */
 export interface ImageStore {
   /** What it is called in messages. */
   readonly name: string;
@@ -40,8 +42,9 @@ export function folderStore(folder: string): ImageStore {
 }
 
 /**
- * Chooses an image of an OCI layout or docker archive: by its tag, or the only one; of several processors' the one for `arch` (Node's name).
- * Throws `invalid` for what is not an image or damaged, `not_found` for an unknown tag, `unsupported` for another processor.
+ * Chooses an image of an OCI layout or docker archive: by its tag, or the only one; of several processors' the one for
+ * `arch` (Node's name). Throws `invalid` for what is not an image or damaged, `not_found` for an unknown tag,
+ * `unsupported` for another processor.
  */
 export async function findImage(store: ImageStore, options: { tag: string | null; arch: string }): Promise<FoundImage> {
   const index = store.find("index.json");

@@ -69,9 +69,10 @@ export interface ResolveImageOptions {
 }
 
 /**
- * Finds an image and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the same image at the same time both get it.
- * What is returned stays as it is. A name in a registry is fetched once. Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another
- * processor), `unsafe` (tricks in the archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
+ * Finds an image and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the
+ * same image at the same time both get it. What is returned stays as it is. A name in a registry is fetched once.
+ * Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another processor), `unsafe` (tricks in the
+ * archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
  */
 export async function resolveImage(options: ResolveImageOptions): Promise<ImageTemplate> {
   const source = imageSource(options.reference);
@@ -159,7 +160,10 @@ async function unpack(work: {
   return { ...record, rootfsDir: join(folder, "rootfs") };
 }
 
-/** A power cut must not leave a template that looks whole and has empty files. Where `sync` is missing the kernel writes in its own time. */
+/**
+ * A power cut must not leave a template that looks whole and has empty files. Where `sync` is missing the kernel writes
+ * in its own time.
+ */
 async function flush(folder: string): Promise<void> {
   const env = { PATH: "/usr/bin:/bin" };
   await runProgram({ argv: ["sync", "-f", "--", folder], env, timeoutMs: 600_000, missing: { hint: "" } }).catch((cause: CaissonError) => {

@@ -40,16 +40,18 @@ export interface UnpackOptions {
 
 export interface LayerUnpacker {
   /**
-   * Puts one layer over those before it. Never writes outside the target: links in the way are resolved inside it. Devices and FIFOs are left out,
-   * setuid and setgid bits and extended attributes dropped. Throws `unsafe`, `invalid`, `too_large`, `no_space`.
+   * Puts one layer over those before it. Never writes outside the target: links in the way are resolved inside it.
+   * Devices and FIFOs are left out, setuid and setgid bits and extended attributes dropped. Throws `unsafe`, `invalid`,
+   * `too_large`, `no_space`.
    */
   add(layer: AsyncIterable<Uint8Array>): Promise<void>;
   readonly counts: { entries: number; bytes: number; leftOut: number };
 }
 
 /**
- * Synchronous file work, as it is run in a process of its own: a layer is tens of thousands of small operations, and each costs ten times as much through
- * the thread pool. The target belongs to that process alone, so that what `lstat` says is still true at the next call.
+ * Synchronous file work, as it is run in a process of its own: a layer is tens of thousands of small operations, and
+ * each costs ten times as much through the thread pool. The target belongs to that process alone, so that what `lstat`
+ * says is still true at the next call.
  */
 export function createLayerUnpacker(options: UnpackOptions): LayerUnpacker {
   const counts = { entries: 0, bytes: 0, leftOut: 0 };

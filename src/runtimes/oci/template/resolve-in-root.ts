@@ -3,8 +3,9 @@ import { lstatSync, readlinkSync, type Stats } from "node:fs";
 const LINKS_MAX = 40;
 
 /**
- * Where a path leads inside a tree, as for a process whose root the tree is: links, absolute ones too, never lead out of it. The result has no link in it and begins
- * with `/`, or is empty for the tree itself; null when it cannot be followed. Paths are latin1 text for bytes. Only true for a tree that nobody changes meanwhile.
+ * Where a path leads inside a tree, as for a process whose root the tree is: links, absolute ones too, never lead out
+ * of it. The result has no link in it and begins with `/`, or is empty for the tree itself; null when it cannot be
+ * followed. Paths are latin1 text for bytes. Only true for a tree that nobody changes meanwhile.
  */
 export function resolveInRoot(root: string, parts: readonly string[], options: { onMissing?: (path: string) => void } = {}): string | null {
   const left = [...parts].reverse();

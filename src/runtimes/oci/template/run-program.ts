@@ -11,7 +11,10 @@ export interface ProgramOutcome {
   lastLine: string;
 }
 
-/** Runs a tool of the host to its end, without a shell, killed on abort or after the time. Throws `unavailable` when it is not installed, `cancelled`, `timeout`. */
+/**
+ * Runs a tool of the host to its end, without a shell, killed on abort or after the time. Throws `unavailable` when it
+ * is not installed, `cancelled`, `timeout`.
+ */
 export async function runProgram(options: {
   argv: readonly [string, ...string[]];
   env: Readonly<Record<string, string>>;

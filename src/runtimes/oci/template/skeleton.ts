@@ -18,14 +18,17 @@ const LAYOUT = 1;
 export interface SkeletonOptions {
   template: Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
   stateDir: string;
-  /** The ids on disk of root and of the sandbox's user; absent: all is owned by whoever calls, for mounts that map ids. */
+  /**
+   * The ids on disk of root and of the sandbox's user; absent: all is owned by whoever calls, for mounts that map ids.
+   */
   owners?: { root: { uid: number; gid: number }; user: { uid: number; gid: number } };
 }
 
 /**
- * Makes the lowest layer of a host sandbox: folders, links, generated files and copies of what /etc must hold. Returns its folder. The same
- * template gives the same folder, made once; a changed host gives a new one, and the old stays for the sandboxes that use it. Atomic: the folder appears whole
- * or not at all, whoever else makes it at the same time. Throws `no_space`, `denied`, `internal`.
+ * Makes the lowest layer of a host sandbox: folders, links, generated files and copies of what /etc must hold. Returns
+ * its folder. The same template gives the same folder, made once; a changed host gives a new one, and the old stays for
+ * the sandboxes that use it. Atomic: the folder appears whole or not at all, whoever else makes it at the same time.
+ * Throws `no_space`, `denied`, `internal`.
  */
 export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
   const cache = createTemplateCache({ stateDir: options.stateDir });
@@ -42,7 +45,10 @@ export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
   }
 }
 
-/** What the skeleton is made from: the generated parts in full, the copied ones by the times and sizes of their originals. */
+/**
+ * What the skeleton is made from: the generated parts in full, the copied ones by the times and sizes of their
+ * originals.
+ */
 function fingerprint({ template, owners }: SkeletonOptions): string {
   const hash = createHash("sha256");
   const { folders, links, files } = template;
@@ -94,7 +100,10 @@ async function fill(draft: string, { template, owners }: SkeletonOptions): Promi
 
 type Kind = "folder" | "file" | "link";
 
-/** Visits what everybody may read, parents first. Folders that not everybody may enter are passed over with all they hold. */
+/**
+ * Visits what everybody may read, parents first. Folders that not everybody may enter are passed over with all they
+ * hold.
+ */
 function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => void): void {
   let entries = 0;
   const step = (path: string, name: string, depth: number) => {
@@ -123,7 +132,9 @@ function list(folder: string): Dirent[] {
   }
 }
 
-/** Copies a file that everybody may read, checked on the open descriptor. False when it is gone or not public any more. */
+/**
+ * Copies a file that everybody may read, checked on the open descriptor. False when it is gone or not public any more.
+ */
 async function copyPublic(from: string, to: string): Promise<boolean> {
   const source = await open(from, "r").catch(() => null);
   if (source === null) return false;

@@ -16,7 +16,10 @@ export interface TemplateCache {
   has(name: string): Promise<boolean>;
   /** An empty folder that belongs to this process; a sweep removes it once the process is gone. */
   draft(): Promise<string>;
-  /** Makes a draft the template of that name, whole and at once. When somebody was quicker, theirs stays and the draft is removed. */
+  /**
+   * Makes a draft the template of that name, whole and at once. When somebody was quicker, theirs stays and the draft
+   * is removed.
+   */
   publish(draft: string, name: string): Promise<string>;
   discard(draft: string): Promise<void>;
   /** Removes what processes that are gone were making. Returns how many. */
@@ -24,8 +27,8 @@ export interface TemplateCache {
 }
 
 /**
- * Templates under `<stateDir>/templates`, each named by what it was made from and never changed. `remove` is asked where the files may belong to ids that
- * only a user namespace can touch.
+ * Templates under `<stateDir>/templates`, each named by what it was made from and never changed. `remove` is asked
+ * where the files may belong to ids that only a user namespace can touch.
  */
 export function createTemplateCache(options: { stateDir: string; remove?: (path: string) => Promise<void> }): TemplateCache {
   const folder = join(options.stateDir, "templates");

@@ -27,8 +27,9 @@ export interface Toolchain {
 type Layout = (rest: string, home: string) => Toolchain | null;
 
 /**
- * The toolchain that a folder on PATH belongs to, or null when its layout is not known. Both paths are free of links. Only known layouts are
- * admitted, and of each only the folders that hold programs: never the folder above, where such tools keep tokens.
+ * The toolchain that a folder on PATH belongs to, or null when its layout is not known. Both paths are free of links.
+ * Only known layouts are admitted, and of each only the folders that hold programs: never the folder above, where such
+ * tools keep tokens.
  */
 export function toolchainAt(folder: string, home: string): Toolchain | null {
   const rest = relative(home, folder);
@@ -120,7 +121,10 @@ function volta(rest: string, home: string): Toolchain | null {
   return { name: "volta", ...nodePrefix(prefix) };
 }
 
-/** mise's shims read the user's configuration, which may set secret variables; the installed tools themselves are put on PATH instead. */
+/**
+ * mise's shims read the user's configuration, which may set secret variables; the installed tools themselves are put on
+ * PATH instead.
+ */
 function mise(rest: string, home: string): Toolchain | null {
   const base = /^(\.local\/share\/(?:mise|rtx))\/(?:shims$|installs\/)/.exec(rest)?.[1];
   if (base === undefined) return null;
@@ -136,7 +140,7 @@ function mise(rest: string, home: string): Toolchain | null {
   return merge("mise", found);
 }
 
-/** asdf's shims need its plugins and the user's `~/.tool-versions`; the versions named there are put on PATH directly. */
+/** asdf's shims need its plugins and the user's `~/.tool-versions`: the versions named there go on PATH directly. */
 function asdf(rest: string, home: string): Toolchain | null {
   const direct = /^\.asdf\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
   const installs = join(home, ".asdf/installs");
@@ -181,7 +185,8 @@ function sdkman(rest: string, home: string): Toolchain | null {
   const [, candidate, version] = /^\.sdkman\/candidates\/([^/]+)\/([^/]+)\/bin$/.exec(rest) ?? [];
   if (candidate === undefined || version === undefined) return null;
   const folder = join(home, ".sdkman/candidates", candidate, version);
-  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be covered: then all of it stays out.
+  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be covered: then all of it
+  // stays out.
   const settings = readSmall(join(folder, "conf/settings.xml")).replace(/<!--[\s\S]*?-->/g, "");
   if (/<(?:server|proxy|profile)\b/.test(settings)) {
     return {
@@ -209,7 +214,10 @@ function deno(rest: string, home: string): Toolchain | null {
   return rest === ".deno/bin" ? { name: "deno", mounts: [join(home, rest)], path: [join(home, rest)] } : null;
 }
 
-/** `~/.local/bin` collects scripts of the user's own, with whatever they hold: only these tools, and only as compiled programs. */
+/**
+ * `~/.local/bin` collects scripts of the user's own, with whatever they hold: only these tools, and only as compiled
+ * programs.
+ */
 function localBin(rest: string, home: string): Toolchain | null {
   if (rest !== ".local/bin" && rest !== "bin") return null;
   const known = ["uv", "uvx", "ruff", "just", "bun", "deno", "pnpm", "zig", "esbuild"];

@@ -18,8 +18,8 @@ export interface UnpackRequest {
 const mustBeFolders = ["dev", "etc", "proc", "sys"];
 
 /**
- * Unpacks the layers one over the other and checks the digests of each. On failure the target is left for the caller to remove.
- * Throws `unsafe` for any trick, `invalid` for damage, `too_large`, `no_space`.
+ * Unpacks the layers one over the other and checks the digests of each. On failure the target is left for the caller to
+ * remove. Throws `unsafe` for any trick, `invalid` for damage, `too_large`, `no_space`.
  */
 export async function unpackImage(request: UnpackRequest): Promise<{ entries: number; bytes: number; leftOut: number }> {
   const { layers, target, bytesMax } = request;

@@ -5,8 +5,8 @@ import { type UnpackRequest, unpackImage } from "./unpack-image.ts";
 const CALLER_CHECK_MS = 100;
 
 /**
- * The process that unpacks an image: it keeps the file work off the caller's event loop, and can be started as root of a user namespace.
- * Its argument is a file with the request as JSON; the answer is one line of JSON on stdout.
+ * The process that unpacks an image: it keeps the file work off the caller's event loop, and can be started as root of
+ * a user namespace. Its argument is a file with the request as JSON; the answer is one line of JSON on stdout.
  */
 async function main(): Promise<void> {
   process.umask(0);

@@ -13,7 +13,10 @@ const Answer = z.union([
   z.object({ error: z.object({ code: z.string(), message: z.string(), hint: z.string().optional() }) }),
 ]);
 
-/** Unpacks in a process of its own; as root of a user namespace where `inside` is given. Throws what `unpackImage` throws, and `cancelled`, `timeout`. */
+/**
+ * Unpacks in a process of its own; as root of a user namespace where `inside` is given. Throws what `unpackImage`
+ * throws, and `cancelled`, `timeout`.
+ */
 export async function unpackInProcess(options: {
   request: UnpackRequest;
   /** A folder of ours for the request; not the target. */

@@ -3,7 +3,10 @@ import type { Capabilities, SandboxInfo, SandboxSpec } from "../../../contract/s
 import type { Runtime } from "../../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process, SpawnOptions } from "../../../sandbox/sandbox.ts";
 
-/** One thing that is wrong with an otherwise good runtime. A conformance test is worth something when a defect makes it fail. */
+/**
+ * One thing that is wrong with an otherwise good runtime. A conformance test is worth something when a defect makes it
+ * fail.
+ */
 export interface Defect {
   /** What is wrong, as a phrase. */
   what: string;

@@ -22,7 +22,10 @@ export const defects: Readonly<Record<string, Defect>> = {
 /** A test that hangs on a defect has noticed it; there is no point in waiting long. */
 const PATIENCE_MS = 800;
 
-/** Registers, for each chosen test, that it fails on a runtime that is good but for one defect. That it passes without is what `describeRuntime` shows. */
+/**
+ * Registers, for each chosen test, that it fails on a runtime that is good but for one defect. That it passes without
+ * is what `describeRuntime` shows.
+ */
 export function describeBroken(name: string, make: () => Promise<Subject>, only: (test: ConformanceTest) => boolean = () => true): void {
   describe(`the conformance suite on a broken ${name}`, () => {
     let subject: Subject = { absent: "not made yet" };
@@ -40,7 +43,8 @@ export function describeBroken(name: string, make: () => Promise<Subject>, only:
       if (defect === undefined) continue;
       it(`${test.name}: fails when ${defect.what}`, { timeout: 60_000 }, async ({ skip }) => {
         if ("absent" in subject) return skip(subject.absent);
-        // A runtime that cannot do a thing at all would fail for that and prove nothing; one that can must be told that it cannot.
+        // A runtime that cannot do a thing at all would fail for that and prove nothing; one that can must be told that
+        // it cannot.
         const lacking = test.needs?.startsWith("!") ? null : whyNotApplicable(await subject.runtime.capabilities(), test.needs);
         if (lacking !== null) return skip(lacking);
         const { runtime, close } = breakRuntime(subject.runtime, defect);

@@ -33,7 +33,10 @@ function pretendedPause(good: OwnedSandbox): Partial<OwnedSandbox> {
 
 const anyBase = SandboxSpec.parse({});
 
-/** Defects of a sandbox's life: one for each test that begins with input, life, workspace, paths, pause, fork or snapshot. */
+/**
+ * Defects of a sandbox's life: one for each test that begins with input, life, workspace, paths, pause, fork or
+ * snapshot.
+ */
 export const lifeDefects: Record<string, Defect> = {
   "input: a malformed path is invalid in every method": {
     what: "a malformed path is some error",
