@@ -73,7 +73,8 @@ function decisions(rules: readonly SeccompRule[], options: { numbers: ReadonlyMa
     }
   }
   const decided: Decision[] = [];
-  for (let number = 0; number <= Math.max(...byNumber.keys()) + 1; number++) {
+  const last = Math.max(...byNumber.keys());
+  for (let number = 0; number <= last + 1; number++) {
     const found = byNumber.get(number) ?? [];
     const plain = found.find(({ args }) => args === undefined);
     const answer = plain !== undefined ? answerOf(plain) : found.length > 0 ? found : options.otherwise;
