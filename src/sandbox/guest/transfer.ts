@@ -11,17 +11,20 @@ import { openAndWait } from "./request.ts";
 import { ownIfSmall } from "./slab-reader.ts";
 import { ANSWER_BOUND, TRANSFER_BOUND } from "./waits.ts";
 
+interface Transfer<Name extends keyof typeof shapes, Answer extends Shape> {
+  type: Name;
+  values: Encodable<(typeof shapes)[Name]>;
+  answer: Answer;
+  what: string;
+  signal?: AbortSignal | undefined;
+}
+
 /**
  * `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte.
  */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
   link: Link,
-  request: {
-    type: Name;
-    values: Encodable<(typeof shapes)[Name]>;
-    answer: Answer;
-    what: string;
-    signal?: AbortSignal | undefined;
+  request: Transfer<Name, Answer> & {
     /** Throws `protocol` errors for an answer that cannot be. */
     check?: (answer: Decoded<Answer>) => void;
   },
@@ -76,14 +79,7 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
  */
 export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typeof answers.written | typeof answers.unpacked>(
   link: Link,
-  request: {
-    type: Name;
-    values: Encodable<(typeof shapes)[Name]>;
-    answer: Answer;
-    what: string;
-    signal?: AbortSignal | undefined;
-    data: Bytes;
-  },
+  request: Transfer<Name, Answer> & { data: Bytes },
 ): Promise<Decoded<Answer>> {
   const { type, answer, what, data } = request;
   const sink = new ByteSink(link);
