@@ -54,8 +54,8 @@ export async function openTunnel(
  * decided on, else one allowed host could be asked for another that it also serves:
  * - TLS with another SNI is refused. With Encrypted ClientHello this is the outer name, which is all there is to see.
  * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is
- *   one of that host's; without a name it
- *   shows its default site, and the client gains nothing that it could not ask for by name.
+ *   one of that host's; without a name it shows its default site, and the client gains nothing that it could not ask
+ *   for by name.
  * - A host given as an address was allowed as an address, whatever is served there; SNI is not compared.
  * - HTTP is relayed, and each request's Host compared.
  * - HTTP/2 without TLS is refused: its requests, each with a host of its own, come in frames that are not read here.
