@@ -176,6 +176,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "model.streamed":
     case "tool.streamed":
     case "network.denied":
+    case "network.failed":
     case "network.closed":
     case "network.changed":
     case "secret.used":

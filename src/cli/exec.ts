@@ -76,11 +76,11 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
   }
 }
 
-/** Many programs say little about why they could not connect; each host is told of once. */
+/** Many programs say little about why they could not connect; each host is told of once for each reason. */
 function tellDenials(context: CliContext, sandbox: HeldSandbox): () => void {
   const told = new Set<string>();
   const stop = sandbox.network?.subscribe((event) => {
-    if (event.type !== "network.denied") return;
+    if (event.type !== "network.denied" && event.type !== "network.failed") return;
     const { host, port, reason } = event.data;
     if (told.size > DENIALS_TOLD_MAX || told.has(`${host}:${port} ${reason}`)) return;
     told.add(`${host}:${port} ${reason}`);

@@ -6,10 +6,11 @@ import { unreachable } from "../lib/unreachable.ts";
 /** An event of a sandbox's network in one line. */
 export function networkLine(event: NetworkEvent): string {
   switch (event.type) {
-    case "network.denied": {
+    case "network.denied":
+    case "network.failed": {
       const { host, port, reason, count, method, path } = event.data;
       const request = method === null ? "" : ` ${method} ${path ?? ""}`;
-      return `denied   ${host}:${port}${request} (${reason.replaceAll("_", " ")})${count > 1 ? ` ×${count}` : ""}`;
+      return `${event.type === "network.denied" ? "denied" : "failed"}   ${host}:${port}${request} (${reason.replaceAll("_", " ")})${count > 1 ? ` ×${count}` : ""}`;
     }
     case "network.closed": {
       const { host, port, sentBytes, receivedBytes, requests, durationMs, inspected, connections = 1 } = event.data;

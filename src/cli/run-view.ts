@@ -176,6 +176,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       case "run.ended":
         return ended(event);
       case "network.denied":
+      case "network.failed":
       case "network.changed":
       case "secret.withheld":
       case "secret.revoked":

@@ -20,6 +20,7 @@ export const DenialReason = z.enum([
   "method_not_allowed",
   "path_not_allowed",
   "private_address",
+  /** Of logs from before `network.failed`. */
   "name_not_found",
   "name_mismatch",
   "bad_request",
@@ -29,24 +30,27 @@ export const DenialReason = z.enum([
 ]);
 export type DenialReason = z.infer<typeof DenialReason>;
 
+/**
+ * Why something that is allowed could not be had: its name is not known, could not be looked up, or the host cannot be reached or answers with an error of its own.
+ */
+export const FailureReason = z.enum(["unknown_host", "lookup_failed", "unavailable"]);
+export type FailureReason = z.infer<typeof FailureReason>;
+
 const where = { sandbox: SandboxId, host: z.string().max(300), port: z.int(), via: NetworkVia };
 
-/**
- * A connection or request was refused. `text` is what was said to the one who asked. `count` of the same within a few
- * seconds are one event.
- */
-export const NetworkDenied = defineEvent("network.denied", 1, {
-  ...where,
-  reason: DenialReason,
+/** `text` is what was said to the one who asked. `count` of the same within a few seconds are one event. */
+const inVain = {
   method: z.string().max(32).nullable(),
   path: z.string().max(2048).nullable(),
   text: z.string().max(4096),
   count: z.int().positive(),
-});
-/**
- * A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and
- * received by it.
- */
+};
+
+/** A connection or request was refused. */
+export const NetworkDenied = defineEvent("network.denied", 1, { ...where, reason: DenialReason, ...inVain });
+/** It was allowed, and nobody there answered. */
+export const NetworkFailed = defineEvent("network.failed", 1, { ...where, reason: FailureReason, ...inVain });
+/** A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and received by it. */
 export const NetworkClosed = defineEvent("network.closed", 1, {
   ...where,
   address: z.string().max(64),
@@ -96,6 +100,7 @@ export const PortClosed = defineEvent("port.closed", 1, { sandbox: SandboxId, po
 
 const all = [
   NetworkDenied,
+  NetworkFailed,
   NetworkClosed,
   NetworkChanged,
   SecretUsed,

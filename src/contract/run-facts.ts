@@ -148,6 +148,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "loop.noticed":
     case "todo.changed":
     case "network.denied":
+    case "network.failed":
     case "network.closed":
     case "network.changed":
     case "secret.used":

@@ -83,6 +83,7 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     case "loop.noticed":
     case "todo.changed":
     case "network.denied":
+    case "network.failed":
     case "network.closed":
     case "network.changed":
     case "secret.used":

@@ -1,5 +1,5 @@
 import { pathOf } from "../address/request-path.ts";
-import type { Denial } from "./denial.ts";
+import { type Denial, isFailure } from "./denial.ts";
 import type { Emit } from "./egress-options.ts";
 import { createRepeats, type Repeats } from "./repeats.ts";
 
@@ -21,17 +21,14 @@ export function createDenialLog(options: { emit: Emit; windowMs: number; differe
 
 function eventOf({ asked, reason, text }: Denial, count: number): Parameters<Emit>[0] {
   const { host, port, via, method, path } = asked;
-  return {
-    type: "network.denied",
-    data: {
-      host: host.slice(0, HOST_MAX),
-      port,
-      via,
-      reason,
-      method: method?.slice(0, METHOD_MAX) ?? null,
-      path: path === null ? null : pathOf(path).slice(0, PATH_MAX),
-      text,
-      count,
-    },
+  const data = {
+    host: host.slice(0, HOST_MAX),
+    port,
+    via,
+    method: method?.slice(0, METHOD_MAX) ?? null,
+    path: path === null ? null : pathOf(path).slice(0, PATH_MAX),
+    text,
+    count,
   };
+  return isFailure(reason) ? { type: "network.failed", data: { ...data, reason } } : { type: "network.denied", data: { ...data, reason } };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { NetworkPolicy } from "../../contract/network.ts";
-import { DenialReason, NetworkDenied } from "../../contract/network-event.ts";
+import { DenialReason, FailureReason, NetworkDenied, NetworkFailed } from "../../contract/network-event.ts";
 import { type Asked, denialAnswer, makeDenial, type Refusal } from "./denial.ts";
 import { createDenialLog } from "./denial-log.ts";
 
@@ -23,17 +23,20 @@ describe("what is said about a denial", () => {
   });
 
   test("each reason has words, a status and an event that fits", () => {
-    for (const reason of DenialReason.options) {
+    for (const reason of [...DenialReason.options, ...FailureReason.options]) {
       const denial = deny({ reason });
       const answer = denialAnswer(denial);
       expect([400, 403, 429, 502]).toContain(answer.status);
-      expect(answer.reason).toMatch(/^Denied by Caisson: [\x20-\x7e]+$/);
+      const failed = FailureReason.safeParse(reason).success;
+      expect(answer.reason).toMatch(/^[A-Z][A-Za-z ]+: [\x20-\x7e]+$/);
+      expect(answer.reason?.startsWith("Denied by Caisson: ")).toBe(!failed);
+      expect(answer.headers?.[0]).toEqual([failed ? "x-caisson-failed" : "x-caisson-denied", reason]);
       createDenialLog({
         windowMs: 1000,
         differentMax: 10,
         emit: (event) =>
           expect(
-            NetworkDenied.safeParse({
+            (failed ? NetworkFailed : NetworkDenied).safeParse({
               ...event,
               version: 1,
               at: new Date().toISOString(),

@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { DenialReason, NetworkVia } from "../../contract/network-event.ts";
+import { type DenialReason, FailureReason, type NetworkVia } from "../../contract/network-event.ts";
 import { pathOf } from "../address/request-path.ts";
 import { parseTargetHost } from "../address/target-host.ts";
 import type { AnswerVerdict } from "../http/relay-options.ts";
@@ -15,9 +15,9 @@ export interface Asked {
   path: string | null;
 }
 
-/** Why it was refused, for programs and, where there is more to say than the reason does, in words. */
+/** Why it was refused or could not be had, for programs and, where there is more to say than the reason does, in words. */
 export interface Refusal {
-  reason: DenialReason;
+  reason: DenialReason | FailureReason;
   why?: string;
   /** No policy would allow it. */
   final?: boolean;
@@ -36,15 +36,17 @@ const TEXT_MAX = 4000;
 const HEADER_MAX = 300;
 const PATH_SHOWN_MAX = 300;
 
-const statuses: Partial<Record<DenialReason, number>> = {
-  name_not_found: 502,
+const statuses: Partial<Record<Refusal["reason"], number>> = {
+  unknown_host: 502,
+  lookup_failed: 502,
+  unavailable: 502,
   not_verified: 502,
   secret_unavailable: 502,
   bad_request: 400,
   too_many: 429,
 };
 /** Those that a change of the policy would lift. */
-const policyReasons: ReadonlySet<DenialReason> = new Set([
+const policyReasons: ReadonlySet<Refusal["reason"]> = new Set([
   "no_network",
   "host_not_allowed",
   "port_not_allowed",
@@ -63,10 +65,11 @@ export function makeDenial(options: {
   howToAsk: (host: string, port: number, reason: DenialReason) => string;
 }): Denial {
   const { asked, refusal, policy, howToAsk } = options;
-  const lines = [`Denied by Caisson: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
-  if (policyReasons.has(refusal.reason) && refusal.final !== true) {
+  const lines = [`${titleOf(refusal)}: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
+  const { reason } = refusal;
+  if (!isFailure(reason) && policyReasons.has(reason) && refusal.final !== true) {
     lines.push(`Allowed here: ${describeAllowed(policy)}`);
-    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port, refusal.reason)}`);
+    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port, reason)}`);
   }
   return { ...refusal, asked, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, asked) };
 }
@@ -79,15 +82,20 @@ export function denialAnswer(denial: Denial): AnswerVerdict {
   return {
     kind: "answer",
     status,
-    reason: headerText(`Denied by Caisson: ${explain(denial, denial.asked)}`),
+    reason: headerText(`${titleOf(denial)}: ${explain(denial, denial.asked)}`),
     headers: [
-      ["x-caisson-denied", denial.reason],
+      [isFailure(denial.reason) ? "x-caisson-failed" : "x-caisson-denied", denial.reason],
       ["x-caisson-rule", headerText(denial.rule)],
     ],
     body: denial.text,
     // After a request that could not be understood, nothing on that connection can be.
     ...(denial.reason === "bad_request" || denial.reason === "too_many" ? { close: true } : {}),
   };
+}
+
+/** Whether it was allowed, and could not be had all the same. */
+export function isFailure(reason: Refusal["reason"]): reason is FailureReason {
+  return FailureReason.options.some((each) => each === reason);
 }
 
 export function isDenial(value: object): value is Denial {
@@ -112,6 +120,19 @@ export function describePolicy(policy: NetworkPolicy): string {
   ].join("\n");
 }
 
+function titleOf({ reason }: Refusal): string {
+  switch (reason) {
+    case "unknown_host":
+      return "Unknown host";
+    case "lookup_failed":
+      return "Name lookup failed";
+    case "unavailable":
+      return "Not available";
+    default:
+      return "Denied by Caisson";
+  }
+}
+
 function describeAsked({ host, port, method, path }: Asked): string {
   const name = host.includes(":") ? `[${host}]` : host;
   const where = host === "" ? "" : `${name}:${port}`;
@@ -119,7 +140,8 @@ function describeAsked({ host, port, method, path }: Asked): string {
   return `${method} ${where}${path === null ? "" : pathOf(path).slice(0, PATH_SHOWN_MAX)}`;
 }
 
-function explain({ reason, why }: Refusal, { host, port, method }: Asked): string {
+/** In words, without saying who asked for what. */
+export function explain({ reason, why }: Refusal, { host, port, method }: Asked): string {
   if (why !== undefined) return why;
   switch (reason) {
     case "no_network":
@@ -134,8 +156,13 @@ function explain({ reason, why }: Refusal, { host, port, method }: Asked): strin
       return `this path of ${host} is not allowed`;
     case "private_address":
       return `${host} leads to an address that is private, the host's own or reserved`;
+    case "unknown_host":
     case "name_not_found":
-      return `the name ${host} was not found`;
+      return `there is no host named ${host}`;
+    case "lookup_failed":
+      return `the name ${host} could not be looked up`;
+    case "unavailable":
+      return `${host} cannot be reached`;
     case "name_mismatch":
       return `the name in the connection is not ${host}, which was asked for`;
     case "not_verified":

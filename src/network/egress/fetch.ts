@@ -6,8 +6,7 @@ import { authorityText, parseTargetHost, type TargetHost } from "../address/targ
 import { encodeRequestHead, type RequestHead } from "../http/head.ts";
 import { type Header, header } from "../http/headers.ts";
 import { decideRequest } from "./decide-egress.ts";
-import type { Asked, Denial } from "./denial.ts";
-import { isDenial } from "./denial.ts";
+import { type Asked, type Denial, explain, isDenial, isFailure } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { readAnswer } from "./fetch-answer.ts";
 import { hasSecrets, identityEncoding, injectSecrets, redactorFor } from "./forward-request.ts";
@@ -69,7 +68,11 @@ async function follow(context: EgressContext, request: FetchRequest, signal: Abo
   let hop = firstHop(request);
   for (let count = 0; ; count++) {
     const result = await oneHop(context, { hop, bytesMax: request.bytesMax, signal });
-    if (isDenial(result)) return { denied: { reason: result.reason, text: result.text } };
+    if (isDenial(result)) {
+      const { reason, text } = result;
+      if (isFailure(reason)) throw new CaissonError("unavailable", explain(result, result.asked), { details: { cause: reason } });
+      return { denied: { reason, text } };
+    }
     const { location } = result.headers;
     if (!redirects.has(result.status) || location === undefined) return result;
     if (count >= context.limits.redirectsMax) {

@@ -153,7 +153,10 @@ describe("plain HTTP", () => {
 
   test("a name that does not exist, a server that is not there", async () => {
     rig.setPolicy({ mode: "allow", rules: [{ host: "*", ports: [1, port], private: true }] });
-    expect(await get(`http://nowhere.test:${port}/`)).toMatch(/^HTTP\/1\.1 502 [\s\S]*x-caisson-denied: name_not_found/);
+    expect(await get(`http://nowhere.test:${port}/`)).toMatch(
+      /^HTTP\/1\.1 502 Unknown host: there is no host named nowhere\.test\r\n[\s\S]*x-caisson-failed: unknown_host\r\n[\s\S]*\r\nUnknown host: GET nowhere/,
+    );
+    expect(rig.events).toMatchObject([{ type: "network.failed", data: { host: "nowhere.test", reason: "unknown_host", count: 1 } }]);
     expect(await get("http://site.test:1/")).toMatch(/^HTTP\/1\.1 502 [\s\S]*cannot be reached: the connection was refused/);
   });
 

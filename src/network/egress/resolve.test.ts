@@ -25,8 +25,8 @@ describe("where a name leads", () => {
     [["10.0.0.1", "203.0.113.1", "10.0.0.2"], { private: true }, ["10.0.0.1", "10.0.0.2"]],
     [["203.0.113.9"], { private: true }, ["203.0.113.9"]],
     [["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "198.18.0.1"], { private: true }, "private_address"],
-    [["nonsense"], { private: true }, "name_not_found"],
-    [[], {}, "name_not_found"],
+    [["nonsense"], { private: true }, "unknown_host"],
+    [[], {}, "unknown_host"],
     [
       ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4", "203.0.113.5"],
       {},
@@ -35,6 +35,16 @@ describe("where a name leads", () => {
   ])("%j with %j", async (found, rule, expected) => {
     const pinned = await resolver(async () => found).pin(grantFor("a.test", rule));
     expect("refused" in pinned ? pinned.refused.reason : pinned.addresses).toEqual(expected);
+  });
+
+  test("a name that is not known, and one that nobody could be asked about", async () => {
+    for (const [code, reason] of [
+      ["ENOTFOUND", "unknown_host"],
+      ["EAI_AGAIN", "lookup_failed"],
+    ]) {
+      const failing = resolver(() => Promise.reject(Object.assign(new Error("no"), { code })));
+      expect(await failing.pin(grantFor("a.test"))).toEqual({ refused: { reason } });
+    }
   });
 
   test("an address is not looked up", async () => {
@@ -59,9 +69,9 @@ describe("where a name leads", () => {
     const stuck = resolver(() => new Promise(() => void begun++), { resolveMs: 20, resolvesMax: 2 });
     const refusals = await Promise.all(["a.test", "a.test", "b.test", "c.test"].map((name) => stuck.pin(grantFor(name))));
     expect(refusals.map((each) => "refused" in each && each.refused.reason)).toEqual([
-      "name_not_found",
-      "name_not_found",
-      "name_not_found",
+      "lookup_failed",
+      "lookup_failed",
+      "lookup_failed",
       "too_many",
     ]);
     expect(begun).toBe(2);

@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
+import { isErrno } from "../../lib/is-errno.ts";
 import { type AddressReach, canonicalAddress, classifyAddress, reachOf } from "../address/addresses.ts";
 import { type Grant, reaching } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
@@ -69,7 +70,7 @@ function pick(options: {
   addressesMax: number;
 }): Pinned | { refused: Refusal } {
   const { grant, found, own, addressesMax } = options;
-  if (found.length === 0) return { refused: { reason: "name_not_found" } };
+  if (found.length === 0) return { refused: { reason: "unknown_host" } };
   let pinned: { addresses: string[]; reach: Pinned["reach"]; grant: Grant } | null = null;
   for (const address of new Set(found)) {
     const reach = reachOf(classifyAddress(address, own));
@@ -110,7 +111,7 @@ function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pic
   const pending = new Map<string, Promise<string[] | Refusal>>();
   const start = (name: string) => {
     const asked = resolve(name)
-      .catch((): Refusal => ({ reason: "name_not_found" }))
+      .catch((error: unknown): Refusal => ({ reason: lookupFailure(error) }))
       .finally(() => pending.delete(name));
     pending.set(name, asked);
     return asked;
@@ -119,7 +120,7 @@ function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pic
     if (!pending.has(name) && pending.size >= limits.resolvesMax) return { reason: "too_many", why: "too many names are being looked up" };
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Refusal>((done) => {
-      timer = setTimeout(done, limits.resolveMs, { reason: "name_not_found", why: `the name ${name} was not found in time` });
+      timer = setTimeout(done, limits.resolveMs, { reason: "lookup_failed", why: `the name ${name} could not be looked up in time` });
     });
     try {
       return await Promise.race([pending.get(name) ?? start(name), late]);
@@ -127,6 +128,11 @@ function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pic
       clearTimeout(timer);
     }
   };
+}
+
+/** Whether the name is not known, or nobody could be asked about it. */
+export function lookupFailure(error: unknown): "unknown_host" | "lookup_failed" {
+  return isErrno(error, "ENOTFOUND", "ENODATA") ? "unknown_host" : "lookup_failed";
 }
 
 export async function resolveByHost(name: string): Promise<string[]> {

@@ -1,8 +1,7 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
-import type { DenialReason } from "../../contract/network-event.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
-import { isDenial } from "./denial.ts";
+import { isDenial, isFailure, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { nextBytes } from "./first-bytes.ts";
 import { carryTunnel, openTunnel } from "./tunnel.ts";
@@ -63,8 +62,8 @@ function replyBytes(code: number): Buffer {
   return Buffer.from([VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]);
 }
 
-function replyForDenial(reason: DenialReason): number {
-  if (reason === "name_not_found") return reply.hostUnreachable;
+function replyForDenial(reason: Refusal["reason"]): number {
+  if (isFailure(reason)) return reply.hostUnreachable;
   return reason === "too_many" ? reply.failure : reply.notAllowed;
 }
 

@@ -76,7 +76,7 @@ export async function createEgressRig(
     async resolve(name) {
       lookedUp.push(name);
       const found = names.get(name);
-      if (found === undefined) throw new Error("ENOTFOUND");
+      if (found === undefined) throw Object.assign(new Error("there is no such name"), { code: "ENOTFOUND" });
       return found;
     },
     ownAddresses: () => [],

@@ -69,7 +69,7 @@ async function tell(context: EgressContext, { client, first }: CarryOptions, why
     bytesMax: limits.helloBytesMax,
     wait: () => nextBytes(client, { timeoutMs: limits.silentMs }),
   });
-  if (beginning.kind === "hello") return endWithAlert(client, "denial" in why ? why.denial : { reason: "name_not_found" });
+  if (beginning.kind === "hello") return endWithAlert(client, "denial" in why ? why.denial : { reason: "unavailable" });
   if (beginning.kind !== "http") return void client.destroy();
   const decide = (): Verdict => {
     if ("error" in why) throw why.error;

@@ -22,9 +22,8 @@ const CLOSED_KINDS_MAX = 1_000;
 type Closed = Extract<NetworkEvent, { type: "network.closed" }>["data"];
 
 /**
- * What happens in the network of a run's sandbox goes into the run's log: denials, what was reached, secrets that were
- * used, models that were asked through the gateway, ports that began to listen. `append` is for facts that happened
- * already: it must not throw for what nobody can fix.
+ * What happens in the network of a run's sandbox goes into the run's log: denials, failures, what was reached, secrets that were used, models that were asked through the
+ * gateway, ports that began to listen. `append` is for facts that happened already: it must not throw for what nobody can fix.
  */
 export function createRunNetwork(options: {
   append: (events: readonly NewRunEvent[]) => Promise<void>;
@@ -56,7 +55,8 @@ export function createRunNetwork(options: {
       else timer ??= setTimeout(flush, CLOSED_MERGE_MS).unref();
       return;
     }
-    if (event.type === "network.denied" && denials.length < DENIALS_MAX) denials.push(event.data.text);
+    const isInVain = event.type === "network.denied" || event.type === "network.failed";
+    if (isInVain && denials.length < DENIALS_MAX) denials.push(event.data.text);
     append([{ type: event.type, data: event.data } as NewRunEvent]);
   };
   const networkNow = () => {
