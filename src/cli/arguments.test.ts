@@ -19,6 +19,11 @@ describe("parsing a command line", () => {
     const given = parseArguments(exec, ["--env=A=1=2", "-eB=2", "-e", "C=3", "--", "x"]);
     expect(given.options("env")).toEqual(["A=1=2", "B=2", "C=3"]);
   });
+  test("switches may be joined, as in docker's -it, and end in an option with its value", () => {
+    const given = parseArguments(exec, ["-it", "--", "sh"]);
+    expect([given.flag("interactive"), given.flag("tty"), given.positionals]).toEqual([true, true, ["sh"]]);
+    expect(parseArguments(exec, ["-teA=1", "x"]).options("env")).toEqual(["A=1"]);
+  });
   test("a slip of the fingers is named, with what was meant", () => {
     expect(() => parseArguments(exec, ["--memroy", "1g", "x"])).toThrow(
       expect.objectContaining({ code: "invalid", hint: "Did you mean --memory?" }),
@@ -32,6 +37,7 @@ describe("parsing a command line", () => {
     [["--memory", "1g", "--memory", "2g", "x"], "given twice"],
     [["--tty=yes", "x"], "takes no value"],
     [["-x", "y"], "unknown option -x"],
+    [["-tx", "y"], "unknown option -x"],
   ])("%j is refused", (argv, message) => {
     expect(() => parseArguments(exec, argv)).toThrow(message);
   });

@@ -12,27 +12,27 @@ export function parseArguments(spec: CommandSpec, argv: readonly string[]): Pars
   const options = [...spec.options, helpOption];
   const found = new Map<string, string[]>();
   const words: string[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] as string;
+  const rest = [...argv];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
     if (word === "--") {
-      words.push(...argv.slice(index + 1));
+      words.push(...rest);
       break;
     }
     if (word === "-" || !word.startsWith("-")) {
-      if (spec.takesCommand === true) {
-        words.push(...argv.slice(index));
-        break;
-      }
       words.push(word);
-      continue;
+      if (spec.takesCommand !== true) continue;
+      words.push(...rest);
+      break;
     }
     const { option, inline } = findOption({ spec, options, word });
     if (option.value === undefined) {
-      if (inline !== undefined) throw usage(spec, `--${option.name} takes no value`);
+      if (inline !== undefined && word.startsWith("--")) throw usage(spec, `--${option.name} takes no value`);
       found.set(option.name, ["true"]);
+      // `-it` is `-i -t`.
+      if (inline !== undefined) rest.unshift(`-${inline}`);
       continue;
     }
-    const value = inline ?? argv[++index];
+    const value = inline ?? rest.shift();
     if (value === undefined) throw usage(spec, `--${option.name} needs a value: ${option.value}`);
     const before = found.get(option.name) ?? [];
     if (before.length > 0 && option.repeat !== true) throw usage(spec, `--${option.name} was given twice`);

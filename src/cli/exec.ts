@@ -10,6 +10,7 @@ import type { ParsedArguments } from "./command.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
+import { createNetworkNotices } from "./network-notices.ts";
 import { parseBytes } from "./option-values.ts";
 import { connectStdio, type StdioOutcome } from "./process-stdio.ts";
 import { exitCodeOf } from "./signals.ts";
@@ -19,12 +20,12 @@ import { pairs, timeoutFrom } from "./spec-options.ts";
 const OUTPUT_LIMIT_EXIT_CODE = 153;
 /** Like a program's whose reader went away: 128 and SIGPIPE. */
 const BROKEN_PIPE_EXIT_CODE = 141;
-const DENIALS_TOLD_MAX = 20;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   return execCommand(context, given, {
     argv: given.positionals,
     tty: given.flag("tty"),
+    interactive: given.flag("interactive"),
     json: given.flag("json"),
     timeoutMs: timeoutFrom(given),
   });
@@ -33,6 +34,8 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 export interface CommandRequest {
   argv: readonly string[];
   tty: boolean;
+  /** What is typed is passed on, even without a terminal inside. */
+  interactive: boolean;
   json: boolean;
   timeoutMs: number | undefined;
 }
@@ -50,13 +53,14 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
   const user = given.option("user");
   const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
   const session = await sandboxForCommand(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
-  const stopTelling = request.json ? () => {} : tellDenials(context, session.sandbox);
+  const notices = request.json ? null : tellOfNetwork(context, session.sandbox, request);
   try {
     const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;
+    const stdin = stdinOf(context, request);
     const starting = spawnWithHint(session.sandbox, {
       argv: request.argv,
       env,
-      stdin: "pipe",
+      stdin,
       ...(cwd === undefined ? {} : { cwd }),
       ...(user === undefined ? {} : { user }),
       ...(request.tty ? { pty: terminalSize(context) } : {}),
@@ -66,27 +70,31 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
     const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
-    const outcome = await connectStdio({ context, process, tty: request.tty, ...(request.json ? { show } : {}) });
+    const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(request.json ? { show } : {}) });
     if (request.json && outcome.kind === "ended") await print(CommandEnded.make({ ...of, ended: outcome.ended }));
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
-    stopTelling();
+    await notices?.end();
     await session.end();
   }
 }
 
-/** Many programs say little about why they could not connect; each host is told of once for each reason. */
-function tellDenials(context: CliContext, sandbox: HeldSandbox): () => void {
-  const told = new Set<string>();
-  const stop = sandbox.network?.subscribe((event) => {
-    if (event.type !== "network.denied" && event.type !== "network.failed") return;
-    const { host, port, reason } = event.data;
-    if (told.size > DENIALS_TOLD_MAX || told.has(`${host}:${port} ${reason}`)) return;
-    told.add(`${host}:${port} ${reason}`);
-    void context.stderr.print(line`caisson: network: ${event.data.text.split("\n").slice(0, 2).join(". ")}`);
-  });
-  return stop ?? (() => {});
+/** Closed at a terminal: a program that reads its input to the end would wait for somebody who does not know that they are to type. */
+function stdinOf(context: CliContext, { tty, interactive }: Pick<CommandRequest, "tty" | "interactive">): "pipe" | "closed" {
+  return context.stdin.isTTY && !tty && !interactive ? "closed" : "pipe";
+}
+
+/** Many programs say little about why they could not connect. */
+function tellOfNetwork(context: CliContext, sandbox: HeldSandbox, { tty }: Pick<CommandRequest, "tty">) {
+  const notices = createNetworkNotices({ print: (lines) => context.stderr.print(lines), when: tty ? "afterwards" : "atOnce" });
+  const stop = sandbox.network?.subscribe(notices.take);
+  return {
+    async end() {
+      stop?.();
+      await notices.flush();
+    },
+  };
 }
 
 /**

@@ -17,6 +17,8 @@ interface Connection {
   context: CliContext;
   process: Process;
   tty: boolean;
+  /** Of the process. One that is closed takes nothing of ours: what is typed meanwhile is for whoever reads the terminal next. */
+  stdin: "pipe" | "closed";
   /** Takes the output in place of our stdout and stderr. */
   show?: (chunk: OutputChunk) => Promise<void>;
 }
@@ -28,7 +30,7 @@ interface Connection {
 export async function connectStdio(connection: Connection): Promise<StdioOutcome> {
   const { context, process } = connection;
   const terminal = connection.tty ? takeTerminal(context, process) : null;
-  const input = forwardStdin(context, process);
+  const input = connection.stdin === "pipe" ? forwardStdin(context, process) : null;
   try {
     const ended = pumpOutput(connection).then((): Promise<Ended> => process.ended);
     const broken = Promise.race([context.stdout.broken, context.stderr.broken]);
@@ -44,7 +46,7 @@ export async function connectStdio(connection: Connection): Promise<StdioOutcome
     }
     return await endByItself(connection, first, ended);
   } finally {
-    input.stop();
+    input?.stop();
     terminal?.restore();
   }
 }

@@ -29,5 +29,7 @@ test("counts are whole, numbers need not be", () => {
 
 test("figures as people read them", () => {
   expect([showBytes(null), showBytes(12), showBytes(1536), showBytes(256 * 2 ** 20)]).toEqual(["–", "12 B", "1.5 KiB", "256 MiB"]);
-  expect([showDuration(0.82), showDuration(29), showDuration(30_000), showDuration(90_000)]).toEqual(["0.8 ms", "29 ms", "30 s", "2 min"]);
+  expect([0.82, 29, 30_000, 1500, 59_999].map(showDuration)).toEqual(["0.8 ms", "29 ms", "30 s", "1.5 s", "1 min"]);
+  expect([60_000, 90_000, 150_000, 3_599_400].map(showDuration)).toEqual(["1 min", "1 min 30 s", "2 min 30 s", "59 min 59 s"]);
+  expect([3_599_999, 3_600_000, 5_400_000, 90_000_000].map(showDuration)).toEqual(["1 h", "1 h", "1 h 30 min", "25 h"]);
 });

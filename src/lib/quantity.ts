@@ -45,7 +45,12 @@ export function showBytes(bytes: number | null): string {
 /** Milliseconds as people read them. */
 export function showDuration(ms: number): string {
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms % 1000 === 0 ? 0 : 1)} s`;
-  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
-  return `${(ms / 3_600_000).toFixed(1)} h`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(ms % 1000 === 0 ? 0 : 1)} s`;
+  if (ms < 3_599_500) return twoUnits(Math.round(ms / 1000), { major: "min", minor: "s" });
+  return twoUnits(Math.round(ms / 60_000), { major: "h", minor: "min" });
+}
+
+function twoUnits(minors: number, { major, minor }: { major: string; minor: string }): string {
+  const rest = minors % 60;
+  return `${Math.floor(minors / 60)} ${major}${rest === 0 ? "" : ` ${rest} ${minor}`}`;
 }

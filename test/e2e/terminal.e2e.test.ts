@@ -62,6 +62,20 @@ describe("a terminal", () => {
     });
   });
 
+  test("what is typed is passed on with -i or -t only: a program that reads its input to the end does not wait for ever", async () => {
+    await withTerminal(async ({ type, screen }) => {
+      type(`${launcher} exec -- sh -c 'cat; echo read-all'; echo code=$?\n`);
+      await until("its end", () => /^read-all\ncode=0/m.test(screen()), 30_000);
+      type(`${launcher} exec -i -- sh -c 'echo up; read line; echo "got $line"; test -t 0 || echo no-tty'; echo second=$?\n`);
+      await until("the second command is up", () => /^up/m.test(screen()), 30_000);
+      type("words\n");
+      await until("what was typed", () => /got words\nno-tty\nsecond=0/.test(screen()), 30_000);
+      type(`${launcher} exec -it -- sh -c 'test -t 0 && echo is-a-tty'\n`);
+      await until("a terminal", () => /^is-a-tty/m.test(screen()), 30_000);
+      await until("the end", () => sandboxes().length === 0);
+    });
+  });
+
   test("shell is one to work in", async () => {
     await withTerminal(async ({ type, screen }) => {
       type(`${launcher} shell\n`);

@@ -24,6 +24,12 @@ else {
   server.registerTool("picture", { inputSchema: {} }, () => ({
     content: [{ type: "image" as const, data: "AAAA", mimeType: "image/png" }],
   }));
+  server.registerTool("document", { inputSchema: {} }, () => ({
+    content: [
+      { type: "resource" as const, resource: { uri: "demo://one", mimeType: "text/plain", text: "its words" } },
+      { type: "resource_link" as const, uri: "demo://two", name: "two" },
+    ],
+  }));
   server.registerTool("die", { inputSchema: {} }, () => process.exit(1));
   server.registerTool("flood", { inputSchema: {} }, async () => {
     const block = "x".repeat(1024 * 1024);

@@ -44,7 +44,8 @@ describe("MCP servers", () => {
       expect((await call(my, "my__odd_name_x_2")).text).toBe("even");
       expect(await call(my, "my__add", { a: "two" })).toMatchObject({ outcome: "error" });
       expect(await call(my, "my__fail")).toEqual({ outcome: "error", text: "it went wrong" });
-      expect((await call(my, "my__picture")).text).toBe("[image image/png]");
+      expect((await call(my, "my__picture")).text).toBe("[image image/png, 3 B; not shown]");
+      expect((await call(my, "my__document")).text).toBe("[resource demo://one text/plain]\nits words\n[resource link demo://two (two)]");
       expect((await call(my, "my__long")).text.length).toBeLessThan(31_000);
       const abort = new AbortController();
       const waiting = call(my, "my__wait", {}, { signal: abort.signal });

@@ -7,6 +7,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolResult } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, cutMiddle } from "./limits.ts";
+import { mcpResultText } from "./mcp-content.ts";
 
 const START_MS_MAX = 30_000;
 const CALL_MS_MAX = 600_000;
@@ -164,7 +165,7 @@ function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInf
           timeout: CALL_MS_MAX,
           signal: context.signal,
         });
-        const { text } = cutMiddle(contentText(result.content), { charactersMax: BASH_CHARACTERS_MAX });
+        const { text } = cutMiddle(mcpResultText(result), { charactersMax: BASH_CHARACTERS_MAX });
         return { outcome: result.isError ? "error" : "ok", text };
       } catch (error) {
         if (context.signal.aborted) return { outcome: "interrupted", text: "The call was interrupted." };
@@ -176,14 +177,6 @@ function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInf
       }
     },
   };
-}
-
-function contentText(content: unknown): string {
-  if (!Array.isArray(content)) return JSON.stringify(content ?? null);
-  const parts = content.map((part: { type?: string; text?: string; mimeType?: string }) =>
-    part.type === "text" ? (part.text ?? "") : `[${part.type ?? "something"}${part.mimeType ? ` ${part.mimeType}` : ""}]`,
-  );
-  return parts.join("\n") || "(nothing)";
 }
 
 /** One JSON message a line over the process's stdin and stdout, as MCP's stdio transport has it. */
