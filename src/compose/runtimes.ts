@@ -8,6 +8,7 @@ import { createResolver, type Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createRuntimeSet, type RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { Environment } from "./environment.ts";
+import { readGitIdentity } from "./git-identity.ts";
 
 export interface RuntimesOptions {
   environment: Environment;
@@ -51,7 +52,12 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
   };
   const { XDG_RUNTIME_DIR: runtimeDir, DBUS_SESSION_BUS_ADDRESS: busAddress, DOCKER_HOST: dockerHost } = variables;
   const runtimes = createRuntimeSet({
-    context: { stateDir, guestPath, ...defined({ onEvent: onEvent && redactedEvents(onEvent, redactors) }) },
+    context: {
+      stateDir,
+      guestPath,
+      gitIdentity: () => readGitIdentity({ home, variables }),
+      ...defined({ onEvent: onEvent && redactedEvents(onEvent, redactors) }),
+    },
     factories: {
       oci: async (context) => {
         const { createOciRuntime } = await import("../runtimes/oci/runtime.ts");

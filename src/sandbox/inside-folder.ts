@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -12,9 +12,14 @@ export function insideFolderOf(sandboxFolder: string): string {
   return join(sandboxFolder, "inside");
 }
 
-/** To be called before the sandbox is started. Readable for all: users inside are others than the host's. */
-export function makeInsideFolder(sandboxFolder: string): string {
+/** To be called before the sandbox is started. Readable for all, whatever the umask: users inside are others than the host's. */
+export function makeInsideFolder(sandboxFolder: string, files: Readonly<Record<string, string>> = {}): string {
   const folder = insideFolderOf(sandboxFolder);
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, 0o755);
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(join(folder, name), content);
+    chmodSync(join(folder, name), 0o644);
+  }
   return folder;
 }

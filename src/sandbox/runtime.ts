@@ -1,6 +1,7 @@
 import type { SandboxEvent } from "../contract/event.ts";
 import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
 import type { Capabilities, SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
+import type { GitIdentity } from "./git-settings.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /** What every runtime is given by the composition root. Nothing here is read from the environment by a runtime. */
@@ -9,6 +10,8 @@ export interface RuntimeContext {
   stateDir: string;
   /** The static guest binary. */
   guestPath: string;
+  /** Who commits inside; absent: nobody. */
+  gitIdentity?: () => GitIdentity;
   onEvent?: (event: SandboxEvent) => void;
 }
 

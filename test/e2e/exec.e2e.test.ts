@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SandboxEvent } from "../../src/contract/event.ts";
@@ -105,6 +107,30 @@ describe("caisson exec", () => {
     expect(await readFile(join(shared, "made"), "utf8")).toBe("hello\n");
     expect((await inProject("--workspace", `${shared}:ro`, "--", "sh", "-c", "echo no > made")).code).not.toBe(0);
     expect(await readFile(join(shared, "made"), "utf8")).toBe("hello\n");
+  });
+
+  test("git commits inside as the user, in a work tree too, and nothing of it is outside", async () => {
+    // Not in the folder for temporary files: sandboxes have one of their own there.
+    await using place = await mkdtempDisposable(join(homedir(), ".caisson-test-"));
+    const settings = join(place.path, "settings");
+    await writeFile(settings, "[user]\n name = Ada Lovelace\n email = ada@example.org\n[alias]\n mine = status\n");
+    const git = (...args: string[]) =>
+      execFileSync("git", args, { cwd: place.path, encoding: "utf8", env: { ...process.env, GIT_CONFIG_GLOBAL: settings } });
+    git("init", "-q", "main");
+    git("-C", "main", "commit", "-q", "--allow-empty", "-m", "first");
+    git("-C", "main", "worktree", "add", "-q", "../tree");
+    const work = "echo new > file && git add file && git commit -qm second && git log --format='%s by %an %ae' && git config alias.mine";
+    for (const folder of ["main", "tree"]) {
+      const done = await run(["exec", "--", "sh", "-c", work], { cwd: join(place.path, folder), env: { GIT_CONFIG_GLOBAL: settings } });
+      const ada = "by Ada Lovelace ada@example.org";
+      expect(done, folder).toMatchObject({ text: `second ${ada}\nfirst ${ada}\n`, stderr: "", code: 1 });
+    }
+    const root = ["exec", "--allow-root", "--user", "root", "--", "git", "status", "--short"];
+    expect(await run(root, { cwd: join(place.path, "tree") })).toMatchObject({ text: "", stderr: "", code: 0 });
+    expect(git("-C", "tree", "log", "--all", "--format=%s")).toBe("first\n");
+    await writeFile(join(place.path, "tree/.git"), "gitdir: /etc/ssl\n");
+    const lured = await run(["exec", "--", "ls", "/etc/ssl"], { cwd: join(place.path, "tree") });
+    expect(lured.stderr).toMatch(/git does not work in this workspace: .* does not know this work tree/);
   });
 
   test("no workspace is an empty one", async () => {

@@ -1,3 +1,4 @@
+import { gitSettingsEnv } from "../../sandbox/git-settings.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
@@ -21,6 +22,6 @@ export async function attachSandbox(
     connection,
     wall: createDockerWall(docker, { record, engine }),
     onEvent: docker.context.onEvent,
-    defaultEnv: details.env,
+    defaultEnv: { ...gitSettingsEnv, ...details.env },
   });
 }

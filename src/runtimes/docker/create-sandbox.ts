@@ -2,7 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
+import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
@@ -82,6 +84,9 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
     throw new CaissonError("unsupported", "read-only and denied paths cannot be enforced here", { hint: reasons.paths ?? "" });
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
+  if (spec.workspace.kind === "folder" && linkedRepository(spec.workspace.path).kind !== "none") {
+    warnings.push("git does not work in this workspace: the docker runtime does not show the repository of a linked work tree; oci does.");
+  }
   const image =
     fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: docker.defaultImage, stateLabel: docker.stateLabel }));
   const workspace: WorkspacePlan =
@@ -170,7 +175,7 @@ async function containerRequest(docker: DockerContext, plan: Plan, folder: strin
     ownUid: plan.ownUid,
     guestPath: guestFor(docker.context.guestPath, facts),
     socketFolder: socketFolderIn(folder),
-    insideFolder: makeInsideFolder(folder),
+    insideFolder: makeInsideFolder(folder, gitSettingsFile(docker.context)),
     stateLabel: docker.stateLabel,
     seccomp: await seccompFor(plan, folder),
     workspaceBind:

@@ -73,7 +73,7 @@ async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
 
 function hostBind({ source, target, kind }: { source: string; target: string; kind: "folder" | "file" }, allowRoot: boolean): RootBind {
   const system = /^\/(?:usr|bin|sbin|lib\w*)$/.test(target);
-  return { source, target, kind, writable: allowRoot && system, layers: [] };
+  return { source, target, kind, writable: allowRoot && system, layers: [], ids: "sandbox" };
 }
 
 async function imageBasis(

@@ -14,6 +14,8 @@ const RootPlan = z.object({
       kind: z.enum(["folder", "file"]),
       writable: z.boolean(),
       layers: z.array(z.string()),
+      /** Whose the files are inside: of the same ids as outside, or, of the workspace's repository, the user's for those of the folder's owner. */
+      ids: z.enum(["sandbox", "repository"]).default("sandbox"),
     }),
   ),
 });

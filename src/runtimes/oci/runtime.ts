@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { gitSettingsEnv } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { explainSilence } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
@@ -48,7 +49,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       connection,
       wall: createWall({ oci, record, details, forkFrom }),
       onEvent: context.onEvent,
-      defaultEnv: details.basis.env,
+      defaultEnv: { ...gitSettingsEnv, ...details.basis.env },
     });
 
   const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {

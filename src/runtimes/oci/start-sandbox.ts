@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { defaultLimits, type SandboxSpec } from "../../contract/sandbox.ts";
+import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
@@ -24,6 +25,7 @@ import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
 import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import type { OciContext } from "./oci-context.ts";
+import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
 
 export const SOCKET_NAME = "guest.sock";
@@ -73,7 +75,9 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();
-  const basis = await findBasis(oci, spec, { signal: options.signal });
+  const state = () => viewState(oci.context.stateDir);
+  const { basis, problem } = withRepository(await findBasis(oci, spec, { signal: options.signal }), spec, state);
+  if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
   const id = store.newId();
   const namespaces = suitableNamespaces(options.namespaces, spec);
   const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, spec }));
@@ -238,7 +242,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ...diskRecords(details, record),
     ...rootRecords(details.basis.root, {
       guestPath: oci.context.guestPath,
-      insideFolder: makeInsideFolder(oci.store.dir(record.id)),
+      insideFolder: makeInsideFolder(oci.store.dir(record.id), gitSettingsFile(oci.context)),
       disk,
       state,
       identity,

@@ -3,6 +3,7 @@ import { lstat, readFile, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { isErrno } from "../../lib/is-errno.ts";
+import { knowsWorkTree } from "../../sandbox/linked-repository.ts";
 import { FolderTree } from "../folder-tree.ts";
 import { readLower } from "../read-side.ts";
 
@@ -74,8 +75,7 @@ async function checkedGitDir(named: string, root: string): Promise<string> {
   const gitDir = await realpath(named).catch(() => null);
   const here = await realpath(root);
   if (gitDir !== null) {
-    const back = await readFile(join(gitDir, "gitdir"), "utf8").catch(() => null);
-    if (back !== null && (await realpath(dirname(resolve(gitDir, back.trim()))).catch(() => null)) === here) return gitDir;
+    if (knowsWorkTree(gitDir, here)) return gitDir;
     for (let around = dirname(here); ; around = dirname(around)) {
       if (gitDir.startsWith(`${join(around, ".git", "modules")}/`)) return gitDir;
       if (around === dirname(around)) break;

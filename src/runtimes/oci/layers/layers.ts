@@ -26,6 +26,8 @@ export interface RootBind {
   writable: boolean;
   /** Frozen layers over a writable one, upmost first. */
   layers: string[];
+  /** `repository`: what its owner owns is the user's inside. */
+  ids: "sandbox" | "repository";
 }
 
 /** What a sandbox's root is made of, upmost layer first. */
@@ -70,12 +72,14 @@ export function rootRecords(
     ),
     ...masks.flatMap(({ records }) => records),
     ["overlay", names.join(":"), at("upper"), at("work"), "/"],
-    ...overlays.flatMap(({ source, target, layers }, index): PlanRecord[] => {
+    ...overlays.flatMap(({ source, target, layers, ids }, index): PlanRecord[] => {
       const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
+      const owner = ids === "repository" ? 1000 : 0;
       return [
-        ["mkdir", at(`bind-upper-${index}`), "755", 0, 0],
-        ["mkdir", at(`bind-work-${index}`), "755", 0, 0],
-        ["layer", `bind-${index}`, source, "ro", "sandbox"],
+        ...(ids === "repository" ? ownersMap("repository", source, { identity: options.identity, readable: true }) : []),
+        ["mkdir", at(`bind-upper-${index}`), "755", owner, owner],
+        ["mkdir", at(`bind-work-${index}`), "755", owner, owner],
+        ["layer", `bind-${index}`, source, "ro", ids],
         ...mask.records,
         ...layers.flatMap((dir, frozen) => storedLayer(`bind-${index}-${frozen}`, dir, options.identity)),
         [
@@ -146,15 +150,7 @@ export function workspaceRecords(
   if (workspace.kind === "empty") return [];
   const { path, access } = workspace;
   const { identity, state } = options;
-  const owner = lstatSync(path);
-  const start = identity.root;
-  const maps = identity.rootless
-    ? []
-    : mapRecords(
-        "workspace",
-        workspaceMap({ owner: owner.uid, start: start.uid, stored: identity.stored.uid, readable: access !== "rw" }),
-        workspaceMap({ owner: owner.gid, start: start.gid, stored: identity.stored.gid, readable: access !== "rw" }),
-      );
+  const maps = ownersMap("workspace", path, { identity, readable: access !== "rw" });
   if (access !== "overlay") {
     const bind: PlanRecord = ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"];
     return [...maps, bind, ...coverRecords({ state, folder: path, target: "/workspace" })];
@@ -173,10 +169,16 @@ export function workspaceRecords(
   ];
 }
 
-/**
- * Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder
- * or in the one the spec gives to outlive it.
- */
+/** Records of a map by which the files of a folder's owner are the user's inside. */
+function ownersMap(name: string, folder: string, { identity, readable }: { identity: Identity; readable: boolean }): PlanRecord[] {
+  if (identity.rootless) return [];
+  const { uid, gid } = lstatSync(folder);
+  const { root, stored } = identity;
+  const mapOf = (id: "uid" | "gid", owner: number) => workspaceMap({ owner, start: root[id], stored: stored[id], readable });
+  return mapRecords(name, mapOf("uid", uid), mapOf("gid", gid));
+}
+
+/** Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder or in the one the spec gives to outlive it. */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,
   options: { disk: boolean },
