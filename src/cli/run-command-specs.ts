@@ -3,8 +3,8 @@ import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { networkOptions } from "./network-options.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
-const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps`" };
-const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: the newest run)", optional: true };
+const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps` (default: this folder's newest)", optional: true };
+const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: this folder's newest run)", optional: true };
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
 const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
 
@@ -72,10 +72,13 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["ps"],
     summary: "List runs",
-    options: [{ name: "all", short: "a", summary: "All of them, not only the open and the last ten" }, json],
+    options: [{ name: "all", short: "a", summary: "Those of every folder, and all that ended, not only the last ten" }, json],
     arguments: [],
-    examples: [["caisson ps", "what runs, waits or ended lately"]],
-    load: async () => ({ run: (await import("./run-control.ts")).ps }),
+    examples: [
+      ["caisson ps", "what runs, waits or ended lately in this folder"],
+      ["caisson ps --all", "on the whole machine"],
+    ],
+    load: async () => ({ run: (await import("./ps.ts")).ps }),
   },
   {
     path: ["logs"],
@@ -98,7 +101,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Watch a run until it ends",
     options: [json],
     arguments: [optionalRun],
-    examples: [["caisson attach", "the newest run"]],
+    examples: [["caisson attach", "this folder's newest run"]],
     load: async () => ({ run: (await import("./run-control.ts")).attach }),
   },
   {
@@ -155,7 +158,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Show what a run changed",
     options: [{ name: "stat", summary: "Only names and numbers" }, json],
     arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
-    examples: [["caisson diff", "the newest run's changes, as a unified diff"]],
+    examples: [["caisson diff", "what this folder's newest run changed, as a unified diff"]],
     load: async () => ({ run: (await import("./changes-commands.ts")).diff }),
   },
   {

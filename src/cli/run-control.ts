@@ -1,78 +1,15 @@
 import { CaissonError } from "../contract/error.ts";
 import type { MessageMode } from "../contract/run.ts";
-import type { RunView } from "../contract/run-verbs.ts";
 import { defined } from "../lib/defined.ts";
-import { showDuration } from "../lib/quantity.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { followRun } from "./follow-run.ts";
 import { line } from "./line.ts";
 import { parseCount, parseDuration, parseNumber } from "./option-values.ts";
-import { runNamed } from "./run-named.ts";
+import { runAndRest, runNamed } from "./run-named.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
 import { exitCodeOf } from "./signals.ts";
-import { table } from "./table.ts";
-
-/** Runs that are shown at most; what is left out is counted. */
-const SHOWN_MAX = 1000;
-const ENDED_SHOWN = 10;
-
-/** `caisson ps` */
-export async function ps(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { runs } = context.station;
-  const all = given.flag("all");
-  const open = await runs.list({ state: "open", limit: SHOWN_MAX });
-  const ended = await runs.list({ state: "ended", limit: all ? SHOWN_MAX : ENDED_SHOWN });
-  const rows = [...open.runs, ...ended.runs].map((run) => ({
-    run: run.run,
-    agent: run.agent,
-    model: run.model,
-    session: run.session,
-    status: statusText(run),
-    steps: run.steps,
-    costUsd: run.costUsd,
-    parent: run.parent?.run ?? null,
-    updatedAt: run.updatedAt,
-    task: run.title,
-  }));
-  if (all) rows.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
-  await tellLeftOut(context, { open: open.total - open.runs.length, ended: all ? ended.total - ended.runs.length : 0 });
-  if (given.flag("json")) {
-    await context.stdout.printJson(rows);
-    return 0;
-  }
-  if (rows.length === 0) {
-    await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
-    return 0;
-  }
-  const cells = rows.map((row) => [
-    row.run,
-    row.agent,
-    row.status,
-    String(row.steps),
-    row.costUsd === null ? "?" : `$${row.costUsd.toFixed(3)}`,
-    `${showDuration(Date.now() - Date.parse(row.updatedAt))} ago`,
-    row.task.split("\n")[0]?.slice(0, 60) ?? "",
-  ]);
-  await context.stdout.print(table([["RUN", "AGENT", "STATUS", "STEPS", "COST", "UPDATED", "TASK"], ...cells]));
-  return 0;
-}
-
-async function tellLeftOut(context: CliContext, left: { open: number; ended: number }): Promise<void> {
-  const parts = [left.open > 0 ? `${left.open} that are not over` : "", left.ended > 0 ? `${left.ended} that have ended` : ""].filter(
-    Boolean,
-  );
-  if (parts.length === 0) return;
-  await context.stderr.print(line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`);
-}
-
-function statusText({ status, finish, paused }: RunView): string {
-  if (status === "damaged") return status;
-  if (finish !== null) return finish;
-  if (paused !== null) return `paused: ${paused.why}`;
-  return status === "created" ? "interrupted" : status;
-}
 
 /** `caisson logs RUN` */
 export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
@@ -119,8 +56,8 @@ export async function resume(context: CliContext, given: ParsedArguments): Promi
 
 /** `caisson send RUN TEXT` */
 export async function send(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [run = "", ...words] = given.positionals;
-  const text = words.join(" ").trim();
+  const { run, rest } = await runAndRest(context, given.positionals);
+  const text = rest.join(" ").trim();
   if (text === "") throw new CaissonError("invalid", "there is no message", { hint: 'caisson send RUN "use the other parser"' });
   const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
   if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
@@ -142,7 +79,10 @@ async function waitForReceipt(context: CliContext, run: string, message: string)
 /** `caisson answer RUN allow|always|deny` */
 export async function answer(context: CliContext, given: ParsedArguments): Promise<number> {
   const { runs } = context.station;
-  const [run = "", word = "", ...text] = given.positionals;
+  const {
+    run,
+    rest: [word = "", ...text],
+  } = await runAndRest(context, given.positionals);
   const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
   const chosen = answers[word.toLowerCase()];
   if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Answer allow, always or deny." });
@@ -171,7 +111,8 @@ export async function answer(context: CliContext, given: ParsedArguments): Promi
 export async function stop(context: CliContext, given: ParsedArguments): Promise<number> {
   const by = context.variable("USER") ?? "user";
   const { signal } = context.interruption;
-  for (const run of given.positionals) {
+  const named = given.positionals.length === 0 ? [await runNamed(context, undefined)] : given.positionals;
+  for (const run of named) {
     const failure = await context.station.runs.stop(run, { by, signal }).then(
       () => null,
       (error: unknown) => error,

@@ -1,11 +1,29 @@
 import { CaissonError } from "../contract/error.ts";
+import { RunId } from "../contract/run.ts";
 import type { CliContext } from "./context.ts";
+import { visibleText } from "./plain-text.ts";
 
-/** The run, or the session, that was named; the run that changed last, when none was. Throws `not_found`. */
-export async function runNamed({ station }: CliContext, name: string | undefined): Promise<string> {
+/** Runs of other folders that are named where this one has none. */
+const NAMED_MAX = 3;
+
+/** The run, or the session, that was named; the run of this folder that changed last, when none was. Throws `not_found`. */
+export async function runNamed(context: Pick<CliContext, "station" | "cwd">, name: string | undefined): Promise<string> {
   if (name !== undefined) return name;
-  const { runs } = await station.runs.list({ limit: 1 });
-  const [newest] = runs;
-  if (!newest) throw new CaissonError("not_found", "there is no run yet", { hint: 'Start one: caisson run "…"' });
-  return newest.run;
+  const { runs } = context.station;
+  const [newest] = (await runs.list({ folder: context.cwd, parent: null, limit: 1 })).runs;
+  if (newest) return newest.run;
+  const elsewhere = await runs.list({ parent: null, limit: NAMED_MAX });
+  if (elsewhere.total === 0) throw new CaissonError("not_found", "there is no run yet", { hint: 'Start one: caisson run "…"' });
+  const named = elsewhere.runs.map(({ run, folder }) => (folder === null ? run : `${run} (${visibleText(folder)})`)).join(", ");
+  const more = elsewhere.total > elsewhere.runs.length ? ", …" : "";
+  throw new CaissonError("not_found", `no run works on ${visibleText(context.cwd)}`, {
+    hint: `Name one of the others: ${named}${more}. \`caisson ps --all\` lists them.`,
+  });
+}
+
+/** Words that begin with a run, or with none: then this folder's newest is meant. */
+export async function runAndRest(context: CliContext, words: readonly string[]): Promise<{ run: string; rest: readonly string[] }> {
+  const [first] = words;
+  const isRun = first !== undefined && RunId.safeParse(first).success;
+  return isRun ? { run: first, rest: words.slice(1) } : { run: await runNamed(context, undefined), rest: words };
 }

@@ -171,6 +171,7 @@ function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
       get: "answer",
       list: "answer",
       diff: "answer",
+      unapplied: "answer",
       patch: "stream",
       apply: "answer",
       branch: "answer",

@@ -64,6 +64,8 @@ export type StartRunInput = z.input<typeof StartRun>;
 export const RunView = z.object({
   run: RunId,
   session: z.string(),
+  /** The folder that its session works on; null when that is another source, or the session is gone. */
+  folder: z.string().nullable(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
   agent: z.string(),
   model: z.string(),
@@ -103,7 +105,10 @@ export const ListRuns = z.strictObject({
   state: z.enum(["open", "ended"]).optional(),
   finish: z.array(FinishReason).optional(),
   session: SessionId.optional(),
-  /** In sessions that are still there and work on this folder. Absolute. */
+  /**
+   * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the nearest folder above it that one works on.
+   * Absolute.
+   */
   folder: z.string().min(1).optional(),
   /** Sub-runs of this run; null: those that are nobody's. */
   parent: RunId.nullable().optional(),

@@ -68,7 +68,7 @@ async function crashAt(point: string, model: string, more: readonly string[] = [
   if (id === undefined) {
     demand(point.startsWith("session.") || point === "run.created:before#1", "the run is not there");
     demand(first.events.length === 0, "events of a run that is not there were printed");
-    const next = await cli.run(["ps", "--json"], options);
+    const next = await cli.run(["ps", "--all", "--json"], options);
     demand(next.text === "[]\n", `ps: ${next.text}${next.stderr}`);
     demand(everythingIn(join(home, "sessions")).length === 0, `left: ${everythingIn(join(home, "sessions")).join(", ")}`);
   } else {

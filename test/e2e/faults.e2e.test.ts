@@ -280,7 +280,7 @@ async function check({ fault, round, sent }: { fault: Fault; round: Round; sent:
   demand(new Set(ended).size === ended.length, `a call ended twice: ${ended.join(" ")}`);
   await checkEffects({ fault, round, failed: of("tool.ended").flatMap((event) => (event.data.outcome === "ok" ? [] : [event.data.text])) });
   demand(readFileSync(join(folder, "a.txt"), "utf8") === "a\n" && !existsSync(join(folder, "counter")), "the user's folder was changed");
-  const listed = JSON.parse((await cli.run(["ps", "--json"], { home })).text) as { run: string; status: string }[];
+  const listed = JSON.parse((await cli.run(["ps", "--all", "--json"], { home })).text) as { run: string; status: string }[];
   demand(listed.find((each) => each.run === run)?.status === end?.data.reason, `ps says ${JSON.stringify(listed)}`);
   demand(cli.sandboxes(home).length === 0, `sandboxes left: ${cli.sandboxes(home).join(", ")}`);
   for (const { data } of of("run.sandboxed"))

@@ -32,7 +32,7 @@ describe("an ask", { timeout: 60_000 }, () => {
     const { going, id } = await start(asking, "--on-ask", "wait");
     const asked = await going.event("permission.asked");
     expect(asked.data.text).toContain("git commit");
-    const list = JSON.parse((await cli.run(["ps", "--json"])).text);
+    const list = JSON.parse((await cli.run(["ps", "--all", "--json"])).text);
     expect(list).toMatchObject([{ run: id, status: "paused: permission" }]);
     const answered = await cli.run(["answer", id, "allow", "--json"]);
     expect(JSON.parse(answered.text)).toMatchObject({ run: id, question: asked.data.question, answer: "allow" });
@@ -204,7 +204,7 @@ describe("from other processes", { timeout: 90_000 }, () => {
     expect(logs.text).toMatch(/done after 2 steps/);
     expect([attached.code, reasonOf(attached.events)]).toEqual([0, "done"]);
     expect((await cli.run(["resume", id])).stderr).toMatch(/has ended \(done\)[\s\S]*--session/);
-    expect(JSON.parse((await cli.run(["ps", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
+    expect(JSON.parse((await cli.run(["ps", "--all", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
       status: "done",
     });
   });
@@ -220,7 +220,7 @@ describe("from other processes", { timeout: 90_000 }, () => {
     const first = await going.ended;
     expect(first.code).toBe(143);
     const id = idOf(first.events);
-    expect(JSON.parse((await cli.run(["ps", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
+    expect(JSON.parse((await cli.run(["ps", "--all", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
       status: "interrupted",
     });
     const resumed = await cli.run(["resume", id, "--json"]);

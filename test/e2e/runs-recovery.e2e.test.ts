@@ -148,7 +148,7 @@ describe("a state folder in trouble", { timeout: 90_000 }, () => {
       { stream: `run/${broken}`, fromSeq: 5 },
     ]);
     expect((await cli.run(["logs", whole], { home })).code).toBe(0);
-    const listed = await cli.run(["ps", "--json"], { home });
+    const listed = await cli.run(["ps", "--all", "--json"], { home });
     expect(listed.code, listed.stderr).toBe(0);
     expect(JSON.parse(listed.text).map((row: { run: string; status: string }) => [row.run, row.status])).toEqual(
       expect.arrayContaining([
@@ -165,7 +165,7 @@ describe("a state folder in trouble", { timeout: 90_000 }, () => {
     const cut = await cli.run(["logs", whole, "--json"], { home });
     expect(cut.events).toHaveLength(3);
     expect(cut.text).toMatch(/"code":"internal"[^\n]*is not JSON/);
-    const named = JSON.parse((await cli.run(["ps", "--json"], { home })).text) as { status: string }[];
+    const named = JSON.parse((await cli.run(["ps", "--all", "--json"], { home })).text) as { status: string }[];
     expect(named.map((row) => row.status)).toEqual(["damaged", "damaged"]);
   });
 });

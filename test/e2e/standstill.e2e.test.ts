@@ -101,7 +101,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const argv = [...args, "run", `until ${signal}`, "--no-workspace", "--model", await cli.script(script), "--json"];
     const child = spawn(program, argv, { cwd: cli.work(), env: cli.environment({}), stdio: ["ignore", "pipe", "inherit"] });
     const ended = new Promise((resolve) => child.once("exit", (code, name) => resolve(name ?? code)));
-    const list = async (): Promise<{ task: string; status: string }[]> => JSON.parse((await cli.run(["ps", "--json"])).text);
+    const list = async (): Promise<{ task: string; status: string }[]> => JSON.parse((await cli.run(["ps", "--all", "--json"])).text);
     const isOver = async () => (await list()).some(({ task, status }) => task === `until ${signal}` && status === "done");
     await until("the run is over", isOver, 30_000);
     child.kill(signal);

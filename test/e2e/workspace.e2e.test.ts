@@ -36,6 +36,22 @@ const ok = async (argv: readonly string[], cwd: string) => {
 };
 
 describe("a folder", () => {
+  test("has its own runs: another folder's are neither shown, meant nor discarded unless they are named", async () => {
+    const [here, there] = [await cli.folder({ "a.txt": "one\n" }), await cli.folder({ "a.txt": "one\n" })];
+    const own = await work("echo mine >> a.txt; rm -f none; echo new > b.txt", [], here);
+    const other = await work("echo theirs >> a.txt", [], there);
+    expect((await ok(["diff"], here)).text).toContain("+mine");
+    const rows = JSON.parse((await ok(["ps", "--json"], here)).text) as Record<string, unknown>[];
+    expect(rows).toMatchObject([{ run: own.run, folder: here, unappliedFiles: 2 }]);
+    const elsewhere = await cli.run(["discard"], { cwd: await cli.folder() });
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining(`${other.run} (${there})`)]);
+    await ok(["apply"], here);
+    expect(read(here, "a.txt")).toBe("one\nmine\n");
+    expect(read(there, "a.txt")).toBe("one\n");
+    expect(JSON.parse((await ok(["ps", "--json"], here)).text)).toMatchObject([{ unappliedFiles: 0 }]);
+    expect((await ok(["ps"], there)).text).toMatch(/1 file /);
+  });
+
   test.runIf(process.getuid?.() === 0)("an agent's disk holds for its workspace, whose changes are there for diff and apply", async () => {
     const folder = await cli.folder({ "a.txt": "one\n", "small.prompt": "---\nsandbox:\n  disk: 16m\n---\nWork.\n" });
     const command = "head -c 40000000 /dev/zero > big; stat -c %s big; rm big; echo more >> a.txt";

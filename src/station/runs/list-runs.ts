@@ -1,3 +1,5 @@
+import { realpath } from "node:fs/promises";
+import { dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
@@ -24,17 +26,34 @@ export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: numbe
   const where = defined({ finish, session: await sessionsOf(request, options), "parent.run": parentsOf(request) });
   const open = state === undefined ? undefined : state === "open";
   const { heads, total } = await options.log.heads({ prefix: runStream(""), limit, where, ...defined({ open, after }) });
-  const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), options)));
+  const sessions = onceEach(options.sessions);
+  const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), { ...options, sessions })));
   const last = heads.at(-1);
   return { runs, total, next: last !== undefined && heads.length === limit ? showCursor(last) : null };
 }
 
-export async function viewOf(head: HeadOfRun, { driverOf }: Pick<ViewOptions, "driverOf">): Promise<RunView> {
+/** Many runs share a session. */
+function onceEach(sessions: Pick<SessionStore, "get">): Pick<SessionStore, "get"> {
+  const found = new Map<string, ReturnType<SessionStore["get"]>>();
+  return {
+    get(id) {
+      const known = found.get(id) ?? sessions.get(id);
+      found.set(id, known);
+      return known;
+    },
+  };
+}
+
+export async function viewOf(
+  head: HeadOfRun,
+  { driverOf, sessions }: Pick<ViewOptions, "driverOf"> & { sessions: Pick<SessionStore, "get"> },
+): Promise<RunView> {
   const { facts, seq, at, damage } = head;
   const { run, session, parent, agent, model, title, paused, finish, sandbox, step, usage, costUsd, workedMs, budgets, bounds } = facts;
   return {
     run,
     session,
+    folder: await folderOf(session, sessions),
     parent,
     agent,
     model,
@@ -57,6 +76,11 @@ export async function viewOf(head: HeadOfRun, { driverOf }: Pick<ViewOptions, "d
   };
 }
 
+async function folderOf(session: string, sessions: Pick<SessionStore, "get">): Promise<string | null> {
+  const found = await sessions.get(session).catch(() => null);
+  return found?.source.kind === "folder" ? found.source.path : null;
+}
+
 async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["driverOf"]): Promise<RunView["status"]> {
   if (damage !== null) return "damaged";
   if (facts.finish !== null) return "ended";
@@ -68,9 +92,28 @@ async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["dri
 async function sessionsOf(request: Pick<ListRuns, "session" | "folder">, { sessions }: ViewOptions): Promise<string[] | undefined> {
   const { session, folder } = request;
   if (folder === undefined) return session === undefined ? undefined : [session];
-  const there = (await sessions.list()).filter(({ source }) => source.kind === "folder" && source.path === folder).map(({ id }) => id);
+  const there = await sessionsOn(folder, sessions);
   return session === undefined ? there : there.filter((id) => id === session);
 }
+
+/** As git finds a repository: what stands in a folder below belongs to the folder that was worked on. */
+async function sessionsOn(folder: string, sessions: Pick<SessionStore, "list">): Promise<string[]> {
+  const byPath = Map.groupBy(await sessions.list(), ({ source }) => (source.kind === "folder" ? source.path : null));
+  const byFolder = new Map<string, string[]>();
+  for (const [path, some] of byPath) {
+    if (path === null) continue;
+    const real = await realFolder(path);
+    byFolder.set(real, [...(byFolder.get(real) ?? []), ...some.map(({ id }) => id)]);
+  }
+  for (let at = await realFolder(folder); ; at = dirname(at)) {
+    const found = byFolder.get(at);
+    if (found !== undefined) return found;
+    if (at === dirname(at)) return [];
+  }
+}
+
+/** One that is gone is known by its name. */
+const realFolder = (path: string) => realpath(path).catch(() => path);
 
 function parentsOf({ parent }: Pick<ListRuns, "parent">): (string | null)[] | undefined {
   return parent === undefined ? undefined : [parent];

@@ -13,6 +13,7 @@ import { applySession } from "./apply-session.ts";
 import { branchSession } from "./branch-session.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
+import { unappliedOf } from "./unapplied.ts";
 import type { SessionVerbs } from "./verbs.ts";
 
 export interface SessionVerbsOptions extends ChangesOptions {
@@ -57,6 +58,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       }
       for (const each of leftOut) yield { kind: "leftOut", leftOut: each } satisfies DiffPiece;
     },
+    unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applySession(await find(name), request, options),
     branch: async (name, request = {}) => await branchSession(await find(name), request, options),
     async discard(name, request = {}) {

@@ -10,6 +10,7 @@ import type {
   SessionDetails,
   SessionDiff,
   SessionView,
+  Unapplied,
 } from "../../contract/session-verbs.ts";
 
 interface DiffOptions {
@@ -25,6 +26,8 @@ export interface SessionVerbs {
   list(): Promise<SessionView[]>;
   /** What changed in the workspace since the session began. Throws `too_large` past a bound, `cancelled`. */
   diff(name: string, options?: DiffOptions): Promise<SessionDiff>;
+  /** Roughly how much of that there is, at the price of a look: for lists. */
+  unapplied(name: string): Promise<Unapplied>;
   /** The same with the changes themselves, piece by piece: what was taken need not be kept. */
   patch(name: string, options?: DiffOptions): AsyncIterable<DiffPiece>;
   /** Brings the changes to the user's folder. Throws `conflict`, `unsafe`, `invalid`, `denied`, `no_space`. */

@@ -1,0 +1,21 @@
+import type { Session } from "../../contract/session.ts";
+import type { Unapplied } from "../../contract/session-verbs.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { countUnapplied } from "../../workspace/count-unapplied.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+
+const NOT_KNOWN: Unapplied = { files: null, isMinimum: false };
+
+/** See `SessionVerbs.unapplied`: of a folder's changes that lie in a layer on the host. No runtime is asked or probed for it. */
+export async function unappliedOf(
+  session: Session,
+  { sessions, runtimes }: { sessions: SessionStore; runtimes: () => Promise<readonly Runtime[]> },
+): Promise<Unapplied> {
+  // No sandbox was ever on it.
+  if (session.runtime === null) return { files: 0, isMinimum: false };
+  if (session.source.kind !== "folder" || session.snapshot !== null) return NOT_KNOWN;
+  const runtime = (await runtimes()).find(({ name }) => name === session.runtime);
+  const { layer, lower } = sessions.paths(session);
+  const folder = runtime?.layerFolder?.(layer);
+  return folder === undefined ? NOT_KNOWN : ((await countUnapplied({ lower, layer: folder })) ?? NOT_KNOWN);
+}

@@ -1,0 +1,103 @@
+import type { Stats } from "node:fs";
+import { setImmediate as breathe } from "node:timers/promises";
+import { CaissonError } from "../contract/error.ts";
+import { sameSide } from "./change.ts";
+import { FolderTree } from "./folder-tree.ts";
+import { DEPTH_MAX, isGitsOwn } from "./list-inside.ts";
+import { readLower } from "./read-side.ts";
+
+/** Past these nothing more is looked at: there is much, and that is all that is asked. */
+const FILES_MAX = 1000;
+const ENTRIES_MAX = 20_000;
+const READ_BYTES_MAX = 32 * 1024 * 1024;
+
+export interface UnappliedCount {
+  files: number;
+  /** There may be more: it was not counted to the end. */
+  isMinimum: boolean;
+}
+
+/**
+ * How many files of a layer differ from the folder below it, without a sandbox: for lists, where an estimate at the price of a walk will do. What the agent moved or
+ * replaced as a whole folder is counted by what the layer has of it; `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it
+ * is followed. Null when there is no such layer or folder, or they cannot be entered.
+ */
+export async function countUnapplied(options: {
+  lower: string;
+  layer: string;
+  isIgnored?: (path: string) => boolean;
+}): Promise<UnappliedCount | null> {
+  const lower = openTree(options.lower, { follow: true });
+  const layer = openTree(options.layer, { follow: false });
+  try {
+    if (lower === null || layer === null) return null;
+    return await walk({ lower, layer, isIgnored: options.isIgnored ?? (() => false) });
+  } finally {
+    lower?.[Symbol.dispose]();
+    layer?.[Symbol.dispose]();
+  }
+}
+
+function openTree(path: string, options: { follow: boolean }): FolderTree | null {
+  try {
+    return new FolderTree(path, options);
+  } catch {
+    return null;
+  }
+}
+
+interface Sides {
+  lower: FolderTree;
+  layer: FolderTree;
+  isIgnored: (path: string) => boolean;
+}
+
+async function walk(sides: Sides): Promise<UnappliedCount> {
+  const bounds = { entries: ENTRIES_MAX, bytes: READ_BYTES_MAX };
+  const folders = [{ path: "", depth: 0 }];
+  let files = 0;
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const entry of sides.layer.entries(folder.path)) {
+      if (isGitsOwn(entry.name)) continue;
+      const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
+      if (entry.isDirectory()) {
+        if (folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
+      } else if (await differs(path, sides, bounds)) files += 1;
+      if (--bounds.entries % 100 === 0) await breathe();
+      if (bounds.entries <= 0 || files >= FILES_MAX) return { files, isMinimum: true };
+    }
+  }
+  return { files, isMinimum: false };
+}
+
+async function differs(path: string, { lower, layer, isIgnored }: Sides, bounds: { bytes: number }): Promise<boolean> {
+  const before = statOf(lower, path);
+  const after = statOf(layer, path);
+  if (after === null) return false;
+  // An overlay keeps of a removed file a device that stands for nothing.
+  if (after.isCharacterDevice()) return before !== null;
+  if (before === null) return !isIgnored(path);
+  if (before.size !== after.size || !sameKind(before, after)) return true;
+  bounds.bytes -= before.size + after.size;
+  // Who brought it here wrote the same content; where that is too much to read, it counts as different.
+  if (bounds.bytes < 0) return true;
+  const sides = await Promise.all([lower, layer].map((tree) => readLower(tree, path).catch(ifUnreadable)));
+  return !sameSide(sides[0] ?? null, sides[1] ?? null);
+}
+
+function statOf(tree: FolderTree, path: string): Stats | null {
+  try {
+    return tree.stat(path);
+  } catch {
+    return null;
+  }
+}
+
+const sameKind = (a: Stats, b: Stats) =>
+  a.isFile() === b.isFile() && a.isSymbolicLink() === b.isSymbolicLink() && (a.isSymbolicLink() || (a.mode & 0o111) === (b.mode & 0o111));
+
+function ifUnreadable(error: unknown): null {
+  const code = error instanceof CaissonError ? error.code : (error as NodeJS.ErrnoException).code;
+  if (code === "denied" || code === "too_large" || code === "EACCES" || code === "EPERM") return null;
+  throw error;
+}
