@@ -4,7 +4,7 @@ import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { specFrom } from "./spec-options.ts";
+import { guardFrom, specFrom } from "./spec-options.ts";
 
 /**
  * A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept.
@@ -23,6 +23,9 @@ const creationOptions = [
   "image",
   "snapshot",
   "workspace",
+  "hide",
+  "show",
+  "allow-hooks",
   "memory",
   "cpus",
   "pids",
@@ -51,7 +54,7 @@ export async function sandboxForCommand(
   }
   const keep = given.flag("keep");
   const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
-  const request = { spec, ...defined({ runtime: given.option("runtime") }) };
+  const request = { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime") }) };
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;
   const end = async () => {

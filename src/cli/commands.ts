@@ -1,4 +1,5 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { hidingOptions } from "./hiding-options.ts";
 import { netCommands } from "./net-command-specs.ts";
 import { networkOptions } from "./network-options.ts";
 import { previewCommands } from "./preview-command-specs.ts";
@@ -31,6 +32,8 @@ export const specOptions: readonly OptionSpec[] = [
     summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
   },
   { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
+  ...hidingOptions,
+  { name: "allow-hooks", summary: "With MODE rw: let git's hooks and settings and shell start-up files be written, too" },
   { name: "env", short: "e", value: "K=V", repeat: true, summary: "A variable inside; K alone takes the value from outside" },
   { name: "allow-root", summary: "Let commands be root inside: --user root, and sudo" },
   { name: "memory", short: "m", value: "SIZE", summary: "Memory for all processes together, such as 512m (default 4g)" },

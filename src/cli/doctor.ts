@@ -7,6 +7,8 @@ import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { bad, bold, dim, good, type Line, line } from "./line.ts";
 
+const HIDDEN_TOLD_MAX = 20;
+
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   if (given.flag("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
   if (given.flag("conformance")) return (await import("./doctor-conformance.ts")).runConformanceSuite(context, given);
@@ -30,10 +32,23 @@ export function showReport(report: DoctorReport): Line[] {
     bold("visible inside by the host template"),
     ...report.visible.map((entry) => line`  ${entry.what.padEnd(9)} ${entry.path}  ${dim(entry.why)}`),
     line``,
+    ...showWorkspace(report.workspace),
+    line``,
     report.chosen === null
       ? bad("No runtime here can isolate a sandbox; each problem above has its fix.")
       : good(`auto uses ${report.chosen}.`),
   ];
+}
+
+/** What of the current folder a sandbox would see. */
+function showWorkspace({ folder, refused, hidden, complete }: DoctorReport["workspace"]): Line[] {
+  const heading = line`${bold("the current folder as the workspace")}  ${folder}`;
+  if (refused !== null) return [heading, line`  refused unless --workspace names it: ${refused}`];
+  const more = complete ? [] : [dim("  it is large: what lies deep in it was not looked at")];
+  if (hidden.length === 0) return [heading, line`  nothing in it looks like a credential`, ...more];
+  const told = hidden.slice(0, HIDDEN_TOLD_MAX).map((path) => line`  hidden    ${path}`);
+  const rest = hidden.length > HIDDEN_TOLD_MAX ? [line`  … and ${String(hidden.length - HIDDEN_TOLD_MAX)} more`] : [];
+  return [heading, ...told, ...rest, ...more, dim("  --show PATTERN, or workspace.show in config.json, shows them")];
 }
 
 /** One runtime: whether it works, why not, the fix, and what it can enforce. */

@@ -39,6 +39,7 @@ async function requestFrom(context: CliContext, given: ParsedArguments): Promise
     input: inputsFrom(given),
     budgets: budgetsFrom(given),
     settings: settingsFrom(context, given),
+    sourceNamed: given.flag("repo"),
     attended: context.stdout.isTerminal || given.flag("detach"),
     ...defined({
       model: given.option("model"),

@@ -1,5 +1,6 @@
 import { agentCommands, inputOption } from "./agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { hidingOptions } from "./hiding-options.ts";
 import { networkOptions } from "./network-options.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
@@ -22,6 +23,7 @@ const runOptions: readonly OptionSpec[] = [
   },
   { name: "ssh-key", value: "FILE", summary: "The key for an SSH address; it stays on the host" },
   { name: "no-workspace", summary: "Begin with an empty workspace" },
+  ...hidingOptions,
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   inputOption,
   { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },

@@ -2,11 +2,11 @@ import { defined } from "../lib/defined.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
-import { pairs, specFrom } from "./spec-options.ts";
+import { guardFrom, pairs, specFrom } from "./spec-options.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
-  const request = { spec, ...defined({ runtime: given.option("runtime") }) };
+  const request = { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime") }) };
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   // Interrupted at the last moment: the user never learns the id, so nobody could ever remove it.
   if (context.interruption.received() !== null) {

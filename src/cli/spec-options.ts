@@ -10,8 +10,10 @@ import {
   WorkspaceAccess,
   type WorkspaceMount,
 } from "../contract/sandbox.ts";
+import type { WorkspaceGuard } from "../contract/workspace-guard.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { hidingFrom } from "./hiding-asked.ts";
 import { networkFrom } from "./network-asked.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
@@ -36,6 +38,11 @@ export function specFrom(
   });
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `this sandbox cannot be asked for: ${z.prettifyError(parsed.error).replaceAll(/\s*\n\s*/g, " ")}`);
+}
+
+/** How the workspace is looked at before the sandbox sees it. Throws `invalid`. */
+export function guardFrom(context: CliContext, given: ParsedArguments): WorkspaceGuard {
+  return { ...hidingFrom(context, given), named: given.flag("workspace"), allowHooks: given.flag("allow-hooks") };
 }
 
 /** A command may run as long as was asked for, also when that is longer than commands commonly may. */

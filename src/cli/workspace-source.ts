@@ -3,6 +3,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
+import { hidingFrom } from "./hiding-asked.ts";
 import { parseCount } from "./option-values.ts";
 
 const REMOTE = /^([a-z][a-z0-9+.-]*:\/\/|[\w.-]+@[\w.-]+:)/i;
@@ -33,5 +34,5 @@ export function sourceFrom(context: CliContext, given: ParsedArguments): Workspa
       hint: "Give the address with --repo; a folder is taken as it is.",
     });
   const path = resolve(context.cwd, repo ?? ".");
-  return { kind: "folder", path };
+  return { kind: "folder", path, hiding: hidingFrom(context, given) };
 }

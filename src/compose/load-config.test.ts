@@ -27,6 +27,7 @@ describe("the configuration", () => {
       agentFolders: [],
       author,
       network: { caFiles: [], registries: {}, gateway: {} },
+      workspace: { hide: [], show: [] },
     };
     expect(await load()).toEqual({ config, file: null, sources: {} });
   });

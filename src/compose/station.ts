@@ -55,6 +55,8 @@ export function composeStation(parts: StationParts): LocalVerbs {
         runtimes,
         resolver,
         defaultRuntime: config.runtime,
+        home: parts.home,
+        notice: parts.say,
         async finishRuns(ofRuns) {
           const { finishRuns } = await import("../station/runs/finish-runs.ts");
           await finishRuns({ ...(await local()), runtimes: ofRuns });
@@ -82,7 +84,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   );
   const machine = lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
     const { createLocalMachine } = await import("../station/machine/local-machine.ts");
-    return createLocalMachine({ ...parts, defaultRuntime: config.runtime, defaultImage: config.image });
+    return createLocalMachine({ ...parts, hiding: config.workspace, defaultRuntime: config.runtime, defaultImage: config.image });
   });
   const agents = lazyVerbs<AgentVerbs>(
     {

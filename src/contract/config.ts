@@ -3,6 +3,7 @@ import { EnvName, RuntimeName } from "./ids.ts";
 import { GatewayWire, RegistryName, SecretSpec } from "./network.ts";
 import { PriceTable } from "./price.ts";
 import { LimitsRequest } from "./sandbox.ts";
+import { HidingRules } from "./workspace-guard.ts";
 
 const NetworkConfig = z.strictObject({
   /** Files with certificates (PEM) that servers outside are trusted by, besides the system's. */
@@ -38,10 +39,9 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   network: NetworkConfig.prefault({}),
-  /**
-   * Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where
-   * one comes from and where it goes.
-   */
+  /** Which files of a workspace are hidden inside, besides those that look like credentials, and which of those are shown. */
+  workspace: HidingRules.prefault({}),
+  /** Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where one comes from and where it goes. */
   secrets: z.record(EnvName, SecretSpec).default({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
@@ -66,7 +66,7 @@ export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author", "network"]);
+  const groups = new Set(["limits", "models", "author", "network", "workspace"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

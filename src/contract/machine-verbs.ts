@@ -21,6 +21,16 @@ export const DoctorReport = z.object({
   chosen: z.string().nullable(),
   /** What of this machine the host template shows inside. */
   visible: z.array(z.object({ path: z.string(), what: z.string(), why: z.string() })),
+  /** Of the current folder, as a workspace. */
+  workspace: z.object({
+    folder: z.string(),
+    /** Why it is not taken unless it is named, or null. */
+    refused: z.string().nullable(),
+    /** What would be hidden inside, relative to it; empty where it is refused. */
+    hidden: z.array(z.string()),
+    /** Whether it was looked through to the end. */
+    complete: z.boolean(),
+  }),
 });
 export type DoctorReport = z.infer<typeof DoctorReport>;
 

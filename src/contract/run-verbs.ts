@@ -47,6 +47,8 @@ export const StartRun = z.strictObject({
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
   /** Of a new session; default an empty workspace. */
   source: WorkspaceSource.optional(),
+  /** Whether somebody named the folder that is the source; one that only happens to be the current folder is refused where that is most likely a mistake. */
+  sourceNamed: z.boolean().default(true),
   budgets: Budgets.default({}),
   settings: RunSettings.prefault({}),
   /**

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { SandboxInfo, SandboxSpec } from "./sandbox.ts";
+import { WorkspaceGuard } from "./workspace-guard.ts";
 
 /** Arguments and answers of the station's verbs about sandboxes. */
 
@@ -8,6 +9,8 @@ export const CreateSandbox = z.strictObject({
   /** A runtime's name, or `auto`: the strongest that works here, never the host. Absent: the station's default. */
   runtime: z.string().min(1).optional(),
   spec: SandboxSpec,
+  /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */
+  guard: WorkspaceGuard.optional(),
 });
 export type CreateSandbox = z.infer<typeof CreateSandbox>;
 

@@ -90,8 +90,8 @@ export const SandboxSpec = z.strictObject({
   /** Whether `user: "root"` and `sudo` work inside. */
   allowRoot: z.boolean().default(false),
   /** Paths inside that are made read-only, or hidden. */
-  readOnlyPaths: z.array(SandboxPath).max(64).default([]),
-  deniedPaths: z.array(SandboxPath).max(64).default([]),
+  readOnlyPaths: z.array(SandboxPath).max(1024).default([]),
+  deniedPaths: z.array(SandboxPath).max(1024).default([]),
   tmpBytes: z.int().min(MIB).default(defaultLimits.tmpBytes),
   /** Lives on after its creator; otherwise it is removed with it. */
   keep: z.boolean().default(false),

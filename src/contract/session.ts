@@ -2,11 +2,17 @@ import { z } from "zod";
 import { SnapshotId } from "./ids.ts";
 import { HostProcess } from "./process-identity.ts";
 import { SessionId } from "./run.ts";
+import { HidingRules } from "./workspace-guard.ts";
 
 /** Where a workspace comes from. */
 export const WorkspaceSource = z.discriminatedUnion("kind", [
   /** A folder of the user's, seen copy-on-write. */
-  z.strictObject({ kind: z.literal("folder"), path: z.string().min(1) }),
+  z.strictObject({
+    kind: z.literal("folder"),
+    path: z.string().min(1),
+    /** Absent: nothing of it is hidden inside. */
+    hiding: HidingRules.optional(),
+  }),
   z.strictObject({
     kind: z.literal("git"),
     url: z.string().min(1).max(4096),

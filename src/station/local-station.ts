@@ -4,6 +4,7 @@ import type { Model } from "../agent/model/model.ts";
 import type { AgentSource } from "../agent/rights/agent-source.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
+import { defined } from "../lib/defined.ts";
 import type { Log } from "../log/log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { removeRemains } from "../sandbox/remove-remains.ts";
@@ -57,7 +58,7 @@ export function createLocalStation(options: {
   settings: Pick<StartRunOptions, "defaultModel" | "limits" | "secrets" | "cwd"> & Pick<SessionVerbsOptions, "author">;
   hooks?: NonNullable<RunsOptions["hooks"]>;
   crashpoint?: Crashpoint;
-  /** What fetching a repository says meanwhile. */
+  /** What fetching a repository says meanwhile, and what of a folder is hidden. */
   onProgress?: (line: string) => void;
   /** The log is held by another process, and is waited for. */
   onLogBusy?: (text: string) => void;
@@ -81,6 +82,7 @@ export function createLocalStation(options: {
     alive,
     crashpoint,
     removeRemains: remove,
+    ...defined({ notice: options.onProgress }),
     runtime: options.runtime,
     model,
     agent: (name) => agents.load(name),
@@ -93,7 +95,7 @@ export function createLocalStation(options: {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
-  const common = { log, runs, sessions, stateDir, identity, alive, crashpoint, ...options.settings };
+  const common = { log, runs, sessions, stateDir, home: options.git.home ?? "", identity, alive, crashpoint, ...options.settings };
   const verbs = {
     runs: createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }),
     sessions: createSessionVerbs({

@@ -1,10 +1,12 @@
 import { existsSync, realpathSync } from "node:fs";
 import { CaissonError } from "../contract/error.ts";
+import type { HidingRules } from "../contract/workspace-guard.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
 import { type Change, type Changes, type FileSide, type LeftOut, sameSide } from "./change.ts";
 import { compareAll } from "./compare-all.ts";
 import { compareLayer } from "./compare-layer.ts";
+import { findCredentialFiles } from "./credential-files.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { readInside, readLower, UNNAMEABLE } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
@@ -28,13 +30,12 @@ export interface Comparison {
 }
 
 /**
- * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own
- * folder, without following any link; the new side is read by the guest, inside. `layer` is the host folder that
- * collects the changes: its names and times (nothing else is believed of it) tell where to look, which makes a diff
- * cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was
- * copied. `stateDir` is never seen inside, so nothing about it is a change. `applied` has git's names of the contents
- * that were brought to the folder from here: those are no changes of the user's. Throws `too_large` past a bound, and
- * what the sandbox throws.
+ * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own folder, without following any link; the new
+ * side is read by the guest, inside. `layer` is the host folder that collects the changes: its names and times (nothing else is believed of it) tell where to look, which
+ * makes a diff cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was copied.
+ * `stateDir` is never seen inside, so nothing about it is a change; nor are files that were hidden there, for which an empty one may stand.
+ * `applied` has git's names of the contents that were brought to the folder from here: those are no changes of the user's.
+ * Throws `too_large` past a bound, and what the sandbox throws.
  */
 export async function findChanges(options: {
   sandbox: Sandbox;
@@ -43,6 +44,7 @@ export async function findChanges(options: {
   sinceMs: number;
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
+  hiding?: HidingRules;
 }): Promise<Changes> {
   using lower = openLower(options.lower);
   const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
@@ -59,11 +61,10 @@ export async function findChanges(options: {
   });
 }
 
-function hiddenPlaces({ lower, stateDir }: { lower: string; stateDir: string }): string[] {
+function hiddenPlaces({ lower, stateDir, hiding }: { lower: string; stateDir: string; hiding?: HidingRules }): string[] {
   if (!existsSync(lower)) return [];
-  return viewState(stateDir)
-    .placesIn(realpathSync(lower), { mountsBelow: true })
-    .map(({ path }) => path);
+  const places = viewState(stateDir).placesIn(realpathSync(lower), { mountsBelow: true });
+  return [...places.map(({ path }) => path), ...(hiding === undefined ? [] : findCredentialFiles(lower, hiding).paths)];
 }
 
 function openLower(path: string): FolderTree {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
@@ -31,15 +31,18 @@ interface RunOptions {
 
 /** A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in them. */
 export function useCaisson() {
+  let outer = "";
   let base = "";
   beforeAll(async () => {
-    base = await mkdtemp(join(tmpdir(), "caisson-test-"));
+    outer = await mkdtemp(join(tmpdir(), "caisson-test-"));
+    base = join(outer, "work");
+    await mkdir(base);
   });
   afterAll(async () => {
     await run(["sandbox", "rm", "--all"]);
-    await rm(base, { recursive: true, force: true });
+    await rm(outer, { recursive: true, force: true });
   });
-  const home = () => join(base, "home");
+  const home = () => join(outer, "home");
 
   function start(argv: readonly string[], options: RunOptions = {}): Started {
     const child = spawn(launcher, argv, {

@@ -133,6 +133,54 @@ describe("caisson exec", () => {
     expect(lured.stderr).toMatch(/git does not work in this workspace: .* does not know this work tree/);
   });
 
+  test("credentials of the folder show nothing inside, unless they are asked for; one line says so", async () => {
+    const shop = join(base(), "shop");
+    await mkdir(join(shop, "keys"), { recursive: true });
+    await writeFile(join(shop, ".env"), "TOKEN=outside\n");
+    await writeFile(join(shop, "keys/id_rsa"), "private\n");
+    const look = ["--", "sh", "-c", "cat .env keys/id_rsa; echo mine > .env; echo seen"];
+    const hidden = await run(["exec", ...look], { cwd: shop });
+    expect(hidden).toMatchObject({ code: 0, text: "seen\n" });
+    expect(hidden.stderr.match(/2 files that look like credentials are hidden inside: \.env, keys\/id_rsa/g)).toHaveLength(1);
+    const shown = await run(["exec", "--show", ".env", "--hide", "keys", ...look], { cwd: shop });
+    expect(shown.text).toBe("TOKEN=outside\nseen\n");
+    expect((await run(["exec", "-w", ".:rw", "--show", "*", ...look], { cwd: shop })).text).toBe("TOKEN=outside\nprivate\nseen\n");
+    expect(await readFile(join(shop, ".env"), "utf8")).toBe("mine\n");
+  });
+
+  test("git's hooks and settings stay as they are in a folder given read-write, while it can be committed to", async () => {
+    const repository = join(base(), "repository");
+    execFileSync("git", ["init", "-q", repository]);
+    const settings = await readFile(join(repository, ".git/config"), "utf8");
+    const attempts = [
+      "echo evil > .git/hooks/pre-commit",
+      "git config core.fsmonitor evil",
+      "mv .git elsewhere",
+      "rm -rf .git/hooks && mkdir .git/hooks && echo evil > .git/hooks/pre-commit",
+    ];
+    const commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log --format=%s";
+    const script = `${attempts.map((attempt) => `( ${attempt} ) 2>/dev/null && echo "done: ${attempt}"`).join("\n")}\n${commit}`;
+    const guarded = await run(["exec", "-w", ".:rw", "--", "sh", "-c", script], { cwd: repository });
+    expect(guarded).toMatchObject({ code: 0, text: "first\n" });
+    expect(await readFile(join(repository, ".git/config"), "utf8")).toBe(settings);
+    expect(existsSync(join(repository, ".git/hooks/pre-commit"))).toBe(false);
+    const allowed = await run(["exec", "-w", ".:rw", "--allow-hooks", "--", "git", "config", "user.name", "me"], { cwd: repository });
+    expect(allowed.code, allowed.stderr).toBe(0);
+    expect(await readFile(join(repository, ".git/config"), "utf8")).toContain("name = me");
+  });
+
+  test("a folder in which one stands by mistake is not the workspace, unless it is named", async () => {
+    const env = { HOME: project };
+    const refused = await run(["exec", "--", "true"], { cwd: project, env });
+    expect(refused).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(/it is your home folder\nhint: .*--workspace DIR names it on purpose/),
+    });
+    expect((await run(["sandbox", "create"], { cwd: "/etc" })).stderr).toContain("a folder of the system's");
+    expect((await run(["run", "x", "--model", "scripted:none"], { cwd: "/" })).code).toBe(125);
+    expect((await run(["exec", "-w", ".", "--", "cat", "data.txt"], { cwd: project, env })).text).toBe("from outside\n");
+  });
+
   test("no workspace is an empty one", async () => {
     expect((await inProject("--no-workspace", "--", "ls", "-A", "/workspace")).text).toBe("");
   });

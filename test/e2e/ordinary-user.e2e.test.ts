@@ -79,7 +79,20 @@ describe("an ordinary user", () => {
 
   test("shares a folder that holds Caisson's state without it, and never the state itself", () => {
     for (const access of ["", ":ro", ":rw"]) {
-      const found = run("exec", "--workspace", `${base}${access}`, "--", "find", ".", "-name", "sandbox.json", "-o", "-name", "mine.txt");
+      const found = run(
+        "exec",
+        "--workspace",
+        `${base}${access}`,
+        "--allow-hooks",
+        "--",
+        "find",
+        ".",
+        "-name",
+        "sandbox.json",
+        "-o",
+        "-name",
+        "mine.txt",
+      );
       expect({ access, found: found.stdout, code: found.code }).toEqual({ access, found: "./project/mine.txt\n", code: 0 });
     }
     expect(run("exec", "--workspace", join(base, "home"), "--", "true").stderr).toContain("Caisson keeps its own state");

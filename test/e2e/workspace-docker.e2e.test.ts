@@ -16,7 +16,7 @@ describe("a session in the docker runtime", () => {
   });
 
   test("keeps its files for the next run; the user's own edits are no changes of the agent's", async () => {
-    const folder = await cli.folder({ a: "1\n", b: "2\n", c: "3\n" });
+    const folder = await cli.folder({ a: "1\n", b: "2\n", c: "3\n", ".env": "TOKEN=1\n" });
     const work = async (command: string, ...argv: string[]) => {
       const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
       return await cli.run(["run", "do it", "--model", model, "--session", "boxed", ...argv], { cwd: folder, env });
@@ -26,11 +26,11 @@ describe("a session in the docker runtime", () => {
       expect(result.code, result.stderr).toBe(0);
       return result;
     };
-    const first = await work("echo agent >> a; echo agent >> b; echo n > n", "--runtime", "docker");
+    const first = await work("echo agent >> a; echo agent >> b; cat .env > n; echo n >> n", "--runtime", "docker");
     expect(first.code, first.stderr + first.text).toBe(0);
     writeFileSync(join(folder, "b"), "2\nmine\n");
     writeFileSync(join(folder, "c"), "3\nmine\n");
-    const second = await work("cat n && echo second >> a");
+    const second = await work("cat n && echo second >> a; echo mine > .env");
     expect(second.code, second.stderr + second.text).toBe(0);
     const { files } = JSON.parse((await ok("diff", "boxed", "--json")).text) as { files: { path: string; changedOutside: boolean }[] };
     expect(files.map(({ path, changedOutside }) => [path, changedOutside])).toEqual([
@@ -41,6 +41,8 @@ describe("a session in the docker runtime", () => {
     expect((await cli.run(["apply", "boxed"], { cwd: folder, env })).code).toBe(125);
     await ok("apply", "boxed", "a", "n");
     expect(readFileSync(join(folder, "a"), "utf8")).toBe("1\nagent\nsecond\n");
+    // A credential is not seen inside, and what stands there in its place is no change of it.
+    expect([readFileSync(join(folder, "n"), "utf8"), readFileSync(join(folder, ".env"), "utf8")]).toEqual(["n\n", "TOKEN=1\n"]);
     const elsewhere = await work("true", "--runtime", "oci");
     expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining("in the runtime docker, not in oci")]);
     const run = /run_[a-z0-9]+/.exec(elsewhere.text)?.[0];

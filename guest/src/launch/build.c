@@ -32,6 +32,13 @@ static void add_cover(struct launch *launch, const char **fields) {
   cover_below(root, empty, fields);
 }
 
+static void add_hold(struct launch *launch, const char **fields) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  hold_below(root, fields);
+}
+
 static void add_disk(struct launch *launch, const struct plan_record *record) {
   char target[64], options[128];
   snprintf(target, sizeof target, "%s/disk", launch->stage);
@@ -61,6 +68,7 @@ void build_part(struct launch *launch, const struct plan_record *record) {
   else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
   else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
   else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);
+  else if (strcmp(record->verb, "hold") == 0) add_hold(launch, fields);
   else if (strcmp(record->verb, "hide") == 0) hide(fields[0]);
   else if (strcmp(record->verb, "read-only") == 0) make_read_only(fields[0]);
 }

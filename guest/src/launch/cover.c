@@ -80,6 +80,22 @@ static int clone_onto_itself(int point) {
   return tree;
 }
 
+void hold_below(int root, const char **fields) {
+  const char *target = fields[0], *path = fields[1];
+  char copy[PATH_MAX];
+  copy_path(copy, path);
+  int parent = open_in_root(root, target, O_PATH | O_DIRECTORY);
+  char *rest = copy;
+  for (const char *part = next_part(&rest); part != NULL; part = next_part(&rest)) {
+    cleanup_fd int point = parent < 0 ? -1 : open_below(parent, part);
+    if (point < 0) launch_fail("hold", "%s/%s", target, path);
+    close(parent);
+    parent = clone_onto_itself(point);
+    if (parent < 0) launch_fail("hold", "%s/%s", target, path);
+  }
+  if (parent >= 0) close(parent);
+}
+
 int empty_tree(struct launch *launch) {
   char path[64];
   snprintf(path, sizeof path, "%s/empty", launch->stage);

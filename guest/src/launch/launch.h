@@ -123,6 +123,11 @@ int empty_tree(struct launch *launch);
  * the root.
  */
 void cover_below(int root, int empty, const char **fields);
+/*
+ * `hold TARGET PATH`: what is at that path of what is mounted at the target, and every folder on the way, becomes a
+ * mount point: nobody inside can move it away and put another in its place.
+ */
+void hold_below(int root, const char **fields);
 
 /*
  * cgroup.c: a cgroup namespace whose root are the groups of the work. It is made by a child, beside the mounts: to join

@@ -23,7 +23,7 @@ import type { PlanRecord } from "./launch/launcher.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
-import { resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { holdRecords, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
@@ -249,6 +249,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     }),
     ...transparentRecords(spec, oci.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    ...holdRecords(spec),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
     ["read-only", "/sys/fs/cgroup"],

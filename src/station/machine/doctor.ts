@@ -2,9 +2,12 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { DoctorReport, RuntimeReport } from "../../contract/machine-verbs.ts";
+import type { HidingRules } from "../../contract/workspace-guard.ts";
 import { hostTemplate } from "../../runtimes/oci/template/host-template.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import { findCredentialFiles } from "../../workspace/credential-files.ts";
+import { whyWrongPlace } from "../../workspace/wrong-place.ts";
 
 export interface DoctorOptions {
   version: string;
@@ -12,6 +15,10 @@ export interface DoctorOptions {
   resolver: Resolver;
   home: string;
   path: string;
+  /** The current folder, which would be the workspace. */
+  cwd: string;
+  stateDir: string;
+  hiding: HidingRules;
   /** Only these; default all. */
   only?: readonly string[];
 }
@@ -33,7 +40,14 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
     runtimes: reports,
     chosen: await chosenOf(options),
     visible: template.describe(),
+    workspace: examineFolder(options),
   };
+}
+
+function examineFolder({ cwd, home, stateDir, hiding }: DoctorOptions): DoctorReport["workspace"] {
+  const refused = whyWrongPlace(cwd, { home, stateDir });
+  const { paths, complete } = refused === null ? findCredentialFiles(cwd, hiding) : { paths: [], complete: true };
+  return { folder: cwd, refused, hidden: paths, complete };
 }
 
 async function examineRuntime(options: DoctorOptions, name: string): Promise<RuntimeReport> {

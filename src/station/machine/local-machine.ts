@@ -5,8 +5,7 @@ import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
 import type { MachineVerbs } from "./verbs.ts";
 
-export interface LocalMachineOptions extends Pick<DoctorOptions, "version" | "home" | "path"> {
-  stateDir: string;
+export interface LocalMachineOptions extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding"> {
   guestPath: string;
   runtimes: RuntimeSet;
   resolver: Resolver;

@@ -9,6 +9,7 @@ import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
 import type { Session } from "../../contract/session.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
@@ -38,6 +39,8 @@ export interface RunsOptions {
   crashpoint: Crashpoint;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   removeRemains: RemoveRemains;
+  /** Told what is worth a word to the user. */
+  notice?: (text: string) => void;
   /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
   prepare?: (session: Session, place: { sandbox: OwnedSandbox; runtime: Runtime }) => Promise<void>;
 }
@@ -154,6 +157,7 @@ function sandboxFor(
     sessions: options.sessions,
     crashpoint: options.crashpoint,
     removeRemains: options.removeRemains,
+    ...defined({ notice: options.notice }),
     previous: () => journal.state.sandbox?.id ?? null,
     async onReady(sandbox, { why, files }) {
       // Before anything else: an owner that this one took over from may still stand in the middle of a write.

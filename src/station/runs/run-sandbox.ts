@@ -9,6 +9,7 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
+import { hideCredentials } from "../sandboxes/guard-workspace.ts";
 
 export const RUN_LABEL = "run";
 
@@ -39,6 +40,8 @@ export interface RunSandboxOptions {
   session: Session;
   sessions: SessionStore;
   removeRemains: RemoveRemains;
+  /** Told what is worth a word to the user. */
+  notice?: (text: string) => void;
   /** The sandbox that the run had last, as far as its log says. */
   previous: () => string | null;
   /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
@@ -94,11 +97,14 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       return found;
     }
     options.crashpoint("sandbox.effect");
-    const { workspaceLayer } = await options.runtime.capabilities();
+    const capabilities = await options.runtime.capabilities();
     // As it is now: what was saved of a sandbox that died is in it.
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
-    const sandbox = await options.runtime.create(runSpec({ ...options, session, hasLayer: workspaceLayer }));
+    const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
+    const rules = session.source.kind === "folder" ? session.source.hiding : undefined;
+    const notice = options.notice ?? (() => {});
+    const sandbox = await options.runtime.create(rules === undefined ? spec : hideCredentials(spec, { rules, capabilities, notice }));
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.

@@ -50,7 +50,7 @@ export async function startAgent(options: StartAgentOptions) {
       model: typeof model === "string" ? model : model.name,
       ...defined({ trustAgentFile, budgets }),
       ...(session === undefined ? {} : { session: { id: session } }),
-      ...(isNew ? { source: { kind: "folder", path: options.folder } } : {}),
+      ...(isNew ? { source: { kind: "folder", path: options.folder, hiding: { hide: [], show: [] } } } : {}),
     },
     defined({ signal }),
   );

@@ -14,6 +14,7 @@ import { newId } from "../../lib/new-id.ts";
 import { checkAddress } from "../../workspace/git/address.ts";
 import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
+import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
 
@@ -37,6 +38,9 @@ export interface StartRunOptions extends RunCreation {
   secrets: Readonly<Record<string, SecretSpec>>;
   /** What relative paths in the user's own agent files are relative to. */
   cwd: string;
+  /** The user's home folder. */
+  home: string;
+  stateDir: string;
 }
 
 /**
@@ -44,6 +48,7 @@ export interface StartRunOptions extends RunCreation {
  * process dies on it.
  */
 export async function createRequestedRun(request: StartRun, options: StartRunOptions): Promise<string> {
+  if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
   const definition = withSettings(file, request, { ...options, secrets });

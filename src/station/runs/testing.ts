@@ -123,6 +123,7 @@ export async function createTestStation(options: {
         limits: {},
         secrets: options.secrets ?? {},
         cwd: folder,
+        home: "/nowhere",
         driveDetached: async (run) => void detached.push(run),
         endSandboxes: async () => undefined,
       }),

@@ -1,6 +1,8 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -17,6 +19,10 @@ export interface LocalSandboxesOptions {
   resolver: Resolver;
   /** What is taken when a request names none. */
   defaultRuntime: string;
+  /** The user's home folder. */
+  home: string;
+  /** Told what is worth a word to the user. */
+  notice: (text: string) => void;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
 }
@@ -99,17 +105,36 @@ function checkSandboxId(text: string): SandboxId {
   });
 }
 
+/** Throws `invalid` for a folder that is not to be shown, `unsupported` for what cannot be kept from a sandbox here. */
+async function guardedSpec(
+  spec: SandboxSpec,
+  options: Pick<LocalSandboxesOptions, "home" | "stateDir" | "notice"> & { guard: WorkspaceGuard; runtime: Runtime },
+): Promise<SandboxSpec> {
+  if (spec.workspace.kind !== "folder") return spec;
+  const { guard, home, stateDir, notice } = options;
+  const [{ guardWritable, hideCredentials }, { refuseWrongPlace }] = await Promise.all([
+    import("./guard-workspace.ts"),
+    import("../../workspace/wrong-place.ts"),
+  ]);
+  const places = { home, stateDir };
+  if (!guard.named) refuseWrongPlace(spec.workspace.path, { places, option: "workspace" });
+  const capabilities = await options.runtime.capabilities();
+  const hidden = hideCredentials(spec, { rules: { hide: guard.hide, show: guard.show }, capabilities, notice });
+  return guard.allowHooks ? hidden : guardWritable(hidden, { places, capabilities });
+}
+
 /** A probe that was remembered may be wrong by now; then `auto` looks again, once. */
 async function make(
-  { spec, runtime: asked }: CreateSandbox,
-  options: Pick<LocalSandboxesOptions, "resolver" | "defaultRuntime"> & { signal?: AbortSignal },
+  { spec, runtime: asked, guard }: CreateSandbox,
+  options: Omit<LocalSandboxesOptions, "finishRuns" | "runtimes"> & { signal?: AbortSignal },
 ): Promise<OwnedSandbox> {
   const { resolver, signal } = options;
   const name = asked ?? options.defaultRuntime;
   const create = async () => {
     const runtime = await resolver.resolve(name);
     if (signal?.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was made");
-    return runtime.create(spec, defined({ signal }));
+    const guarded = guard === undefined ? spec : await guardedSpec(spec, { ...options, guard, runtime });
+    return runtime.create(guarded, defined({ signal }));
   };
   try {
     return await create();

@@ -3,6 +3,7 @@ import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Session } from "../../contract/session.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Changes } from "../../workspace/change.ts";
@@ -51,7 +52,9 @@ async function findIn(
     return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, commit });
   }
   const applied = await sessions.applied(session.id);
-  return await findChanges({ sandbox, lower: paths.lower, layer, sinceMs: Date.parse(session.createdAt), stateDir, applied });
+  const since = { sinceMs: Date.parse(session.createdAt), applied };
+  const hiding = session.source.kind === "folder" ? session.source.hiding : undefined;
+  return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ...defined({ hiding }) });
 }
 
 async function withSandbox<Result>(

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
 import { until } from "../../e2e/caisson-process.ts";
@@ -67,10 +67,12 @@ export function caissonOn(
   internet: Internet,
   options: { env?: Record<string, string>; as?: { uid: number; gid: number } } = {},
 ): MachineCaisson {
-  const folder = mkdtempSync(join(internet.folder, "user-"));
-  const home = join(folder, "home");
-  if (options.as) chownSync(folder, options.as.uid, options.as.gid);
-  const variables = options.as ? { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: folder, LANG: "C.UTF-8" } : process.env;
+  const outer = mkdtempSync(join(internet.folder, "user-"));
+  const home = join(outer, "home");
+  const folder = join(outer, "work");
+  mkdirSync(folder);
+  if (options.as) for (const path of [outer, folder]) chownSync(path, options.as.uid, options.as.gid);
+  const variables = options.as ? { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: outer, LANG: "C.UTF-8" } : process.env;
 
   function startProgram(argv: readonly string[], { input = "", cwd = folder, env = {} }: RunOptions = {}): Started {
     const [program = "", ...rest] = internet.onMachine(argv, options.as);

@@ -1,7 +1,8 @@
 import { lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
-import type { WorkspaceMount } from "../../../contract/sandbox.ts";
+import type { SandboxSpec, WorkspaceMount } from "../../../contract/sandbox.ts";
+import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { insideTarget } from "../../../sandbox/inside-folder.ts";
 import type { StateView } from "../../../sandbox/state-places.ts";
 import { type Identity, mapRecords } from "../identity/identity.ts";
@@ -176,6 +177,18 @@ function ownersMap(name: string, folder: string, { identity, readable }: { ident
   const { root, stored } = identity;
   const mapOf = (id: "uid" | "gid", owner: number) => workspaceMap({ owner, start: root[id], stored: stored[id], readable });
   return mapRecords(name, mapOf("uid", uid), mapOf("gid", gid));
+}
+
+/**
+ * Records that keep the read-only paths of a folder given read-write where they are: the OCI runtime makes them read-only, but a folder on the way could be moved away, and
+ * another put in its place. What is not there is left to the OCI runtime, which passes over it.
+ */
+export function holdRecords({ workspace, readOnlyPaths }: Pick<SandboxSpec, "workspace" | "readOnlyPaths">): PlanRecord[] {
+  if (workspace.kind === "empty" || workspace.access !== "rw") return [];
+  return readOnlyPaths.flatMap((path): PlanRecord[] => {
+    const below = path.startsWith("/workspace/") ? path.slice("/workspace/".length) : "";
+    return below === "" || lstatOrNull(join(workspace.path, below)) === null ? [] : [["hold", "/workspace", below]];
+  });
 }
 
 /** Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder or in the one the spec gives to outlive it. */

@@ -1,0 +1,52 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { guardedPaths } from "./guarded-paths.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "caisson-guarded-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const put = (path: string, text = "") => {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+};
+const guarded = (home = "/nowhere") => guardedPaths(folder, { home }).sort();
+
+describe("what runs outside by itself, in a folder given read-write", () => {
+  test("an ordinary folder has nothing of the kind", () => {
+    put("Makefile");
+    expect(guarded()).toEqual([]);
+  });
+
+  test("git's hooks and settings, those of submodules, and start-up files", () => {
+    put(".git/config");
+    put(".git/hooks/pre-commit");
+    put(".git/modules/group/lib/HEAD");
+    put(".git/modules/group/lib/config");
+    put(".git/modules/group/lib/hooks/x");
+    put(".bashrc");
+    expect(guarded()).toEqual([".bashrc", ".git/config", ".git/hooks", ".git/modules/group/lib/config", ".git/modules/group/lib/hooks"]);
+  });
+
+  test("of a work tree the file that names its repository", () => {
+    put(".git", "gitdir: /elsewhere");
+    expect(guarded()).toEqual([".git"]);
+  });
+
+  test("what is not there, or leads elsewhere, cannot be held: refused", () => {
+    put(".git/config");
+    expect(() => guarded()).toThrow(expect.objectContaining({ code: "unsupported", hint: expect.stringContaining("--allow-hooks") }));
+    symlinkSync("../shared", join(folder, ".git/hooks"));
+    expect(() => guarded()).toThrow(/is a link/);
+  });
+
+  test("a home folder is refused: start-up files that are not there could be made", () => {
+    expect(() => guarded(folder)).toThrow(
+      expect.objectContaining({ code: "unsupported", message: expect.stringContaining("your home folder") }),
+    );
+  });
+});
