@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtempDisposable, readFile, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -179,6 +179,22 @@ describe("caisson exec", () => {
     expect((await run(["sandbox", "create"], { cwd: "/etc" })).stderr).toContain("a folder of the system's");
     expect((await run(["run", "x", "--model", "scripted:none"], { cwd: "/" })).code).toBe(125);
     expect((await run(["exec", "-w", ".", "--", "cat", "data.txt"], { cwd: project, env })).text).toBe("from outside\n");
+  });
+
+  test("programs are found where their installers put them, and can be installed inside", async () => {
+    await using home = await mkdtempDisposable(join(homedir(), ".caisson-test-"));
+    const versions = join(home.path, ".local/share/claude/versions");
+    await mkdir(versions, { recursive: true });
+    await copyFile("/bin/echo", join(versions, "1.2"));
+    await mkdir(join(home.path, ".local/bin"));
+    await symlink(join(versions, "1.2"), join(home.path, ".local/bin/claude"));
+    await mkdir(join(home.path, "work"));
+    await writeFile(join(home.path, "work/package.json"), JSON.stringify({ name: "tool", version: "1.0.0", bin: "tool.sh" }));
+    await writeFile(join(home.path, "work/tool.sh"), "#!/bin/sh\necho from tool\n");
+    const env = { HOME: home.path, PATH: `${home.path}/.local/bin:/usr/bin:/bin` };
+    const script = "claude from claude && npm install -g --offline --silent ./ && tool && command -v tool";
+    const done = await run(["exec", "--", "sh", "-c", script], { cwd: join(home.path, "work"), env });
+    expect(done).toMatchObject({ text: "from claude\nfrom tool\n/home/user/.local/bin/tool\n", code: 0 });
   });
 
   test("no workspace is an empty one", async () => {

@@ -148,7 +148,10 @@ async function skeleton(oci: OciContext, template: Skeleton): Promise<string> {
   const name = `rootless-${basename(plain)}`;
   if (await cache.has(name)) return cache.path(name);
   const draft = await cache.draft();
-  const users = template.folders.filter(({ owner }) => owner === "user").map(({ path }) => draft + path);
+  const users = [
+    ...template.folders.filter(({ owner }) => owner === "user"),
+    ...template.files.filter(({ path }) => path.startsWith("/home/")),
+  ].map(({ path }) => draft + path);
   await runInside(oci, ["cp", "-a", "-T", plain, draft]);
   await runInside(oci, ["chown", "-hR", "0:0", draft]);
   if (users.length > 0) await runInside(oci, ["chown", "-h", "1000:1000", ...users]);

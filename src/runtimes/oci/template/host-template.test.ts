@@ -252,6 +252,35 @@ const cases: Case[] = [
     sees: [".local/bin/uv"],
     inside: [".local/bin"],
   },
+  {
+    name: "agents where their own installers put them",
+    files: {
+      ".local/bin/claude": "->../share/claude/versions/1.0.58",
+      ".local/share/claude/versions/1.0.58": "\x7fELF…",
+      ".local/share/claude/token": SECRET,
+      ".local/bin/cursor-agent": "->../share/cursor-agent/versions/7/cursor-agent",
+      ".local/share/cursor-agent/versions/7/cursor-agent": "#!/bin/sh",
+      ".local/share/cursor-agent/versions/7/index.js": "x",
+      ".local/bin/codex": "->../lib/node_modules/@openai/codex/bin/codex.js",
+      ".local/lib/node_modules/@openai/codex/bin/codex.js": "x",
+      ".local/lib/node_modules/private/index.js": SECRET,
+      ".local/bin/gemini": "->../../.netrc",
+      ".opencode/bin/opencode": "\x7fELF…",
+      ".opencode/auth.json": SECRET,
+      ".npm-global/bin/qwen": "->../lib/node_modules/qwen/cli.js",
+      ".npm-global/lib/node_modules/qwen/cli.js": "x",
+      ".npm-global/etc/npmrc": SECRET,
+    },
+    path: [".local/bin", ".opencode/bin", ".npm-global/bin"],
+    sees: [
+      ".local/share/claude/versions/1.0.58",
+      ".local/share/cursor-agent/versions/7/index.js",
+      ".local/lib/node_modules/@openai/codex/bin/codex.js",
+      ".opencode/bin/opencode",
+      ".npm-global/lib/node_modules/qwen/cli.js",
+    ],
+    inside: [".local/bin", ".opencode/bin", ".npm-global/bin"],
+  },
 ];
 
 describe("toolchains in the user's home", () => {
@@ -304,7 +333,7 @@ describe("odd entries of PATH", () => {
     expect(mounts(found)).toEqual([]);
     expect(ignored(found).map(({ path }) => path)).toEqual(odd.filter((entry) => entry !== ""));
     expect(ignored(found).every(({ why }) => why.length > 10)).toBe(true);
-    expect(found.env.PATH).toBe("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    expect(found.env.PATH).toBe("/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   });
 
   it("such as folders that everybody may write to", async () => {

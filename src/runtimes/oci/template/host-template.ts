@@ -2,7 +2,8 @@ import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, sandboxUser } from "./etc-files.ts";
-import { type Toolchain, toolchainAt } from "./toolchains.ts";
+import type { Toolchain } from "./toolchain.ts";
+import { toolchainAt } from "./toolchains.ts";
 
 /** Entries of PATH beyond this many are not looked at. */
 const PATH_ENTRIES_MAX = 128;
@@ -77,22 +78,28 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
   const { binds: system, links } = systemFolders();
   const picked = pickToolchains(options, { system, reserved, avoid: [...(options.avoid ?? [])] });
   const shell = exists("/bin/bash") ? "/bin/bash" : "/bin/sh";
-  const files = [...etcGenerated({ shell }), ...picked.files];
+  const files = [...etcGenerated({ shell }), npmSettings, ...picked.files];
   const copies = etcCopies().filter(({ path }) => exists(path));
   const binds = withoutNested([...system, ...picked.binds]);
   const hidden = [...hiddenBelowUsr, ...picked.hidden].filter((path) => exists(path));
-  const env = { ...picked.env, PATH: [...new Set([...picked.path, ...standardPath])].join(":") };
+  const path = [...new Set([...picked.path, ...standardPath])];
+  const env = { ...nodeHeaders(path), ...picked.env, PATH: [userPrograms, ...path].join(":") };
   return {
     binds,
-    folders: skeletonFolders({ paths: [...binds.map(mountPoint), ...files.map(({ path }) => dirname(path))], users: picked.folders }),
-    links: [...links, ...fixedLinks],
+    folders: skeletonFolders({
+      paths: [...binds.map(mountPoint), ...[...files, ...picked.links].map((each) => dirname(each.path)), userPrograms],
+      users: picked.folders,
+    }),
+    links: [...links, ...fixedLinks, ...picked.links],
     files: [...files, ...binds.filter(({ kind }) => kind === "file").map(({ target }) => ({ path: target, mode: 0o644, content: "" }))],
     copies,
     hidden,
     env,
     describe: () => [
       ...binds.map(({ target, why }): TemplateEntry => ({ path: target, what: "mounted", why })),
-      ...links.map(({ path, target }): TemplateEntry => ({ path, what: "link", why: `leads to ${target}, as on the host` })),
+      ...[...links, ...picked.links].map(
+        ({ path, target }): TemplateEntry => ({ path, what: "link", why: `leads to ${target}, as on the host` }),
+      ),
       ...copies.map(({ path, why }): TemplateEntry => ({ path, what: "copied", why })),
       ...files.map(({ path }): TemplateEntry => ({ path, what: "generated", why: "of our own making, so that nothing of the host shows" })),
       ...hidden.map((path): TemplateEntry => ({ path, what: "hidden", why: "may hold credentials" })),
@@ -120,6 +127,17 @@ const fixedLinks = [
   { path: "/var/tmp", target: "/tmp" },
 ];
 
+/** Where programs inside install others for the user: pip, uv and, by this setting, npm, whose own place is not writable. */
+const userPrograms = `${sandboxUser.home}/.local/bin`;
+const npmSettings: GeneratedFile = { path: `${sandboxUser.home}/.npmrc`, mode: 0o644, content: `prefix=${sandboxUser.home}/.local\n` };
+
+/** Native packages are compiled against the headers that are there, instead of ones that a sandbox cannot download. */
+function nodeHeaders(path: readonly string[]): { npm_config_nodedir?: string } {
+  const node = path.map((folder) => join(folder, "node")).find(exists);
+  const prefix = node === undefined ? undefined : dirname(dirname(node));
+  return prefix !== undefined && exists(join(prefix, "include/node/common.gypi")) ? { npm_config_nodedir: prefix } : {};
+}
+
 /** /usr, and /bin and its kin as the host has them: links on a merged tree, folders otherwise. */
 function systemFolders(): { binds: TemplateBind[]; links: { path: string; target: string }[] } {
   const binds: TemplateBind[] = [{ source: "/usr", target: "/usr", kind: "folder", why: "programs and libraries of the system" }];
@@ -138,6 +156,7 @@ interface Picked {
   binds: TemplateBind[];
   files: GeneratedFile[];
   folders: string[];
+  links: { path: string; target: string }[];
   hidden: string[];
   env: Record<string, string>;
   path: string[];
@@ -148,7 +167,7 @@ function pickToolchains(
   options: HostTemplateOptions,
   rules: { system: readonly TemplateBind[]; reserved: readonly string[]; avoid: string[] },
 ): Picked {
-  const picked: Picked = { binds: [], files: [], folders: [], hidden: [], env: {}, path: [], ignored: [] };
+  const picked: Picked = { binds: [], files: [], folders: [], links: [], hidden: [], env: {}, path: [], ignored: [] };
   const home = usableHome(options.home, rules.reserved);
   const entries = [...new Set(options.path.split(":"))].filter((entry) => entry !== "").slice(0, PATH_ENTRIES_MAX);
   for (const entry of entries) {
@@ -163,6 +182,7 @@ function pickToolchains(
     }
     picked.files.push(...(outcome.files ?? []).map((file) => ({ ...file, mode: 0o644 })));
     picked.folders.push(...(outcome.folders ?? []));
+    picked.links.push(...(outcome.links ?? []));
     picked.hidden.push(...(outcome.hidden ?? []));
     picked.path.push(...outcome.path);
     Object.assign(picked.env, outcome.env);
@@ -182,9 +202,11 @@ function admit(
   const folder = realFolder(entry);
   if (folder === null) return "not a folder that exists";
   if (rules.system.some(({ source }) => isWithin(folder, source))) return { name: "system", mounts: [], path: [entry] };
-  const from = rules.avoid.map((path) => realFolder(path) ?? path).find((path) => isWithin(folder, path));
+  const avoid = rules.avoid.map((path) => realFolder(path) ?? path);
+  const untrusted = (path: string) => avoid.find((each) => isWithin(path, each));
+  const found = untrusted(folder) !== undefined ? null : (optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home)));
+  const from = [folder, ...(found?.mounts ?? [])].map(untrusted).find((each) => each !== undefined);
   if (from !== undefined) return `lies in ${from}, whose content is not to be trusted`;
-  const found = optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home));
   if (found === null) return "not the layout of a toolchain that is known to hold no credentials";
   const problem = found.mounts.map((path) => mountProblem(path, rules.reserved)).find((text) => text !== null);
   return problem ?? found;

@@ -1,30 +1,11 @@
-import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { isFile, isFolder, readSmall } from "./file-checks.ts";
+import { localBin, nodePrefix, npmPrefix, opencode } from "./installed-programs.ts";
+import type { Layout, Toolchain } from "./toolchain.ts";
 
 /** More versions or tools than this in one toolchain folder are left out. */
 const TOOLS_MAX = 32;
-const SETTINGS_BYTES_MAX = 64 * 1024;
-
-/** What one known layout of a toolchain in the user's home makes visible inside, at the same absolute paths. */
-export interface Toolchain {
-  name: string;
-  /** Folders and files mounted read-only. */
-  mounts: string[];
-  /** Goes into PATH inside, in this order. */
-  path: string[];
-  /** Paths below the mounts that are covered, as they may hold credentials. */
-  hidden?: string[];
-  env?: Record<string, string>;
-  /** Empty folders that its programs insist on. */
-  folders?: string[];
-  /** Small files written anew instead of the user's own. */
-  files?: { path: string; content: string }[];
-  /** For the doctor: what was left out. */
-  note?: string;
-}
-
-type Layout = (rest: string, home: string) => Toolchain | null;
 
 /**
  * The toolchain that a folder on PATH belongs to, or null when its layout is not known. Both paths are free of links.
@@ -41,7 +22,7 @@ export function toolchainAt(folder: string, home: string): Toolchain | null {
   return null;
 }
 
-const layouts: readonly Layout[] = [cargo, shimmed, node, volta, mise, asdf, go, sdkman, bun, deno, localBin];
+const layouts: readonly Layout[] = [cargo, shimmed, node, volta, mise, asdf, go, sdkman, bun, deno, opencode, npmPrefix, localBin];
 
 function cargo(rest: string, home: string): Toolchain | null {
   if (rest !== ".cargo/bin") return null;
@@ -97,15 +78,6 @@ function node(rest: string, home: string): Toolchain | null {
   const fnm = /^(?:\.local\/share\/fnm|\.fnm)\/node-versions\/[^/]+\/installation\/bin$/.test(rest);
   if (!nvm && !fnm) return null;
   return { name: nvm ? "nvm" : "fnm", ...nodePrefix(join(home, rest, "..")) };
-}
-
-/** Of a Node prefix, not `etc`, where npm's global settings and tokens lie. */
-function nodePrefix(prefix: string): Pick<Toolchain, "mounts" | "path" | "hidden"> {
-  return {
-    mounts: ["bin", "lib", "include"].map((part) => join(prefix, part)).filter(isFolder),
-    path: [join(prefix, "bin")],
-    hidden: [join(prefix, "lib/node_modules/npm/npmrc")],
-  };
 }
 
 /** Volta's shims want to write to its folder; the default Node is put on PATH before them. */
@@ -214,19 +186,6 @@ function deno(rest: string, home: string): Toolchain | null {
   return rest === ".deno/bin" ? { name: "deno", mounts: [join(home, rest)], path: [join(home, rest)] } : null;
 }
 
-/**
- * `~/.local/bin` collects scripts of the user's own, with whatever they hold: only these tools, and only as compiled
- * programs.
- */
-function localBin(rest: string, home: string): Toolchain | null {
-  if (rest !== ".local/bin" && rest !== "bin") return null;
-  const known = ["uv", "uvx", "ruff", "just", "bun", "deno", "pnpm", "zig", "esbuild"];
-  const found = known.map((name) => join(home, rest, name)).filter(isElf);
-  if (found.length === 0)
-    return { name: rest, mounts: [], path: [], note: "Holds none of the compiled programs that are taken from there." };
-  return { name: "single programs", mounts: found, path: [join(home, rest)] };
-}
-
 function merge(name: string, parts: Omit<Toolchain, "name">[], path?: string[]): Toolchain {
   return {
     name,
@@ -259,41 +218,4 @@ function resolveWithin(path: string, folder: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isFolder(path: string): boolean {
-  return lstatOrNull(path)?.isDirectory() ?? false;
-}
-function isFile(path: string): boolean {
-  return lstatOrNull(path)?.isFile() ?? false;
-}
-
-function isElf(path: string): boolean {
-  return isFile(path) && readStart(path, 4).toString("latin1") === "\x7fELF";
-}
-
-/** The text of a small regular file, or nothing. */
-function readSmall(path: string): string {
-  const stat = lstatOrNull(path);
-  if (stat === null || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
-
-function readStart(path: string, length: number): Buffer {
-  const buffer = Buffer.alloc(length);
-  try {
-    const fd = openSync(path, "r");
-    try {
-      readSync(fd, buffer, 0, length, 0);
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return Buffer.alloc(0);
-  }
-  return buffer;
 }
