@@ -80,7 +80,10 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
   }
 }
 
-/** Closed at a terminal: a program that reads its input to the end would wait for somebody who does not know that they are to type. */
+/**
+ * Closed at a terminal: a program that reads its input to the end would wait for somebody who does not know that they
+ * are to type.
+ */
 function stdinOf(context: CliContext, { tty, interactive }: Pick<CommandRequest, "tty" | "interactive">): "pipe" | "closed" {
   return context.stdin.isTTY && !tty && !interactive ? "closed" : "pipe";
 }

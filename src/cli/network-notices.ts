@@ -10,8 +10,8 @@ export interface NetworkNotices {
 }
 
 /**
- * What the network refused or could not reach, each host once for each reason. A program with a terminal may have the whole screen, and a line in the middle of it would spoil the picture: its notices
- * are told `afterwards`, together.
+ * What the network refused or could not reach, each host once for each reason. A program with a terminal may have the
+ * whole screen, and a line in the middle of it would spoil the picture: its notices are told `afterwards`, together.
  */
 export function createNetworkNotices(options: {
   print: (lines: readonly Line[]) => Promise<void>;

@@ -17,7 +17,10 @@ interface Connection {
   context: CliContext;
   process: Process;
   tty: boolean;
-  /** Of the process. One that is closed takes nothing of ours: what is typed meanwhile is for whoever reads the terminal next. */
+  /**
+   * Of the process. One that is closed takes nothing of ours: what is typed meanwhile is for whoever reads the terminal
+   * next.
+   */
   stdin: "pipe" | "closed";
   /** Takes the output in place of our stdout and stderr. */
   show?: (chunk: OutputChunk) => Promise<void>;

@@ -6,7 +6,9 @@ import { visibleText } from "./plain-text.ts";
 /** Runs of other folders that are named where this one has none. */
 const NAMED_MAX = 3;
 
-/** The run, or the session, that was named; the run of this folder that changed last, when none was. Throws `not_found`. */
+/**
+ * The run, or the session, that was named; the run of this folder that changed last, when none was. Throws `not_found`.
+ */
 export async function runNamed(context: Pick<CliContext, "station" | "cwd">, name: string | undefined): Promise<string> {
   if (name !== undefined) return name;
   const { runs } = context.station;

@@ -7,8 +7,9 @@ const FILE_BYTES_MAX = 1024 * 1024;
 const INCLUDES_MAX = 10;
 
 /**
- * Name and e-mail of the user's own git settings, and nothing else of them: they hold programs to run, credentials and addresses. Files are read as git reads them, with those they include; those
- * that they include for some repositories only (`includeIf`) are not. Never throws: whoever has no readable settings has no identity.
+ * Name and e-mail of the user's own git settings, and nothing else of them: they hold programs to run, credentials and
+ * addresses. Files are read as git reads them, with those they include; those that they include for some repositories
+ * only (`includeIf`) are not. Never throws: whoever has no readable settings has no identity.
  */
 export function readGitIdentity(options: { home: string; variables: Readonly<Record<string, string | undefined>> }): GitIdentity {
   const { home, variables } = options;
@@ -39,7 +40,9 @@ function readSmall(file: string): string {
   }
 }
 
-/** The settings of sections without a subsection, in order. What is malformed ends the reading, as git would refuse it. */
+/**
+ * The settings of sections without a subsection, in order. What is malformed ends the reading, as git would refuse it.
+ */
 export function* gitSettings(text: string): Generator<{ key: string; value: string }> {
   // A line that ends in a backslash goes on in the next one; a comment does not.
   const token =

@@ -39,9 +39,15 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   network: NetworkConfig.prefault({}),
-  /** Which files of a workspace are hidden inside, besides those that look like credentials, and which of those are shown. */
+  /**
+   * Which files of a workspace are hidden inside, besides those that look like credentials, and which of those are
+   * shown.
+   */
   workspace: HidingRules.prefault({}),
-  /** Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where one comes from and where it goes. */
+  /**
+   * Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where
+   * one comes from and where it goes.
+   */
   secrets: z.record(EnvName, SecretSpec).default({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),

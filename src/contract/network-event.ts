@@ -31,7 +31,8 @@ export const DenialReason = z.enum([
 export type DenialReason = z.infer<typeof DenialReason>;
 
 /**
- * Why something that is allowed could not be had: its name is not known, could not be looked up, or the host cannot be reached or answers with an error of its own.
+ * Why something that is allowed could not be had: its name is not known, could not be looked up, or the host cannot be
+ * reached or answers with an error of its own.
  */
 export const FailureReason = z.enum(["unknown_host", "lookup_failed", "unavailable"]);
 export type FailureReason = z.infer<typeof FailureReason>;
@@ -50,7 +51,10 @@ const inVain = {
 export const NetworkDenied = defineEvent("network.denied", 1, { ...where, reason: DenialReason, ...inVain });
 /** It was allowed, and nobody there answered. */
 export const NetworkFailed = defineEvent("network.failed", 1, { ...where, reason: FailureReason, ...inVain });
-/** A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and received by it. */
+/**
+ * A connection that was let through has ended. Bytes are counted on the host, from the sandbox's side: sent by it and
+ * received by it.
+ */
 export const NetworkClosed = defineEvent("network.closed", 1, {
   ...where,
   address: z.string().max(64),

@@ -47,7 +47,10 @@ export const StartRun = z.strictObject({
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
   /** Of a new session; default an empty workspace. */
   source: WorkspaceSource.optional(),
-  /** Whether somebody named the folder that is the source; one that only happens to be the current folder is refused where that is most likely a mistake. */
+  /**
+   * Whether somebody named the folder that is the source; one that only happens to be the current folder is refused
+   * where that is most likely a mistake.
+   */
   sourceNamed: z.boolean().default(true),
   budgets: Budgets.default({}),
   settings: RunSettings.prefault({}),
@@ -108,8 +111,8 @@ export const ListRuns = z.strictObject({
   finish: z.array(FinishReason).optional(),
   session: SessionId.optional(),
   /**
-   * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the nearest folder above it that one works on.
-   * Absolute.
+   * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the
+   * nearest folder above it that one works on. Absolute.
    */
   folder: z.string().min(1).optional(),
   /** Sub-runs of this run; null: those that are nobody's. */

@@ -49,7 +49,10 @@ export type DiffPiece = z.infer<typeof DiffPiece>;
 export const SessionDiff = z.object({ session: SessionId, files: z.array(ChangedFile), leftOut: z.array(LeftOut) });
 export type SessionDiff = z.infer<typeof SessionDiff>;
 
-/** How many files of a session's are not in the user's folder, as far as that is known without a sandbox; null where it is not. */
+/**
+ * How many files of a session's are not in the user's folder, as far as that is known without a sandbox; null where it
+ * is not.
+ */
 export const Unapplied = z.object({ files: z.int().nonnegative().nullable(), isMinimum: z.boolean() });
 export type Unapplied = z.infer<typeof Unapplied>;
 

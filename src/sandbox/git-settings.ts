@@ -8,7 +8,10 @@ export interface GitIdentity {
 
 const NAME = "gitconfig";
 
-/** Makes git inside read our settings in place of the system's, which they include: those of a repository and of the user inside win over them. */
+/**
+ * Makes git inside read our settings in place of the system's, which they include: those of a repository and of the
+ * user inside win over them.
+ */
 export const gitSettingsEnv = { GIT_CONFIG_SYSTEM: `${insideTarget}/${NAME}` } as const;
 
 /** The file to put into the folder that programs inside see at `insideTarget`. */
@@ -16,7 +19,10 @@ export function gitSettingsFile(context: { gitIdentity?: () => GitIdentity }): R
   return { [NAME]: gitSettings(context.gitIdentity?.() ?? {}) };
 }
 
-/** What git inside starts from. Whoever owns a folder inside, the wall is around all of it, so git need not refuse it for its owner. */
+/**
+ * What git inside starts from. Whoever owns a folder inside, the wall is around all of it, so git need not refuse it
+ * for its owner.
+ */
 export function gitSettings(identity: GitIdentity): string {
   const { name, email } = identity;
   const user = [...(name ? [`\tname = ${quoted(name)}`] : []), ...(email ? [`\temail = ${quoted(email)}`] : [])];

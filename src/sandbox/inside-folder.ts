@@ -12,7 +12,10 @@ export function insideFolderOf(sandboxFolder: string): string {
   return join(sandboxFolder, "inside");
 }
 
-/** To be called before the sandbox is started. Readable for all, whatever the umask: users inside are others than the host's. */
+/**
+ * To be called before the sandbox is started. Readable for all, whatever the umask: users inside are others than the
+ * host's.
+ */
 export function makeInsideFolder(sandboxFolder: string, files: Readonly<Record<string, string>> = {}): string {
   const folder = insideFolderOf(sandboxFolder);
   mkdirSync(folder, { recursive: true });

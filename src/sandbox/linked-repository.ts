@@ -13,8 +13,9 @@ export type LinkedRepository =
   | { kind: "refused"; why: string };
 
 /**
- * A `.git` file is part of the folder and may name any folder of the machine. So the one it names is believed only when it has the form of a repository, has the folder's own
- * owner, nobody else may write to it, and it says itself that this folder is a work tree of its own. `folder` is free of links.
+ * A `.git` file is part of the folder and may name any folder of the machine. So the one it names is believed only when
+ * it has the form of a repository, has the folder's own owner, nobody else may write to it, and it says itself that
+ * this folder is a work tree of its own. `folder` is free of links.
  */
 export function linkedRepository(folder: string): LinkedRepository {
   const named = pointer(join(folder, ".git"), /^gitdir: (.+)$/m);

@@ -30,12 +30,13 @@ export interface Comparison {
 }
 
 /**
- * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own folder, without following any link; the new
- * side is read by the guest, inside. `layer` is the host folder that collects the changes: its names and times (nothing else is believed of it) tell where to look, which
- * makes a diff cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was copied.
- * `stateDir` is never seen inside, so nothing about it is a change; nor are files that were hidden there, for which an empty one may stand.
- * `applied` has git's names of the contents that were brought to the folder from here: those are no changes of the user's.
- * Throws `too_large` past a bound, and what the sandbox throws.
+ * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own
+ * folder, without following any link; the new side is read by the guest, inside. `layer` is the host folder that
+ * collects the changes: its names and times (nothing else is believed of it) tell where to look, which makes a diff
+ * cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was
+ * copied. `stateDir` is never seen inside, so nothing about it is a change; nor are files that were hidden there, for
+ * which an empty one may stand. `applied` has git's names of the contents that were brought to the folder from here:
+ * those are no changes of the user's. Throws `too_large` past a bound, and what the sandbox throws.
  */
 export async function findChanges(options: {
   sandbox: Sandbox;

@@ -18,9 +18,10 @@ export interface UnappliedCount {
 }
 
 /**
- * How many files of a layer differ from the folder below it, without a sandbox: for lists, where an estimate at the price of a walk will do. What the agent moved or
- * replaced as a whole folder is counted by what the layer has of it; `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it
- * is followed. Null when there is no such layer or folder, or they cannot be entered.
+ * How many files of a layer differ from the folder below it, without a sandbox: for lists, where an estimate at the
+ * price of a walk will do. What the agent moved or replaced as a whole folder is counted by what the layer has of it;
+ * `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it is followed.
+ * Null when there is no such layer or folder, or they cannot be entered.
  */
 export async function countUnapplied(options: {
   lower: string;

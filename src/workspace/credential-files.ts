@@ -2,7 +2,9 @@ import { closeSync, constants, type Dirent, openSync, readdirSync, readSync } fr
 import { join } from "node:path";
 import type { HidingRules } from "../contract/workspace-guard.ts";
 
-/** How far a folder is looked through. Files near its root come first, so that what is missed in a huge one lies deep. */
+/**
+ * How far a folder is looked through. Files near its root come first, so that what is missed in a huge one lies deep.
+ */
 export interface SearchBounds {
   depthMax: number;
   entriesMax: number;
@@ -46,7 +48,10 @@ const hiddenByContent: readonly { names: readonly string[]; holds: RegExp }[] = 
   { names: words("pip.conf .condarc .bowerrc .gitconfig"), holds: /https?:\/\/[^\s/@:]+:[^\s/@]+@/ },
 ];
 
-/** The files of a folder that a sandbox is not to see. Links are not followed. Never throws: what cannot be read is not seen inside either. */
+/**
+ * The files of a folder that a sandbox is not to see. Links are not followed. Never throws: what cannot be read is not
+ * seen inside either.
+ */
 export function findCredentialFiles(folder: string, rules: HidingRules, bounds: SearchBounds = searchBounds): CredentialFiles {
   const hide = matcher([...hiddenByName, ...rules.hide]);
   const asked = matcher(rules.hide);

@@ -13,8 +13,9 @@ const startUpFiles = (
 const MODULES_MAX = 64;
 
 /**
- * Files of a folder that is given read-write which run something outside as soon as somebody works there: git's hooks and settings, and shell start-up files. They are to be
- * read-only inside. Relative to the folder. Throws `unsupported` where one is missing that could then be made inside.
+ * Files of a folder that is given read-write which run something outside as soon as somebody works there: git's hooks
+ * and settings, and shell start-up files. They are to be read-only inside. Relative to the folder. Throws `unsupported`
+ * where one is missing that could then be made inside.
  */
 export function guardedPaths(folder: string, places: Pick<KnownPlaces, "home">): string[] {
   if (isHome(folder, places)) {

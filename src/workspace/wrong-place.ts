@@ -21,7 +21,10 @@ const systemFolders = "/dev /home /root /run /run/user /usr /usr/local /var /var
 const keyPlaces = [".ssh", ".gnupg", ".password-store", ".aws/credentials", ".kube/config", ".azure", ".config/gcloud"];
 const keyFolders = new Set([".ssh", ".gnupg", ".password-store", ".aws", ".kube", ".azure", "gcloud"]);
 
-/** Throws `invalid` for a folder in which somebody most likely stands by mistake. `option`: the one that names a folder on purpose. */
+/**
+ * Throws `invalid` for a folder in which somebody most likely stands by mistake. `option`: the one that names a folder
+ * on purpose.
+ */
 export function refuseWrongPlace(folder: string, options: { places: KnownPlaces; option: string }): void {
   const why = whyWrongPlace(folder, options.places);
   if (why === null) return;
@@ -31,7 +34,8 @@ export function refuseWrongPlace(folder: string, options: { places: KnownPlaces;
 }
 
 /**
- * Why a folder that nobody named, but in which somebody happens to stand, is most likely not what they want to show to a sandbox; null for an ordinary folder.
+ * Why a folder that nobody named, but in which somebody happens to stand, is most likely not what they want to show to
+ * a sandbox; null for an ordinary folder.
  */
 export function whyWrongPlace(folder: string, places: KnownPlaces): string | null {
   const at = realOr(folder);

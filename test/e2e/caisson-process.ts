@@ -29,7 +29,10 @@ interface RunOptions {
   env?: Record<string, string>;
 }
 
-/** A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in them. */
+/**
+ * A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in
+ * them.
+ */
 export function useCaisson() {
   let outer = "";
   let base = "";

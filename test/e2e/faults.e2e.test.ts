@@ -23,7 +23,10 @@ const CALLS = 6;
 /** How often a run that nobody drives is gone on with before that counts as a failure. */
 const RESUMES_MAX = 6;
 const LEASE_MS = 15_000;
-/** A fault and its recovery take half a minute at most on a busy machine. Whoever takes longer is told of with what it was doing. */
+/**
+ * A fault and its recovery take half a minute at most on a busy machine. Whoever takes longer is told of with what it
+ * was doing.
+ */
 const STANDSTILL_MS = 120_000;
 
 /** One run with a fault in it. */
@@ -41,7 +44,10 @@ interface Round {
 }
 
 interface Fault {
-  /** Does it, at a random moment of the run. What it resolves with must hold of the driver that suffered it, once it has ended. */
+  /**
+   * Does it, at a random moment of the run. What it resolves with must hold of the driver that suffered it, once it has
+   * ended.
+   */
   strike(round: Round): Promise<((ended: Ended) => void) | undefined>;
   /** Calls may have failed, or nobody knows whether they happened: they count once at most. */
   callsMayFail?: boolean;
@@ -168,7 +174,10 @@ describe("faults at random moments", () => {
   });
 });
 
-/** A run, with messages sent to it, a fault in its middle, and whatever it takes to bring it to its end. Says what is wrong with what is left. */
+/**
+ * A run, with messages sent to it, a fault in its middle, and whatever it takes to bring it to its end. Says what is
+ * wrong with what is left.
+ */
 async function suffer(kind: string, random: Random): Promise<string[]> {
   const fault = faults[kind] as Fault;
   const problems: string[] = [];

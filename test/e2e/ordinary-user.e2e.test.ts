@@ -20,7 +20,10 @@ import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 import { launcher, until } from "./caisson-process.ts";
 
-/** Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read it. */
+/**
+ * Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read
+ * it.
+ */
 describe("an ordinary user", () => {
   let user: OrdinaryUser;
   let base = "";

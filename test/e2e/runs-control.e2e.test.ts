@@ -63,7 +63,10 @@ describe("an ask", { timeout: 60_000 }, () => {
 });
 
 describe("messages", { timeout: 60_000 }, () => {
-  /** Its command goes on until it is told to end, so that what is said meanwhile is said during it, however busy the machine is. */
+  /**
+   * Its command goes on until it is told to end, so that what is said meanwhile is said during it, however busy the
+   * machine is.
+   */
   const slow = (expectations: Script["turns"]): Script => ({
     turns: [{ calls: [bash("until [ -e /tmp/over ]; do sleep 0.05; done; echo slept")] }, ...expectations],
   });

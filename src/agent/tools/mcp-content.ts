@@ -15,7 +15,10 @@ const Part = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** What a model is told of an MCP tool's result: all text, where linked things are, and of what is not text its kind and size. */
+/**
+ * What a model is told of an MCP tool's result: all text, where linked things are, and of what is not text its kind and
+ * size.
+ */
 export function mcpResultText(result: { [field: string]: unknown }): string {
   const parts = Array.isArray(result.content) ? result.content : [];
   if (parts.length > 0) return parts.map(partText).join("\n");

@@ -15,7 +15,9 @@ export interface Asked {
   path: string | null;
 }
 
-/** Why it was refused or could not be had, for programs and, where there is more to say than the reason does, in words. */
+/**
+ * Why it was refused or could not be had, for programs and, where there is more to say than the reason does, in words.
+ */
 export interface Refusal {
   reason: DenialReason | FailureReason;
   why?: string;

@@ -14,7 +14,10 @@ const RootPlan = z.object({
       kind: z.enum(["folder", "file"]),
       writable: z.boolean(),
       layers: z.array(z.string()),
-      /** Whose the files are inside: of the same ids as outside, or, of the workspace's repository, the user's for those of the folder's owner. */
+      /**
+       * Whose the files are inside: of the same ids as outside, or, of the workspace's repository, the user's for those
+       * of the folder's owner.
+       */
       ids: z.enum(["sandbox", "repository"]).default("sandbox"),
     }),
   ),

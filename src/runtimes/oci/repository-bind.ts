@@ -7,8 +7,9 @@ import type { Basis } from "./details.ts";
 const reserved = ["/.caisson", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/var", "/workspace"];
 
 /**
- * Adds the repository of a workspace that is a linked work tree, where git inside looks for it, copy-on-write: what git does to it inside, is not done outside. One that a
- * snapshot names is taken only while it is still the workspace's. `problem` says why git will not work inside.
+ * Adds the repository of a workspace that is a linked work tree, where git inside looks for it, copy-on-write: what git
+ * does to it inside, is not done outside. One that a snapshot names is taken only while it is still the workspace's.
+ * `problem` says why git will not work inside.
  */
 export function withRepository(basis: Basis, spec: SandboxSpec, state: () => StateView): { basis: Basis; problem: string | null } {
   const found = spec.workspace.kind === "folder" ? linkedRepository(spec.workspace.path) : { kind: "none" as const };

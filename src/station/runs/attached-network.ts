@@ -22,8 +22,9 @@ const CLOSED_KINDS_MAX = 1_000;
 type Closed = Extract<NetworkEvent, { type: "network.closed" }>["data"];
 
 /**
- * What happens in the network of a run's sandbox goes into the run's log: denials, failures, what was reached, secrets that were used, models that were asked through the
- * gateway, ports that began to listen. `append` is for facts that happened already: it must not throw for what nobody can fix.
+ * What happens in the network of a run's sandbox goes into the run's log: denials, failures, what was reached, secrets
+ * that were used, models that were asked through the gateway, ports that began to listen. `append` is for facts that
+ * happened already: it must not throw for what nobody can fix.
  */
 export function createRunNetwork(options: {
   append: (events: readonly NewRunEvent[]) => Promise<void>;

@@ -12,8 +12,9 @@ const HIDDEN_MAX = 512;
 type PathAbility = Pick<Capabilities, "paths" | "isolation" | "reasons">;
 
 /**
- * A spec whose sandbox does not see the files of its workspace that look like credentials. Says how many those are, once. A runtime that cannot hide files is told of only where somebody
- * asked for more than the default: then this throws `unsupported`.
+ * A spec whose sandbox does not see the files of its workspace that look like credentials. Says how many those are,
+ * once. A runtime that cannot hide files is told of only where somebody asked for more than the default: then this
+ * throws `unsupported`.
  */
 export function hideCredentials(
   spec: SandboxSpec,
@@ -44,7 +45,10 @@ export function hideCredentials(
   return { ...spec, deniedPaths: [...spec.deniedPaths, ...paths.map(inside)] };
 }
 
-/** A spec whose sandbox, where its folder is given read-write, can write nothing there that runs outside by itself. Throws `unsupported` where that cannot be held. */
+/**
+ * A spec whose sandbox, where its folder is given read-write, can write nothing there that runs outside by itself.
+ * Throws `unsupported` where that cannot be held.
+ */
 export function guardWritable(spec: SandboxSpec, options: { places: Pick<KnownPlaces, "home">; capabilities: PathAbility }): SandboxSpec {
   const { workspace } = spec;
   const { capabilities } = options;

@@ -6,7 +6,10 @@ import type { SessionStore } from "../../workspace/sessions.ts";
 
 const NOT_KNOWN: Unapplied = { files: null, isMinimum: false };
 
-/** See `SessionVerbs.unapplied`: of a folder's changes that lie in a layer on the host. No runtime is asked or probed for it. */
+/**
+ * See `SessionVerbs.unapplied`: of a folder's changes that lie in a layer on the host. No runtime is asked or probed
+ * for it.
+ */
 export async function unappliedOf(
   session: Session,
   { sessions, runtimes }: { sessions: SessionStore; runtimes: () => Promise<readonly Runtime[]> },

@@ -180,8 +180,9 @@ function ownersMap(name: string, folder: string, { identity, readable }: { ident
 }
 
 /**
- * Records that keep the read-only paths of a folder given read-write where they are: the OCI runtime makes them read-only, but a folder on the way could be moved away, and
- * another put in its place. What is not there is left to the OCI runtime, which passes over it.
+ * Records that keep the read-only paths of a folder given read-write where they are: the OCI runtime makes them
+ * read-only, but a folder on the way could be moved away, and another put in its place. What is not there is left to
+ * the OCI runtime, which passes over it.
  */
 export function holdRecords({ workspace, readOnlyPaths }: Pick<SandboxSpec, "workspace" | "readOnlyPaths">): PlanRecord[] {
   if (workspace.kind === "empty" || workspace.access !== "rw") return [];
@@ -191,7 +192,10 @@ export function holdRecords({ workspace, readOnlyPaths }: Pick<SandboxSpec, "wor
   });
 }
 
-/** Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder or in the one the spec gives to outlive it. */
+/**
+ * Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder
+ * or in the one the spec gives to outlive it.
+ */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,
   options: { disk: boolean },

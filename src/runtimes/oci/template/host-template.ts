@@ -127,7 +127,10 @@ const fixedLinks = [
   { path: "/var/tmp", target: "/tmp" },
 ];
 
-/** Where programs inside install others for the user: pip, uv and, by this setting, npm, whose own place is not writable. */
+/**
+ * Where programs inside install others for the user: pip, uv and, by this setting, npm, whose own place is not
+ * writable.
+ */
 const userPrograms = `${sandboxUser.home}/.local/bin`;
 const npmSettings: GeneratedFile = { path: `${sandboxUser.home}/.npmrc`, mode: 0o644, content: `prefix=${sandboxUser.home}/.local\n` };
 

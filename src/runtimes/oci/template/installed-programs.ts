@@ -9,7 +9,10 @@ const known = [
   ...["claude", "codex", "opencode", "gemini", "qwen", "copilot", "cursor-agent", "amp", "goose", "crush", "cline", "pi"],
 ];
 
-/** `~/.local/bin` collects scripts of the user's own, with whatever they hold: only known programs, and only as compiled ones or where their installers put them. */
+/**
+ * `~/.local/bin` collects scripts of the user's own, with whatever they hold: only known programs, and only as compiled
+ * ones or where their installers put them.
+ */
 export function localBin(rest: string, home: string): Toolchain | null {
   if (rest !== ".local/bin" && rest !== "bin") return null;
   const folder = join(home, rest);
@@ -25,7 +28,10 @@ export function localBin(rest: string, home: string): Toolchain | null {
   };
 }
 
-/** Of a link to a version of a program, or to a package of npm's, that version or package alone: its folder may hold settings. */
+/**
+ * Of a link to a version of a program, or to a package of npm's, that version or package alone: its folder may hold
+ * settings.
+ */
 function linkedProgram(path: string, home: string): { path: string; target: string; mount: string }[] {
   const target = realOrNull(path);
   if (target === null || target === path || !isFile(target)) return [];
