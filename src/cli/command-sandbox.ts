@@ -4,6 +4,7 @@ import type { HeldSandbox } from "../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
+import { printSandboxWarnings } from "./sandbox-warnings.ts";
 import { guardFrom, specFrom } from "./spec-options.ts";
 
 /**
@@ -62,7 +63,7 @@ export async function sandboxForCommand(
     await sandbox.release();
     await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
-  for (const warning of options.warnings === "print" ? sandbox.info.warnings : []) await context.stderr.print(line`caisson: ${warning}`);
+  if (options.warnings === "print") await printSandboxWarnings(context, sandbox.info);
   return { sandbox, shared: false, end: () => (ended ??= end()) };
 }
 

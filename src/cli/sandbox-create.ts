@@ -2,6 +2,7 @@ import { defined } from "../lib/defined.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
+import { printSandboxWarnings } from "./sandbox-warnings.ts";
 import { guardFrom, pairs, specFrom } from "./spec-options.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
@@ -14,7 +15,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
     return 130;
   }
   await sandbox.release();
-  for (const warning of sandbox.info.warnings) await context.stderr.print(line`caisson: ${warning}`);
+  await printSandboxWarnings(context, sandbox.info);
   await (given.flag("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;
 }

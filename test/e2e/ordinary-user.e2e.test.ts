@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -65,12 +65,33 @@ describe("an ordinary user", () => {
   }
   const left = () => (existsSync(join(base, "home", "sandboxes")) ? readdirSync(join(base, "home", "sandboxes")) : []);
 
-  test("has sandboxes without being root, and no rights of root", () => {
+  test("has sandboxes without being root, and no rights of root; what cannot be limited is told once, in a line", () => {
+    const first = run("exec", "--", "true");
+    expect(first.stderr).toMatch(/^(?:caisson: [^\n]* not limited: [^\n]+; [^\n]+\n)?$/);
+    expect(run("exec", "--", "true")).toEqual({ code: 0, stdout: "", stderr: "" });
     const result = run("exec", "--", "sh", "-c", "id -u; cat mine.txt private.txt; echo x > new; ls; cat /etc/shadow");
     expect(result.stdout).toBe("1000\nmine\nprivate\nmine.txt\nnew\nprivate.txt\n");
     expect(result.code).toBe(1);
     expect(readdirSync(join(base, "project"))).toEqual(["mine.txt", "private.txt"]);
     expect(left()).toEqual([]);
+  });
+
+  test("commits in a linked work tree, and nothing of it is outside", () => {
+    // Not in the folder for temporary files: sandboxes have one of their own there.
+    const place = mkdtempSync(process.getuid?.() === 0 ? "/srv/caisson-test-" : join(homedir(), ".caisson-test-"));
+    try {
+      chownSync(place, user.uid, user.gid);
+      const git = (...args: string[]) =>
+        execFileSync("git", ["-c", "user.name=me", "-c", "user.email=me@x", ...args], { ...asUser(), cwd: place, encoding: "utf8" });
+      git("init", "-q", "main");
+      git("-C", "main", "commit", "-q", "--allow-empty", "-m", "first");
+      git("-C", "main", "worktree", "add", "-q", "../tree");
+      const commit = "git -c user.name=me -c user.email=me@x commit -q --allow-empty -m second; git log --format=%s";
+      expect(run("exec", "-w", join(place, "tree"), "--", "sh", "-c", commit)).toMatchObject({ stdout: "second\nfirst\n", code: 0 });
+      expect(git("-C", "tree", "log", "--all", "--format=%s")).toBe("first\n");
+    } finally {
+      rmSync(place, { recursive: true, force: true });
+    }
   });
 
   test("what is written to a shared folder is the user's own", () => {
@@ -156,9 +177,9 @@ describe("an ordinary user", () => {
       const { code, stderr } = run(...argv);
       expect([argv, code, stderr]).toEqual([argv, 125, expect.stringMatching(/cannot be enforced[\s\S]*hint: /)]);
     };
-    const groups = run("exec", "--pids", "60", "--", "true");
+    const groups = run("exec", "--json", "--pids", "60", "--", "true");
     expect(groups.code).toBe(0);
-    if (groups.stderr.includes("no control group")) refused("exec", "--pids", "60", "--allow-root", "--", "true");
+    if (groups.stdout.includes("no control group")) refused("exec", "--pids", "60", "--allow-root", "--", "true");
     refused("exec", "--disk", "32m", "--workspace", ".:rw", "--", "true");
     writeFileSync(join(base, "small.prompt"), "---\nsandbox:\n  disk: 32m\n---\nWork.\n");
     writeFileSync(join(base, "script.json"), JSON.stringify({ turns: [{ calls: [{ tool: "bash", arguments: { command: "true" } }] }] }));

@@ -13,11 +13,13 @@ export interface LimitAbility {
   /** Whether a disk can outlive its sandbox: only an image does, and only root can mount one. */
   diskOfLayer: boolean;
   reasons: Record<string, string>;
+  /** Why control groups limit less than they could, in short. */
+  briefReason: string | null;
 }
 
 /** What can be limited here. Without a group for processes the guest limits those of the sandbox's user by itself. */
 export function limitAbility(options: {
-  cgroups: Pick<CgroupParents, "parents" | "reason">;
+  cgroups: Pick<CgroupParents, "parents" | "reason" | "briefReason">;
   rootless: boolean;
   mkfs: string | null;
 }): LimitAbility {
@@ -34,6 +36,7 @@ export function limitAbility(options: {
   return {
     ...{ cpus: has("cpu"), memoryBytes: has("memory"), pids: true, pidsOfRoot: has("pids") },
     ...{ diskBytes, diskOfLayer: !options.rootless && diskBytes, reasons },
+    briefReason: options.cgroups.briefReason,
   };
 }
 
@@ -50,11 +53,12 @@ type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
 export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
   const asked = spec.limits;
   const warnings: string[] = [];
+  const unlimited: string[] = [];
   const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {
     if (obstacle === null) return asked[name] ?? defaultLimits[name];
     if (asked[name] !== undefined)
       throw limitRefused({ limit: name, reason: obstacle, hint: "Leave the limit out, or provide what is missing." });
-    warnings.push(`${name} is not limited: ${obstacle}.`);
+    unlimited.push(plainNames[name]);
     return null;
   };
   const missing = (name: "cpus" | "memoryBytes" | "pids") =>
@@ -69,7 +73,16 @@ export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerS
     wallClockMs: asked.wallClockMs ?? defaultLimits.wallClockMs,
     outputBytes: asked.outputBytes ?? null,
   };
+  if (unlimited.length > 0) warnings.unshift(`${listed(unlimited)} not limited: ${ability.briefReason ?? "it cannot be enforced here"}.`);
   return { limits, warnings };
+}
+
+const plainNames = { cpus: "CPU time", memoryBytes: "memory", pids: "the number of root's processes" } as const;
+
+/** As the subject of a sentence, with its verb. */
+function listed(names: readonly string[]): string {
+  const before = names.slice(0, -1).join(", ");
+  return before === "" ? `${names[0]} is` : `${before} and ${names.at(-1)} are`;
 }
 
 function plainDisk({ limits, workspace }: Asked, ability: LimitAbility): number | null {

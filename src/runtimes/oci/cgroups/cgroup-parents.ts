@@ -23,6 +23,8 @@ export interface CgroupParents {
   ownCgroups: string;
   /** Why memory, cpu or pids cannot be limited, and the fix; null when all can. */
   reason: string | null;
+  /** The same in short, without what follows from it. */
+  briefReason: string | null;
   /** The user's systemd, where it makes the groups. */
   manager: UserSystemd | null;
 }
@@ -73,7 +75,7 @@ export function cgroupParents(options: CgroupParentsOptions): CgroupParents {
   return {
     parents,
     ownCgroups: readOwnCgroups(),
-    reason: missing.length === 0 ? null : reasonFor(missing, { ...options, parents }),
+    ...reasonsFor(missing, { ...options, parents }),
     manager: parents.some(({ makes }) => makes === "systemd") ? manager : null,
   };
 }
@@ -127,20 +129,31 @@ function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSys
   return null;
 }
 
+type Reasons = Pick<CgroupParents, "reason" | "briefReason">;
+
 /** What is missing, a semicolon, and how to fix it. */
-function reasonFor(missing: readonly string[], options: CgroupParentsOptions & { parents: readonly CgroupParent[] }): string {
-  const what = `so ${unlimited(missing)}`;
+function reasonsFor(missing: readonly string[], options: ShortageOptions): Reasons {
+  if (missing.length === 0) return { reason: null, briefReason: null };
+  const { cause, fix } = shortage(missing, options);
+  return { reason: `${cause}, so ${unlimited(missing)}; ${fix}`, briefReason: `${cause}; ${fix}` };
+}
+
+type ShortageOptions = CgroupParentsOptions & { parents: readonly CgroupParent[] };
+
+function shortage(missing: readonly string[], options: ShortageOptions): { cause: string; fix: string } {
   const asRoot = `run it as root: \`sudo ${options.command ?? "caisson …"}\``;
-  if (options.layout.length === 0) return `no control groups are mounted, ${what}; mount them: \`mount -t cgroup2 none /sys/fs/cgroup\``;
-  if (options.root) return `/sys/fs/cgroup is read-only or lacks controllers, ${what}; remount it: \`mount -o remount,rw /sys/fs/cgroup\``;
-  if (options.manager?.silent != null) return `${options.manager.silent}, ${what}; look at \`systemctl --user status\`, or ${asRoot}`;
+  if (options.layout.length === 0)
+    return { cause: "no control groups are mounted", fix: "mount them: `mount -t cgroup2 none /sys/fs/cgroup`" };
+  if (options.root)
+    return { cause: "/sys/fs/cgroup is read-only or lacks controllers", fix: "remount it: `mount -o remount,rw /sys/fs/cgroup`" };
+  if (options.manager?.silent != null) return { cause: options.manager.silent, fix: `look at \`systemctl --user status\`, or ${asRoot}` };
   if (options.parents.some(({ makes }) => makes === "systemd"))
-    return `systemd gives this user no share of ${missing.join(" and ")}, ${what}; ${delegationFix(missing)}`;
+    return { cause: `systemd gives this user no share of ${missing.join(" and ")}`, fix: delegationFix(missing) };
   if (options.parents.some(({ version, controllers }) => version === 2 && controllers.length > 0))
-    return `the control group of this user lacks ${missing.join(" and ")}, ${what}; ${asRoot}`;
+    return { cause: `the control group of this user lacks ${missing.join(" and ")}`, fix: asRoot };
   const unified = options.layout.some(({ version, controllers }) => version === 2 && controllers.some(isUseful));
   const other = unified ? "log in through systemd (ssh, `machinectl shell`)" : "boot with `systemd.unified_cgroup_hierarchy=1`";
-  return `no control group is delegated to this user, ${what}; ${other}, or ${asRoot}`;
+  return { cause: "no control group is delegated to this user", fix: `${other}, or ${asRoot}` };
 }
 
 /** Distributions differ in what they give to users; the setting takes effect with the user's next login. */
