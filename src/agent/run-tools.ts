@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { NewRunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import { isUnresponsive } from "../sandbox/guest/waits.ts";
@@ -78,8 +78,8 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
   if (call.badArguments !== undefined) {
     return answered(call, "error", `The arguments of ${call.name} were not JSON: ${call.badArguments.slice(0, 300)}`);
   }
-  const parsed = tool.parameters.safeParse(call.arguments);
-  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} do not fit: ${z.prettifyError(parsed.error)}`);
+  const parsed = checkValue(tool.parameters, call.arguments);
+  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} do not fit: ${tellProblems(parsed.problems)}`);
   const run: Prepared = { kind: "run", call, tool, args: parsed.data };
   // Begun by an earlier owner: it was permitted then, and asking again would be asking about the past.
   if (call.status === "started") return run;

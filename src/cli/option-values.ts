@@ -22,6 +22,11 @@ export function parseNumber(option: string, text: string): number {
   return numberFrom(text) ?? refuse(option, text, "a number such as 1.5");
 }
 
+/** Throws `invalid` for anything but one of the words. */
+export function parseChoice<Word extends string>(...words: readonly Word[]): (option: string, text: string) => Word {
+  return (option, text) => words.find((word) => word === text) ?? refuse(option, text, words.join(" or "));
+}
+
 /** `--input K=V`, several times. Throws `invalid`. */
 export function inputsFrom(given: ParsedArguments): Record<string, string> {
   const pairs = given.options("input").map((text) => {

@@ -1,13 +1,14 @@
 import { resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import type { StartRunInput } from "../contract/run-verbs.ts";
+import { StartRun, type StartRunInput } from "../contract/run-verbs.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
 import { defined } from "../lib/defined.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line } from "./line.ts";
 import { networkFrom } from "./network-asked.ts";
-import { inputsFrom, parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
+import { checkOptions } from "./option-names.ts";
+import { inputsFrom, parseBytes, parseChoice, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 import { showDrivenRun } from "./show-driven-run.ts";
 import { imageFrom } from "./spec-options.ts";
 import { sourceFrom } from "./workspace-source.ts";
@@ -16,7 +17,7 @@ import { sourceFrom } from "./workspace-source.ts";
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const letGo = new AbortController();
   const detached = given.flag("detach");
-  const request = { ...(await requestFrom(context, given)), detached };
+  const request = checkOptions(StartRun, { ...(await requestFrom(context, given)), detached });
   const { run: id } = await context.station.runs.start(request, { signal: letGo.signal });
   if (!detached) return await showDrivenRun(context, id, { json: given.flag("json"), letGo });
   await (given.flag("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
@@ -87,8 +88,8 @@ function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<
       image: parse("image", (_, image) => imageFrom(image, context.cwd)),
       timeoutMs: parse("timeout", parseDuration),
       maxSteps: parse("max-steps", parseCount),
-      onAsk: given.option("on-ask") as "wait" | "deny" | undefined,
-      onBudget: given.option("on-budget") as "ask" | "stop" | undefined,
+      onAsk: parse("on-ask", parseChoice("wait", "deny")),
+      onBudget: parse("on-budget", parseChoice("ask", "stop")),
     }),
   };
 }

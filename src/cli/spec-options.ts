@@ -1,5 +1,4 @@
 import { isAbsolute, resolve } from "node:path";
-import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { EnvName } from "../contract/ids.ts";
 import {
@@ -15,6 +14,7 @@ import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { hidingFrom } from "./hiding-asked.ts";
 import { networkFrom } from "./network-asked.ts";
+import { checkOptions } from "./option-names.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
 /**
@@ -26,7 +26,7 @@ export function specFrom(
   given: ParsedArguments,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): SandboxSpec {
-  const parsed = SandboxSpec.safeParse({
+  return checkOptions(SandboxSpec, {
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
@@ -36,8 +36,6 @@ export function specFrom(
     keep: extra.keep,
     labels: extra.labels ?? {},
   });
-  if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `this sandbox cannot be asked for: ${z.prettifyError(parsed.error).replaceAll(/\s*\n\s*/g, " ")}`);
 }
 
 /** How the workspace is looked at before the sandbox sees it. Throws `invalid`. */

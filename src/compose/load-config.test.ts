@@ -86,8 +86,22 @@ describe("the configuration", () => {
     ["an impossible limit", '{"limits":{"pids":0}}'],
     ["a limit by a name that is none", '{"limits":{"memory":"64m"}}'],
     ["a negative price", '{"models":{"prices":{"a/b":{"inputUsd":-1,"outputUsd":1}}}}'],
+    ["a price by a name that is none", '{"models":{"prices":{"a/b":{"inputUsd":1,"outputUsd":1,"input":1}}}}'],
   ])("%s is refused, naming the file", async (_what, text) => {
     await put(text);
     await expect(load()).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("config.json") });
+  });
+
+  test.each([
+    ['{"runtme":"oci"}', 'has no setting "runtme" (there are runtime, '],
+    ['{"limits":{"memory":"64m"}}', 'limits has no setting "memory" (there are cpus, memoryBytes, '],
+    ['{"limits":{"memoryBytes":"64m"}}', "limits.memoryBytes must be a number"],
+    ['{"limits":{"memoryBytes":1}}', "limits.memoryBytes must be at least 4 MiB"],
+    ['{"models":{"baseUrl":"x"}}', "models.baseUrl must be an address such as https://example.org"],
+    ['{"secrets":{"T":{"hosts":[]}}}', "secrets.T.hosts must have at least 1 entry"],
+    ['{"workspace":{"hide":"x"}}', "workspace.hide must be a list"],
+  ])("%s is told in words", async (text, told) => {
+    await put(text);
+    await expect(load()).rejects.toThrow(told);
   });
 });

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { z } from "zod";
 import { absoluteSecrets } from "../contract/absolute-secrets.ts";
 import { Config, type ConfigSources, configVariables, leavesOf, modelVariable } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { isErrno } from "../lib/is-errno.ts";
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
@@ -29,12 +29,12 @@ export async function loadConfig(options: {
     raw.models = { ...(raw.models as object | undefined), default: model };
     sources["models.default"] = modelVariable;
   }
-  const parsed = Config.safeParse(raw);
+  const parsed = checkValue(Config, raw);
   if (parsed.success) {
     const secrets = absoluteSecrets(parsed.data.secrets, read === null ? options.configDir : dirname(read.file));
     return { config: { ...parsed.data, secrets }, file: read?.file ?? null, sources };
   }
-  throw new CaissonError("invalid", `the configuration is not valid: ${z.prettifyError(parsed.error).replaceAll("\n", " ")}`, {
+  throw new CaissonError("invalid", `the configuration is not valid: ${tellProblems(parsed.problems)}`, {
     hint: read === null ? "Look at the CAISSON_… variables." : `Look at ${read.file} and the CAISSON_… variables.`,
   });
 }

@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
-import { z } from "zod";
 import { CaissonError } from "./error.ts";
 import { NetworkPolicy, NetworkRule, RegistryName, SecretSpec } from "./network.ts";
+import { checkValue, tellProblems } from "./plain-problems.ts";
 
 /**
  * The network as people write it on a command line or in an agent's file. Everything here throws `invalid` with an
@@ -22,8 +22,9 @@ export function parseRule(text: string): NetworkRule {
   if (isPrivate) words.shift();
   const methods = words.length > 1 ? words.shift()?.toUpperCase().split("|") : undefined;
   const [target = "", ...more] = words;
+  if (methods === undefined && !isPrivate && isBareLabel(target)) throw notAHost(text);
   const [, host = "", ports, path] = /^(?:[a-z]+:\/\/)?(\[[^\]]*\]|[^:/]+)(?::([\d+]+))?(\/.*)?$/i.exec(target) ?? [];
-  const parsed = NetworkRule.safeParse({
+  const parsed = checkValue(NetworkRule, {
     host,
     ...(ports === undefined ? portsOf(target) : { ports: ports.split("+").map(Number) }),
     ...(methods === undefined ? {} : { methods }),
@@ -36,8 +37,27 @@ export function parseRule(text: string): NetworkRule {
     ? unknown === undefined
       ? "too many words"
       : `there is no method ${unknown}`
-    : parsed.error.issues.map((issue) => issue.message).join("; ");
+    : tellProblems(parsed.problems, (path) => (path[0] === "host" ? JSON.stringify(host) : String(path[0] ?? "")));
   throw new CaissonError("invalid", `${JSON.stringify(text)} is not a rule for the network: ${why}`, { hint: RULE_HINT });
+}
+
+/**
+ * A name without a dot. As a host it is most likely a slip, so that it is taken for one only where a port, a path, a
+ * method or `private` says so.
+ */
+function isBareLabel(target: string): boolean {
+  return /^[a-z0-9_-]+$/i.test(target) && !/^\d+$/.test(target);
+}
+
+function notAHost(text: string): CaissonError {
+  const meant = ["registries", "open", "none", "transparent"].find((word) => word.slice(0, 2) === text.trim().toLowerCase().slice(0, 2));
+  const means = methodNames.has(text.trim().toUpperCase()) ? "A method goes before a host: GET api.example.org/path." : RULE_HINT;
+  return new CaissonError("invalid", `${JSON.stringify(text)} is not a host`, {
+    hint:
+      meant === undefined
+        ? `${means} A name without a dot is written with its port: db:5432.`
+        : `Did you mean ${meant}? A host without a dot is written with its port: ${text.trim()}:443.`,
+  });
 }
 
 /** A whole address, as people paste them, means its own port. */
@@ -48,7 +68,8 @@ function portsOf(target: string): { ports?: number[] } {
 
 export function showRule(rule: NetworkRule): string {
   const host = isIPv6(rule.host) ? `[${rule.host}]` : rule.host;
-  const usual = rule.ports.length === 2 && rule.ports.includes(80) && rule.ports.includes(443);
+  const bare = isBareLabel(rule.host) && !rule.private && rule.methods === undefined && rule.paths === undefined;
+  const usual = !bare && rule.ports.length === 2 && rule.ports.includes(80) && rule.ports.includes(443);
   const ports = usual ? "" : `:${rule.ports.join("+")}`;
   const paths = rule.paths ?? [""];
   const targets = paths.map((path) => `${host}${ports}${path}`).join(", ");
@@ -126,10 +147,21 @@ export function parseSecret(text: string): { name: string; spec: SecretSpec } {
     else if (key === "git") fields.git = value === "" ? {} : { username: value };
     else throw fail(`there is no setting ${JSON.stringify(key)}`);
   }
-  const parsed = SecretSpec.safeParse(fields);
+  const parsed = checkValue(SecretSpec, fields);
   if (parsed.success) return { name: head.slice(0, at), spec: parsed.data };
-  throw fail(z.prettifyError(parsed.error).replaceAll(/\s*\n\s*/g, " "));
+  throw fail(tellProblems(parsed.problems, (path) => secretParts[String(path[0])] ?? path.join(".")));
 }
+
+/** A secret's parts as people write them. */
+const secretParts: Readonly<Record<string, string>> = {
+  hosts: "HOST",
+  from: "from=",
+  header: "header=",
+  methods: "methods=",
+  paths: "paths=",
+  ports: "ports=",
+  git: "git=",
+};
 
 function sourceOf(value: string): unknown {
   const colon = value.indexOf(":");

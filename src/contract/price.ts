@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** US dollars for a million tokens, and the window. */
 export const Price = z.lazy(() =>
-  z.object({
+  z.strictObject({
     inputUsd: z.number().nonnegative(),
     cachedInputUsd: z.number().nonnegative().optional(),
     /** Of what is written to the provider's cache; absent: as other input. */

@@ -15,10 +15,10 @@ export type SandboxPath = z.infer<typeof SandboxPath>;
 
 export const Template = z.discriminatedUnion("kind", [
   /** The machine's own toolchain, read-only. */
-  z.object({ kind: z.literal("host") }),
+  z.strictObject({ kind: z.literal("host") }),
   /** A rootfs folder, an OCI layout, a docker-archive, or a reference (`docker` runtime: the engine's image name). */
-  z.object({ kind: z.literal("image"), reference: z.string().min(1).max(4096) }),
-  z.object({ kind: z.literal("snapshot"), id: SnapshotId }),
+  z.strictObject({ kind: z.literal("image"), reference: z.string().min(1).max(4096) }),
+  z.strictObject({ kind: z.literal("snapshot"), id: SnapshotId }),
 ]);
 export type Template = z.infer<typeof Template>;
 
@@ -26,9 +26,9 @@ export const WorkspaceAccess = z.enum(["overlay", "rw", "ro"]);
 export type WorkspaceAccess = z.infer<typeof WorkspaceAccess>;
 
 export const WorkspaceMount = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("empty") }),
+  z.strictObject({ kind: z.literal("empty") }),
   /** `overlay`: visible, writable inside, never changed outside. */
-  z.object({
+  z.strictObject({
     kind: z.literal("folder"),
     path: z.string().min(1),
     access: WorkspaceAccess.default("overlay"),

@@ -1,12 +1,12 @@
-import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { type Capabilities, SandboxSpec, type SandboxSpecInput } from "../contract/sandbox.ts";
 
 /** What a caller asks for, checked and complete. Throws `invalid` with what is wrong where. */
 export function parseSpec(input: SandboxSpecInput): SandboxSpec {
-  const parsed = SandboxSpec.safeParse(input);
+  const parsed = checkValue(SandboxSpec, input);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `the sandbox's spec is not valid:\n${z.prettifyError(parsed.error)}`);
+  throw new CaissonError("invalid", `the sandbox's spec is not valid: ${tellProblems(parsed.problems)}`);
 }
 
 /** For runtimes that keep a workspace's changes nowhere on the host. Throws `unsupported`. */

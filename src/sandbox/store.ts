@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName, SandboxId } from "../contract/ids.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
 import { isErrno } from "../lib/is-errno.ts";
@@ -196,8 +197,8 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
     return { missing: isErrno(error, "ENOENT") && !(await isDirectory(dir)), reason: `${RECORD_NAME} cannot be read: ${codeOf(error)}` };
   }
   try {
-    const parsed = SandboxRecord.safeParse(JSON.parse(text));
-    if (!parsed.success) return { missing: false, reason: z.prettifyError(parsed.error) };
+    const parsed = checkValue(SandboxRecord, JSON.parse(text));
+    if (!parsed.success) return { missing: false, reason: tellProblems(parsed.problems) };
     if (!dir.endsWith(`/${parsed.data.id}`)) return { missing: false, reason: `it names ${parsed.data.id}` };
     return { record: parsed.data };
   } catch {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
 import { makeEvent, readableEvent } from "../contract/event-family.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { SessionId } from "../contract/run.ts";
 import { Session, type WorkspaceSource } from "../contract/session.ts";
@@ -146,9 +147,9 @@ function parseSession(id: string, text: string): Session {
 }
 
 function checkId(id: string): string {
-  const parsed = SessionId.safeParse(id);
+  const parsed = checkValue(SessionId, id);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a session's name: ${parsed.error.issues[0]?.message}`);
+  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a session's name: ${tellProblems(parsed.problems)}`);
 }
 
 /** Whether a folder that should be a workspace is one. Throws `not_found`, `invalid`. */

@@ -35,7 +35,11 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "an empty folder as image": { argv: ["exec", "--image", "./empty-folder", "--", "true"], says: /empty-folder[\s\S]*hint: / },
   "a snapshot that does not exist": { argv: ["exec", "--snapshot", "sn_aaaaaaaaaaaa", "--", "true"], says: /sn_aaaaaaaaaaaa[\s\S]*hint: / },
   "a limit that is no size": { argv: ["exec", "--memory", "lots", "--", "true"], says: /--memory[\s\S]*hint: / },
-  "a limit that is too small": { argv: ["exec", "--memory", "1k", "--", "true"], says: /memoryBytes/ },
+  "a limit that is too small": { argv: ["exec", "--memory", "1k", "--", "true"], says: /--memory must be at least 4 MiB[\s\S]*hint: / },
+  "a limit above what the machine has": {
+    argv: ["exec", "--memory", "100t", "--", "true"],
+    says: /more than this machine has[\s\S]*hint: /,
+  },
   "a limit that cannot be enforced": {
     argv: ["exec", "--runtime", "host", "--no-workspace", "--memory", "1g", "--", "true"],
     says: /memory[\s\S]*hint: /,

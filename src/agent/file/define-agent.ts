@@ -5,6 +5,7 @@ import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
+import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
@@ -27,7 +28,7 @@ export async function defineAgent(
  */
 export function settingsOf(file: AgentFile): AgentDefinition {
   const { frontmatter } = file;
-  const parsed = AgentDefinition.safeParse({
+  const parsed = checkValue(AgentDefinition, {
     name: frontmatter.name ?? basename(file.path).replace(/\.prompt$/, ""),
     description: frontmatter.description ?? "",
     ...optional({ model: frontmatter.model, tools: frontmatter.tools }),
@@ -44,8 +45,7 @@ export function settingsOf(file: AgentFile): AgentDefinition {
     memory: sources(frontmatter.memory) ?? ["AGENTS.md"],
   });
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new CaissonError("invalid", `${file.path}: ${issue?.path.join(".")}: ${issue?.message}`);
+  throw new CaissonError("invalid", `${file.path}: ${tellProblems(parsed.problems)}`);
 }
 
 /** What a run's log keeps of the definition, so that it can be told whether a file changed since. */
@@ -83,14 +83,12 @@ function checkInput(file: AgentFile, schema: unknown, input: Record<string, unkn
     Object.entries(input).map(([key, value]) => [key, fromText(value, properties.find(([name]) => name === key)?.[1].type)]),
   );
   Object.assign(input, typed);
-  const parsed = z.fromJSONSchema(schema as never).safeParse(typed);
+  const parsed = checkValue(z.fromJSONSchema(schema as never), typed);
   if (parsed.success) return;
-  const problems = parsed.error.issues.map((issue) => {
-    const name = issue.path.join(".");
-    if (issue.code === "unrecognized_keys") return `there is no input ${issue.keys.join(", ")}`;
-    return issue.path.length === 1 && !(name in typed) ? `${name} is missing` : `${name}: ${issue.message}`;
-  });
-  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${problems.join("; ")}`, {
+  const problems = parsed.problems.map((each) =>
+    each.unknown === undefined ? each : { ...each, text: `there is no input ${each.unknown.key}` },
+  );
+  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${tellProblems(problems)}`, {
     hint: `It takes ${properties.map(([name]) => name).join(", ")}; give each with --input NAME=VALUE.`,
   });
 }

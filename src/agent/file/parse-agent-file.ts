@@ -1,6 +1,6 @@
 import { type Document, LineCounter, parseDocument } from "yaml";
-import type { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { checkValue, type Problem, tellProblems } from "../../contract/plain-problems.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { Frontmatter } from "./frontmatter.ts";
 
@@ -38,17 +38,17 @@ export function parseAgentFile(path: string, source: string): AgentFile {
       document.errors.map((error) => ({ line: lineAt(error.pos[0]), text: withoutPlace(error.message) })),
     );
   }
-  const parsed = Frontmatter.safeParse(plainValue(path, document) ?? {});
+  const parsed = checkValue(Frontmatter, plainValue(path, document) ?? {});
   if (!parsed.success) {
     throw complaints(
       path,
-      parsed.error.issues.flatMap(unfold).map((issue) => ({ line: lineOf(issue), text: describeIssue(issue) })),
+      parsed.problems.map((problem) => ({ line: lineOf(problem), text: describe(problem) })),
     );
   }
   return { path, frontmatter: parsed.data, template: source.slice(match[0].length), source };
 
-  function lineOf(issue: z.core.$ZodIssue): number {
-    const keys = issue.code === "unrecognized_keys" ? [...issue.path, issue.keys[0] ?? ""] : issue.path;
+  function lineOf({ path: at, unknown }: Problem): number {
+    const keys = unknown === undefined ? at : [...at, unknown.key];
     for (let length = keys.length; length > 0; length--) {
       const parent = document.getIn(keys.slice(0, length - 1), true) as
         | { items?: { key?: { value?: unknown; range?: number[] } }[] }
@@ -75,44 +75,12 @@ function plainValue(path: string, document: Document): unknown {
   }
 }
 
-/** Of a value that may have several forms, the complaints about the form it was meant to have. */
-function unfold(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
-  if (issue.code !== "invalid_union") return [issue];
-  const meant = issue.errors.find((branch) => branch.every((each) => each.path.length > 0 || each.code === "unrecognized_keys"));
-  return meant ? meant.flatMap((each) => unfold({ ...each, path: [...issue.path, ...each.path] } as z.core.$ZodIssue)) : [issue];
-}
-
-function describeIssue(issue: z.core.$ZodIssue): string {
-  const where = issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";
-  if (issue.code === "unrecognized_keys") return `${where}${issue.keys.map((key) => unknownKey(key, issue.path)).join("; ")}`;
-  if (issue.code === "invalid_union") return `${where}is none of the forms it may have`;
-  return `${where}${issue.message}`;
-}
-
-function unknownKey(key: string, path: readonly PropertyKey[]): string {
-  const meant = nearest(key, keysAt(Frontmatter, path));
-  return `there is no setting ${JSON.stringify(key)}${meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`}`;
-}
-
-/** The names a mapping at this place may have. */
-function keysAt(schema: unknown, path: readonly PropertyKey[]): string[] {
-  const definition = (schema as { def?: SchemaDefinition }).def;
-  if (!definition) return [];
-  if (definition.innerType) return keysAt(definition.innerType, path);
-  if (definition.options) return definition.options.flatMap((option) => keysAt(option, path));
-  const [first, ...rest] = path;
-  if (definition.element) return first === undefined ? [] : keysAt(definition.element, rest);
-  if (definition.valueType) return first === undefined ? [] : keysAt(definition.valueType, rest);
-  if (!definition.shape) return [];
-  return first === undefined ? Object.keys(definition.shape) : keysAt(definition.shape[String(first)], rest);
-}
-
-interface SchemaDefinition {
-  innerType?: unknown;
-  options?: unknown[];
-  element?: unknown;
-  valueType?: unknown;
-  shape?: Record<string, unknown>;
+/** A slip of the fingers gets the name that was meant. */
+function describe({ path, text, unknown }: Problem): string {
+  if (unknown === undefined) return tellProblems([{ path, text }]);
+  const meant = nearest(unknown.key, unknown.known);
+  const slip = `there is no setting ${JSON.stringify(unknown.key)}${meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`}`;
+  return tellProblems([{ path, text: slip }]);
 }
 
 function complaints(path: string, unsorted: readonly Complaint[]): CaissonError {

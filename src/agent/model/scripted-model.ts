@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parse } from "yaml";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { Usage } from "../../contract/usage.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
@@ -47,8 +48,8 @@ export type Script = z.input<typeof Script>;
  * anywhere.
  */
 export function createScriptedModel(input: Script, options: { name?: string } = {}): Model {
-  const parsed = Script.safeParse(input);
-  if (!parsed.success) throw new CaissonError("invalid", `the script is not one: ${z.prettifyError(parsed.error)}`);
+  const parsed = checkValue(Script, input);
+  if (!parsed.success) throw new CaissonError("invalid", `invalid script: ${tellProblems(parsed.problems)}`);
   const script = parsed.data;
   const failures = new Map<string, number>();
   return {

@@ -1,6 +1,7 @@
 import type { CaissonError } from "../../contract/error.ts";
 import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
+import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
 /** Engines refuse less than this. */
@@ -19,6 +20,7 @@ export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts;
 } {
   const { spec, facts, reasons } = options;
   const asked = spec.limits;
+  refuseBeyondMachine(asked);
   const warnings: string[] = [];
   const { workspace } = spec;
   if (asked.diskBytes !== undefined && workspace.kind === "folder" && workspace.access === "rw") throw sharedFolderRefused(workspace.path);

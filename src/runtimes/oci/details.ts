@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { SnapshotId } from "../../contract/ids.ts";
+import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { ProcessIdentity } from "../../contract/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { CgroupFolder } from "./cgroups/cgroup.ts";
@@ -60,9 +61,9 @@ export type OciDetails = z.infer<typeof OciDetails>;
 
 /** Throws `internal` for details that this version does not understand. */
 export function detailsOf(record: SandboxRecord): OciDetails {
-  const parsed = OciDetails.safeParse(record.details);
+  const parsed = checkValue(OciDetails, record.details);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("internal", `the record of sandbox ${record.id} is not understood: ${z.prettifyError(parsed.error)}`, {
+  throw new CaissonError("internal", `the record of sandbox ${record.id} is not understood: ${tellProblems(parsed.problems)}`, {
     hint: `\`caisson sandbox rm ${record.id}\` removes what is left of it.`,
   });
 }

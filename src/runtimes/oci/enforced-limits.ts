@@ -1,5 +1,6 @@
 import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
+import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import type { CgroupParents } from "./cgroups/cgroup-parents.ts";
 import type { LayerState } from "./layers/disk.ts";
 
@@ -52,6 +53,7 @@ type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
  */
 export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
   const asked = spec.limits;
+  refuseBeyondMachine(asked);
   const warnings: string[] = [];
   const unlimited: string[] = [];
   const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {

@@ -11,6 +11,7 @@ import { withSecretHosts } from "../../contract/secret-hosts.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
+import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { checkAddress } from "../../workspace/git/address.ts";
 import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
@@ -52,6 +53,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
   const definition = withSettings(file, request, { ...options, secrets });
+  refuseBeyondMachine(definition.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? definition.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "no model was chosen", {

@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { type AttackReport, SignedReport } from "../../contract/attack-report.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 
 /**
@@ -22,8 +22,8 @@ export async function signReport(report: AttackReport, options: { stateDir: stri
  * not a signed report.
  */
 export function verifyReport(signed: unknown, options: { publicKey?: string } = {}): boolean {
-  const parsed = SignedReport.safeParse(signed);
-  if (!parsed.success) throw new CaissonError("invalid", `this is not a signed attack report: ${z.prettifyError(parsed.error)}`);
+  const parsed = checkValue(SignedReport, signed);
+  if (!parsed.success) throw new CaissonError("invalid", `this is not a signed attack report: ${tellProblems(parsed.problems)}`);
   const { report, signature } = parsed.data;
   if (options.publicKey !== undefined && options.publicKey !== signature.publicKey) return false;
   const key = publicKeyOf(signature.publicKey);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
+import { checkValue, tellProblems } from "../../../contract/plain-problems.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
 import { newId } from "../../../lib/new-id.ts";
@@ -50,8 +51,8 @@ export async function readSnapshot(oci: OciContext, id: SnapshotId): Promise<Sna
   } catch (cause) {
     throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "`caisson snapshot ls` lists them.", cause });
   }
-  const parsed = SnapshotRecord.safeParse(jsonOrNull(text));
-  if (!parsed.success) throw new CaissonError("internal", `the record of snapshot ${id} is damaged: ${z.prettifyError(parsed.error)}`);
+  const parsed = checkValue(SnapshotRecord, jsonOrNull(text));
+  if (!parsed.success) throw new CaissonError("internal", `the record of snapshot ${id} is damaged: ${tellProblems(parsed.problems)}`);
   return parsed.data;
 }
 
