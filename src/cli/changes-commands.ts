@@ -15,17 +15,20 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
   const { sessions } = context.station;
   const [word, ...paths] = given.positionals;
   const name = await runNamed(context, word);
-  const asked = { paths, signal: context.interruption.signal };
+  const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal };
   if (!given.flag("json") && !given.flag("stat")) {
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];
+    let ignored = 0;
     for await (const piece of sessions.patch(name, asked)) {
       if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
       else if (piece.kind === "file") files.push(piece.file);
+      else if (piece.kind === "ignored") ignored = piece.count;
       else leftOut.push(piece.leftOut);
     }
     await tellFiles(context, files);
     await tellLeftOut(context, leftOut);
+    await tellIgnored(context, ignored, "--ignored shows them");
     return 0;
   }
   const found = await sessions.diff(name, asked);
@@ -36,6 +39,7 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
   await context.stdout.print(table(found.files.map(statLine)));
   await tellFiles(context, found.files);
   await tellLeftOut(context, found.leftOut);
+  await tellIgnored(context, found.ignored, "--ignored shows them");
   return 0;
 }
 
@@ -66,12 +70,17 @@ async function tellLeftOut(context: CliContext, leftOut: readonly LeftOut[]): Pr
   for (const { path, reason } of leftOut) await context.stderr.print(line`caisson: left out ${quotedName(path)}: ${reason}`);
 }
 
+async function tellIgnored(context: CliContext, count: number, what: string): Promise<void> {
+  if (count > 0) await context.stderr.print(line`caisson: + ${count} ignored ${count === 1 ? "file" : "files"}; ${what}`);
+}
+
 /** `caisson apply [RUN] [PATH…]` */
 export async function apply(context: CliContext, given: ParsedArguments): Promise<number> {
   const [word, ...paths] = given.positionals;
   const to = given.option("to");
   const { session: _, ...result } = await context.station.sessions.apply(await runNamed(context, word), {
     includeConfiguration: given.flag("include-config"),
+    includeIgnored: given.flag("ignored"),
     force: given.flag("force"),
     ...defined({ folder: to === undefined ? undefined : resolve(context.cwd, to), paths: paths.length === 0 ? undefined : paths }),
   });
@@ -79,9 +88,10 @@ export async function apply(context: CliContext, given: ParsedArguments): Promis
     await context.stdout.printJson(result);
     return 0;
   }
-  const { applied, skipped, told, leftOut, folder } = result;
+  const { applied, skipped, told, leftOut, ignored, folder } = result;
   await tellLeftOut(context, [...skipped, ...leftOut]);
   for (const { path, reason } of told) await context.stderr.print(line`caisson: look at ${quotedName(path)}: ${reason}`);
+  await tellIgnored(context, ignored, "--ignored takes them, too");
   await context.stdout.print(line`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}`);
   return 0;
 }
@@ -103,5 +113,6 @@ export async function branch(context: CliContext, given: ParsedArguments): Promi
   }
   await context.stdout.print(line`${result.commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was`);
   await tellLeftOut(context, [...result.skipped, ...result.leftOut]);
+  await tellIgnored(context, result.ignored, "they are not in the branch");
   return 0;
 }

@@ -29,7 +29,8 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
     return 0;
   }
   if (rows.length > 0) await context.stdout.print(table([HEADINGS, ...rows.map(cellsOf)]));
-  else if (all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
+  await tellInterrupted(context, rows);
+  if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
   if (!all) await tellElsewhere(context, { here: open.total + ended.total });
   return 0;
 }
@@ -75,6 +76,14 @@ function filesText({ unappliedFiles: files, unappliedIsMinimum: isMinimum }: Ret
   return `${files}${isMinimum ? " or more" : ""} ${files === 1 && !isMinimum ? "file" : "files"}`;
 }
 
+async function tellInterrupted(context: CliContext, rows: readonly ReturnType<typeof rowOf>[]): Promise<void> {
+  const lost = rows.filter(({ status }) => status === "interrupted");
+  if (lost.length === 0) return;
+  await context.stdout.print(
+    dim(`interrupted: nobody drives it; caisson resume ${lost.length === 1 ? lost[0]?.run : "RUN"} goes on with it`),
+  );
+}
+
 /** By session: what is not applied belongs to all of its runs. */
 async function unappliedOf(context: CliContext, shown: readonly RunView[]): Promise<Map<string, Unapplied | null>> {
   const sessions = [...new Set(shown.map(({ session }) => session))].slice(0, LOOKED_AT_MAX);
@@ -105,6 +114,7 @@ async function tellLeftOut(context: CliContext, left: { open: number; ended: num
 function statusText({ status, finish, paused }: RunView): string {
   if (status === "damaged") return status;
   if (finish !== null) return finish;
+  if (status === "interrupted") return status;
   if (paused !== null) return `paused: ${paused.why}`;
   return status === "created" ? "interrupted" : status;
 }

@@ -9,6 +9,9 @@ const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's 
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
 const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
 
+const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
+const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
+
 const runOptions: readonly OptionSpec[] = [
   { name: "repo", value: "DIR|URL", summary: "What to work on: a folder (default: this one, copy-on-write) or a git address" },
   { name: "branch", value: "NAME", summary: "Of a git address" },
@@ -123,6 +126,7 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "queue", summary: "When it would be done otherwise" },
       { name: "interrupt", summary: "Now: what it is doing is broken off" },
       { name: "wait", summary: "Wait until a model call has seen it, and name that call" },
+      noResume,
       json,
     ],
     arguments: [runArgument, { name: "TEXT", summary: "the message", repeat: true }],
@@ -137,6 +141,7 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "max-cost", value: "USD", summary: "For a budget question: the new bound" },
       { name: "max-steps", value: "N", summary: "For a budget question: the new bound" },
       { name: "timeout", value: "TIME", summary: "For a budget question: the new bound" },
+      noResume,
       json,
     ],
     arguments: [
@@ -158,7 +163,11 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["diff"],
     summary: "Show what a run changed",
-    options: [{ name: "stat", summary: "Only names and numbers" }, json],
+    options: [
+      { name: "stat", summary: "Only names and numbers" },
+      { name: "ignored", summary: "Show new files, too, that your .gitignore files name" },
+      json,
+    ],
     arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
     examples: [["caisson diff", "what this folder's newest run changed, as a unified diff"]],
     load: async () => ({ run: (await import("./changes-commands.ts")).diff }),
@@ -171,6 +180,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "to", value: "DIR", summary: "Another folder than the one it began from" },
       { name: "include-config", summary: "Take the files that tools act on, too" },
+      { name: "ignored", summary: "Take new files, too, that your .gitignore files name" },
       { name: "force", summary: "Also over files that you changed since the agent began from them" },
       json,
     ],
@@ -195,7 +205,7 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["discard"],
     summary: "Forget what a run changed",
-    options: [force, json],
+    options: [force, yes, json],
     arguments: [optionalRun],
     examples: [["caisson discard run_k3v7q2m5x4ab", "its session and files are removed; the log stays"]],
     load: async () => ({ run: (await import("./session-commands.ts")).discard }),
@@ -219,7 +229,7 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["session", "rm"],
     summary: "Remove a session and its files",
-    options: [force, json],
+    options: [force, yes, json],
     arguments: [{ ...sessionArgument, repeat: true }],
     examples: [["caisson session rm fix-parser", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).rm }),
@@ -230,6 +240,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "older-than", value: "TIME", summary: "Such as 7d (default) or 12h" },
       { name: "dry-run", summary: "Only say which" },
+      yes,
       json,
     ],
     arguments: [],

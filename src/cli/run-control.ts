@@ -10,18 +10,22 @@ import { runAndRest, runNamed } from "./run-named.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
 import { exitCodeOf } from "./signals.ts";
+import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
 
 /** `caisson logs RUN` */
 export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
   const { runs } = context.station;
   if (given.flag("check")) return await checkLog(context, given);
   const from = given.option("from");
-  await followRun(context, runs, await runNamed(context, given.positionals[0]), {
+  const { run } = await runs.get(await runNamed(context, given.positionals[0]));
+  await followRun(context, runs, run, {
     json: given.flag("json"),
     live: given.flag("follow"),
+    whileDriven: true,
     signal: context.interruption.signal,
     ...defined({ fromSeq: from === undefined ? undefined : parseCount("from", from) }),
   });
+  if (given.flag("follow")) await tellUndriven(context, run);
   return 0;
 }
 
@@ -38,9 +42,9 @@ export async function attach(context: CliContext, given: ParsedArguments): Promi
   const { runs, sessions } = context.station;
   const name = await runNamed(context, given.positionals[0]);
   const { run } = await runs.get(name);
-  await followRun(context, runs, run, { json: given.flag("json"), live: true, signal: context.interruption.signal });
+  await followRun(context, runs, run, { json: given.flag("json"), live: true, whileDriven: true, signal: context.interruption.signal });
   const view = await runs.get(run);
-  if (view.finish === null) return 0;
+  if (view.finish === null) return (await tellUndriven(context, run)) ? 1 : 0;
   if (!given.flag("json")) await printOutcome(context, sessions, view);
   return exitCodes[view.finish];
 }
@@ -63,7 +67,8 @@ export async function send(context: CliContext, given: ParsedArguments): Promise
   if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
   const mode: MessageMode = modes[0] ?? "steer";
   const { message } = await context.station.runs.send(run, { text, mode, source: "user" });
-  const receipt = given.flag("wait") ? await waitForReceipt(context, run, message) : null;
+  const goesOn = await goOnIfUndriven(context, run, given);
+  const receipt = given.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
   if (given.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
   else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
@@ -103,6 +108,7 @@ export async function answer(context: CliContext, given: ParsedArguments): Promi
     budgets,
     ...defined({ question, text: text.length === 0 ? undefined : text.join(" ") }),
   });
+  await goOnIfUndriven(context, run, given);
   if (given.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
   return 0;
 }

@@ -18,10 +18,16 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
     return;
   }
-  const { files, leftOut } = await sessions.diff(session.id, { signal: context.interruption.signal });
+  const { files, leftOut, ignored } = await sessions.diff(session.id, { signal: context.interruption.signal });
+  const more = [
+    ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
+    ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),
+  ];
   if (files.length === 0) {
     await context.stdout.print(
-      leftOut.length === 0 ? line`No file was changed.` : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
+      leftOut.length === 0
+        ? [line`No file was changed.`, ...more]
+        : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
     );
     return;
   }
@@ -32,7 +38,6 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
       quotedName(file.path),
       file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`,
     ]);
-  const more = files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : [];
   const folder = session.source.kind === "folder";
   const next = [
     [`caisson diff ${run.run}`, "look at it"],

@@ -7,6 +7,7 @@ import { line } from "./line.ts";
 import { parseDuration } from "./option-values.ts";
 import { runNamed } from "./run-named.ts";
 import { table } from "./table.ts";
+import { agreesToLose } from "./unapplied-work.ts";
 
 /** Runs of one session that are shown. */
 const RUNS_MAX = 10_000;
@@ -54,6 +55,7 @@ export async function info(context: CliContext, given: ParsedArguments): Promise
 }
 
 export async function rm(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (!(await agreesToLose(context, given, given.positionals))) return await nothingRemoved(context);
   for (const name of given.positionals) {
     const removed = await context.station.sessions.discard(name, { force: given.flag("force"), why: "removed" });
     await (given.flag("json") ? context.stdout.printJson({ removed }) : context.stdout.print(line`${removed} removed`));
@@ -70,8 +72,12 @@ export async function unlock(context: CliContext, given: ParsedArguments): Promi
 /** Removes sessions nobody used for a while, and those that should have gone with their run. */
 export async function cleanup(context: CliContext, given: ParsedArguments): Promise<number> {
   const olderThanMs = parseDays(given.option("older-than") ?? "7d");
-  const cleaned = await context.station.sessions.cleanup({ olderThanMs, dryRun: given.flag("dry-run") });
-  const { removed, dryRun } = cleaned;
+  const { sessions } = context.station;
+  const dryRun = given.flag("dry-run");
+  const { removed: only } = await sessions.cleanup({ olderThanMs, dryRun: true });
+  if (!dryRun && !(await agreesToLose(context, given, only))) return await nothingRemoved(context);
+  const cleaned = await sessions.cleanup({ olderThanMs, dryRun, only });
+  const { removed } = cleaned;
   if (given.flag("json")) await context.stdout.printJson(cleaned);
   else
     await context.stdout.print(
@@ -82,9 +88,16 @@ export async function cleanup(context: CliContext, given: ParsedArguments): Prom
 
 /** `caisson discard [RUN]`: forgets what a run changed. */
 export async function discard(context: CliContext, given: ParsedArguments): Promise<number> {
-  const discarded = await context.station.sessions.discard(await runNamed(context, given.positionals[0]), { force: given.flag("force") });
+  const name = await runNamed(context, given.positionals[0]);
+  if (!(await agreesToLose(context, given, [name]))) return await nothingRemoved(context);
+  const discarded = await context.station.sessions.discard(name, { force: given.flag("force") });
   await (given.flag("json") ? context.stdout.printJson({ discarded }) : context.stdout.print(line`The changes of ${discarded} are gone.`));
   return 0;
+}
+
+async function nothingRemoved(context: CliContext): Promise<number> {
+  await context.stdout.print(line`Nothing was removed.`);
+  return 1;
 }
 
 function parseDays(text: string): number {

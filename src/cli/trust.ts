@@ -1,8 +1,8 @@
 import { relative, resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
 import type { AgentTrust } from "../contract/agent-verbs.ts";
 import { CaissonError } from "../contract/error.ts";
 import { visible } from "../lib/visible.ts";
+import { askYes, canAsk } from "./ask-yes.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { line, lines } from "./line.ts";
@@ -56,19 +56,12 @@ function lineOf({ text, change, never }: AgentTrust["rights"][number]): string {
 async function agrees(context: CliContext, given: ParsedArguments): Promise<boolean> {
   if (given.flag("yes")) return true;
   if (given.flag("json")) return false;
-  if (!context.stdout.isTerminal || !context.stdin.isTTY) {
+  if (!canAsk(context)) {
     throw new CaissonError("denied", "nobody is here to be asked whether this is to be trusted", {
       hint: "Use a terminal, or say --yes after looking at the file.",
     });
   }
-  await context.stdout.prompt(line`Trust it with this content? [y/N] `);
-  const reader = createInterface({ input: context.stdin });
-  const answer = await new Promise<string>((settle) => {
-    reader.once("line", settle);
-    reader.once("close", () => settle(""));
-  });
-  reader.close();
-  return /^y(es)?$/i.test(answer.trim());
+  return await askYes(context, line`Trust it with this content?`);
 }
 
 async function list(context: CliContext, given: ParsedArguments): Promise<number> {

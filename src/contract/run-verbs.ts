@@ -77,8 +77,8 @@ export const RunView = z.object({
   /** The task, or its first thousand characters. */
   title: z.string(),
   /**
-   * `interrupted`: not over, and nobody drives it. `damaged`: its log cannot be read to its end; the rest is of what
-   * could be.
+   * `interrupted`: not over, and nobody drives it, whatever it waits for. `damaged`: its log cannot be read to its end;
+   * the rest is of what could be.
    */
   status: z.enum(["created", "running", "paused", "interrupted", "ended", "damaged"]),
   paused: z.object({ why: z.string(), text: z.string() }).nullable(),

@@ -43,10 +43,14 @@ export const DiffPiece = z.discriminatedUnion("kind", [
   /** As git writes it. Bytes, since files need not be text. */
   z.object({ kind: z.literal("patch"), bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array) }),
   z.object({ kind: z.literal("leftOut"), leftOut: LeftOut }),
+  z.object({ kind: z.literal("ignored"), count: z.int().positive() }),
 ]);
 export type DiffPiece = z.infer<typeof DiffPiece>;
 
-export const SessionDiff = z.object({ session: SessionId, files: z.array(ChangedFile), leftOut: z.array(LeftOut) });
+/** New files that the user's own `.gitignore` files name: left out, and counted. */
+const Ignored = z.int().nonnegative();
+
+export const SessionDiff = z.object({ session: SessionId, files: z.array(ChangedFile), leftOut: z.array(LeftOut), ignored: Ignored });
 export type SessionDiff = z.infer<typeof SessionDiff>;
 
 /**
@@ -63,6 +67,8 @@ export const ApplySession = z.strictObject({
   paths: z.array(z.string()).optional(),
   /** Also what tools outside act on, without its being named. */
   includeConfiguration: z.boolean().default(false),
+  /** Also new files that the user's own `.gitignore` files name; one that is named itself is always taken. */
+  includeIgnored: z.boolean().default(false),
   /** Also over files that the user changed since the agent's copy was made. */
   force: z.boolean().default(false),
 });
@@ -76,6 +82,7 @@ export const AppliedSession = z.object({
   /** Applied, and worth a second look. */
   told: z.array(LeftOut),
   leftOut: z.array(LeftOut),
+  ignored: Ignored,
 });
 export type AppliedSession = z.infer<typeof AppliedSession>;
 
@@ -95,6 +102,7 @@ export const BranchedSession = z.object({
   commit: z.string(),
   skipped: z.array(LeftOut),
   leftOut: z.array(LeftOut),
+  ignored: Ignored,
 });
 export type BranchedSession = z.infer<typeof BranchedSession>;
 
@@ -106,7 +114,12 @@ export const DiscardSession = z.strictObject({
 });
 export type DiscardSession = z.input<typeof DiscardSession>;
 
-export const CleanUpSessions = z.strictObject({ olderThanMs: z.number().nonnegative(), dryRun: z.boolean().default(false) });
+export const CleanUpSessions = z.strictObject({
+  olderThanMs: z.number().nonnegative(),
+  dryRun: z.boolean().default(false),
+  /** Of these sessions alone: those that somebody agreed to. */
+  only: z.array(SessionId).optional(),
+});
 export type CleanUpSessions = z.input<typeof CleanUpSessions>;
 export const CleanedSessions = z.object({ removed: z.array(SessionId), dryRun: z.boolean() });
 export type CleanedSessions = z.infer<typeof CleanedSessions>;

@@ -15,6 +15,7 @@ import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
 import type { RunsOptions } from "./runs/drive.ts";
+import { endRuns } from "./runs/end-runs.ts";
 import { isGone } from "./runs/ownership.ts";
 import { createRunDrives } from "./runs/run-drives.ts";
 import { RUN_LABEL } from "./runs/run-sandbox.ts";
@@ -104,6 +105,7 @@ export function createLocalStation(options: {
       runtime: options.runtime,
       runtimes: options.runtimes,
       facts: (run) => runs.facts(run),
+      endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes }),
     }),
   };
   return {

@@ -27,6 +27,8 @@ export interface LeftOut {
 export interface Changes {
   changes: Change[];
   leftOut: LeftOut[];
+  /** New files that the user's own `.gitignore` files name: left out, and counted. */
+  ignored: number;
 }
 
 export type ChangeKind = "added" | "removed" | "modified" | "renamed";

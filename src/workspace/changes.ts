@@ -8,6 +8,7 @@ import { compareAll } from "./compare-all.ts";
 import { compareLayer } from "./compare-layer.ts";
 import { findCredentialFiles } from "./credential-files.ts";
 import { FolderTree } from "./folder-tree.ts";
+import { type IgnoredFiles, type IgnoreRules, openIgnoreRules, withoutIgnored } from "./ignore-rules.ts";
 import { readInside, readLower, UNNAMEABLE } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
 import { blobOf } from "./render-diff.ts";
@@ -23,6 +24,9 @@ const WORKSPACE = "/workspace";
 export interface Comparison {
   candidates: readonly string[];
   leftOut: LeftOut[];
+  /** What the user's own files say is to be ignored. */
+  rules: IgnoreRules;
+  ignoring?: IgnoredFiles;
   /** Null when there is no such file. */
   before: (path: string) => Promise<FileSide | null>;
   /** Whether the old side was changed since the workspace began from it. */
@@ -36,7 +40,8 @@ export interface Comparison {
  * cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was
  * copied. `stateDir` is never seen inside, so nothing about it is a change; nor are files that were hidden there, for
  * which an empty one may stand. `applied` has git's names of the contents that were brought to the folder from here:
- * those are no changes of the user's. Throws `too_large` past a bound, and what the sandbox throws.
+ * those are no changes of the user's. New files that the user's own `.gitignore` files name are left out and counted,
+ * unless `ignoring` says otherwise. Throws `too_large` past a bound, and what the sandbox throws.
  */
 export async function findChanges(options: {
   sandbox: Sandbox;
@@ -46,14 +51,18 @@ export async function findChanges(options: {
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
   hiding?: HidingRules;
+  ignoring?: IgnoredFiles;
 }): Promise<Changes> {
   using lower = openLower(options.lower);
+  using rules = openIgnoreRules(options.lower);
   const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
   const hidden = hiddenPlaces(options);
   const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
   return await readChanges(options.sandbox, {
     candidates: paths.filter(isSeen),
     leftOut: leftOut.filter(({ path }) => isSeen(path)),
+    rules,
+    ...(options.ignoring && { ignoring: options.ignoring }),
     before: (path) => readLower(lower, path),
     async changedOutside(path, before) {
       const found = lower.stat(path);
@@ -99,7 +108,10 @@ async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: st
 
 /** Reads both sides of every candidate and keeps those that differ, in order of their paths, moves paired. */
 export async function readChanges(sandbox: Sandbox, comparison: Comparison): Promise<Changes> {
-  const { candidates, leftOut } = comparison;
+  const { leftOut, rules, before } = comparison;
+  // One that cannot be read is there.
+  const isNew = async (path: string) => (await before(path).catch(() => undefined)) === null;
+  const { kept: candidates, ignored } = await withoutIgnored(comparison.candidates, { ...comparison.ignoring, rules, isNew });
   if (candidates.length > CHANGED_FILES_MAX) {
     throw new CaissonError("too_large", `${candidates.length} files changed; a diff shows at most ${CHANGED_FILES_MAX}`, {
       hint: "Did the agent leave a dependency folder behind? Let a run in the same session remove it.",
@@ -113,7 +125,7 @@ export async function readChanges(sandbox: Sandbox, comparison: Comparison): Pro
       if (change) changes.push(change);
   }
   changes.sort((a, b) => (a.path < b.path ? -1 : 1));
-  return { changes: pairRenames(changes), leftOut: leftOut.sort((a, b) => (a.path < b.path ? -1 : 1)) };
+  return { changes: pairRenames(changes), leftOut: leftOut.sort((a, b) => (a.path < b.path ? -1 : 1)), ignored };
 }
 
 /** Null when they are the same, or one of them cannot be read: then it is left out, and told. */

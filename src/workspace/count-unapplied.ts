@@ -3,6 +3,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import { sameSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
+import { type IgnoreRules, openIgnoreRules } from "./ignore-rules.ts";
 import { DEPTH_MAX, isGitsOwn } from "./list-inside.ts";
 import { readLower } from "./read-side.ts";
 
@@ -23,16 +24,13 @@ export interface UnappliedCount {
  * `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it is followed.
  * Null when there is no such layer or folder, or they cannot be entered.
  */
-export async function countUnapplied(options: {
-  lower: string;
-  layer: string;
-  isIgnored?: (path: string) => boolean;
-}): Promise<UnappliedCount | null> {
+export async function countUnapplied(options: { lower: string; layer: string }): Promise<UnappliedCount | null> {
   const lower = openTree(options.lower, { follow: true });
   const layer = openTree(options.layer, { follow: false });
   try {
     if (lower === null || layer === null) return null;
-    return await walk({ lower, layer, isIgnored: options.isIgnored ?? (() => false) });
+    using rules = openIgnoreRules(options.lower);
+    return await walk({ lower, layer, rules });
   } finally {
     lower?.[Symbol.dispose]();
     layer?.[Symbol.dispose]();
@@ -50,7 +48,7 @@ function openTree(path: string, options: { follow: boolean }): FolderTree | null
 interface Sides {
   lower: FolderTree;
   layer: FolderTree;
-  isIgnored: (path: string) => boolean;
+  rules: IgnoreRules;
 }
 
 async function walk(sides: Sides): Promise<UnappliedCount> {
@@ -62,7 +60,9 @@ async function walk(sides: Sides): Promise<UnappliedCount> {
       if (isGitsOwn(entry.name)) continue;
       const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
       if (entry.isDirectory()) {
-        if (folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
+        // Nothing below it was there before, and nothing of it counts.
+        const isIgnored = statOf(sides.lower, path) === null && (await sides.rules.ignoresFolder(path));
+        if (!isIgnored && folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
       } else if (await differs(path, sides, bounds)) files += 1;
       if (--bounds.entries % 100 === 0) await breathe();
       if (bounds.entries <= 0 || files >= FILES_MAX) return { files, isMinimum: true };
@@ -71,13 +71,13 @@ async function walk(sides: Sides): Promise<UnappliedCount> {
   return { files, isMinimum: false };
 }
 
-async function differs(path: string, { lower, layer, isIgnored }: Sides, bounds: { bytes: number }): Promise<boolean> {
+async function differs(path: string, { lower, layer, rules }: Sides, bounds: { bytes: number }): Promise<boolean> {
   const before = statOf(lower, path);
   const after = statOf(layer, path);
   if (after === null) return false;
   // An overlay keeps of a removed file a device that stands for nothing.
   if (after.isCharacterDevice()) return before !== null;
-  if (before === null) return !isIgnored(path);
+  if (before === null) return !(await rules.ignores(path));
   if (before.size !== after.size || !sameKind(before, after)) return true;
   bounds.bytes -= before.size + after.size;
   // Who brought it here wrote the same content; where that is too much to read, it counts as different.

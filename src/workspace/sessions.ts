@@ -22,6 +22,8 @@ export interface SessionStore extends SessionLocks {
   create(options: { id: string; source: WorkspaceSource; scope: Session["scope"]; cleanup: Session["cleanup"] }): Promise<Session>;
   /** Throws `not_found`. */
   get(id: string): Promise<Session>;
+  /** Also one whose record is damaged. */
+  has(id: string): Promise<boolean>;
   list(): Promise<Session[]>;
   /** Gives a session whose record is damaged a record again, of an empty workspace, so that it can be removed. */
   repair(id: string): Promise<void>;
@@ -114,6 +116,11 @@ export function createSessionStore(options: {
       await record(session.id, { type: "session.created", data: { source: withoutSecret(source), scope, cleanup } });
       return session;
     },
+    has: async (id) =>
+      await stat(dirOf(id)).then(
+        () => true,
+        () => false,
+      ),
     async repair(id) {
       const at = now().toISOString();
       const nothing = { source: { kind: "empty" as const }, commit: null, preparedAt: null, runtime: null, snapshot: null };

@@ -76,7 +76,7 @@ async function crashAt(point: string, model: string, more: readonly string[] = [
     demand(isPrefix(first.events, before), "what was printed is not what is in the log");
     if (before.at(-1)?.type !== "run.ended") {
       const startedMs = Date.now();
-      if (hasOpenQuestion(before)) await cli.run(["answer", id, "allow"], options);
+      if (hasOpenQuestion(before)) await cli.run(["answer", id, "allow", "--no-resume"], options);
       const going = cli.start(["resume", "--json", id], options);
       void answerWhenAsked(going, options);
       await going.event("run.claimed");

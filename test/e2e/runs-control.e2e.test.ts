@@ -45,8 +45,19 @@ describe("an ask", { timeout: 60_000 }, () => {
     await going.event("run.paused");
     going.child.kill("SIGKILL");
     await going.ended;
-    expect((await cli.run(["answer", id, "deny", "not yet"])).code).toBe(0);
-    const resumed = await cli.run(["resume", id, "--json"]);
+    const listed = JSON.parse((await cli.run(["ps", "--all", "--json"])).text) as { run: string }[];
+    expect(listed.find(({ run }) => run === id)).toMatchObject({ status: "interrupted" });
+    for (const argv of [
+      ["attach", id],
+      ["logs", "-f", id],
+    ]) {
+      const watched = await cli.run(argv);
+      expect(watched.text).toContain("git commit");
+      expect(watched.stderr).toContain(`nobody drives ${id}`);
+    }
+    const answered = await cli.run(["answer", id, "deny", "not yet"]);
+    expect(answered).toMatchObject({ code: 0, stderr: expect.stringContaining("goes on in the background") });
+    const resumed = await cli.run(["attach", id, "--json"]);
     // The script expected the command to have been tried; a denial it was not prepared for.
     const events = await cli.events(id);
     expect(events.find((event) => event.type === "tool.ended")).toMatchObject({

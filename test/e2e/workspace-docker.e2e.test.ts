@@ -47,7 +47,7 @@ describe("a session in the docker runtime", () => {
     expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining("in the runtime docker, not in oci")]);
     const run = /run_[a-z0-9]+/.exec(elsewhere.text)?.[0];
     if (run !== undefined) await cli.run(["stop", run], { cwd: folder, env });
-    await ok("session", "rm", "boxed");
+    await ok("session", "rm", "boxed", "--yes");
     expect((await ok("snapshot", "ls", "--json")).text).not.toContain("boxed");
   });
 
@@ -95,7 +95,7 @@ describe("a session in the docker runtime", () => {
     const done = await going.ended;
     expect(done.code, done.text.slice(-1500)).toBe(0);
     expect(done.events.flatMap((event) => (event.type === "run.sandboxed" ? [event.data.files] : []))).toEqual([undefined, "kept", "gone"]);
-    const gone = await cli.run(["session", "rm", "mortal"], { cwd: folder, env });
+    const gone = await cli.run(["session", "rm", "mortal", "--yes"], { cwd: folder, env });
     expect(gone.code, gone.stderr).toBe(0);
     expect((await cli.run(["snapshot", "ls", "--json"], { env })).text).not.toContain("mortal");
   });

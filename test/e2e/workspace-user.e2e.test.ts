@@ -59,7 +59,7 @@ describe("an ordinary user's workspace", () => {
     expect(readFileSync(join(project(), "a"), "utf8")).toBe("1\nmore\ntwo\n");
     expect(readdirSync(project()).sort()).toEqual(["a", "d", "shut"]);
     expect(["a", "d/n", "shut/s"].map((name) => statSync(join(project(), name)).uid)).toEqual([user.uid, user.uid, user.uid]);
-    const removed = run("session", "rm", "mine");
+    const removed = run("session", "rm", "mine", "--yes");
     expect(removed.code, removed.stderr).toBe(0);
     expect(existsSync(join(base, "home", "sessions", "mine"))).toBe(false);
   });

@@ -37,10 +37,16 @@ const ok = async (argv: readonly string[], cwd: string) => {
 
 describe("a folder", () => {
   test("has its own runs: another folder's are neither shown, meant nor discarded unless they are named", async () => {
-    const [here, there] = [await cli.folder({ "a.txt": "one\n" }), await cli.folder({ "a.txt": "one\n" })];
-    const own = await work("echo mine >> a.txt; rm -f none; echo new > b.txt", [], here);
+    const [here, there] = [await cli.folder({ "a.txt": "one\n", ".gitignore": "dist/\n" }), await cli.folder({ "a.txt": "one\n" })];
+    const own = await work("echo mine >> a.txt; echo new > b.txt; mkdir -p dist; touch dist/1 dist/2", [], here);
     const other = await work("echo theirs >> a.txt", [], there);
-    expect((await ok(["diff"], here)).text).toContain("+mine");
+    const shown = await ok(["diff"], here);
+    expect([shown.text.includes("+mine"), shown.text.includes("dist"), shown.stderr]).toEqual([
+      true,
+      false,
+      "caisson: + 2 ignored files; --ignored shows them\n",
+    ]);
+    expect((await ok(["diff", "--ignored", "--stat"], here)).text).toContain("dist/2");
     const rows = JSON.parse((await ok(["ps", "--json"], here)).text) as Record<string, unknown>[];
     expect(rows).toMatchObject([{ run: own.run, folder: here, unappliedFiles: 2 }]);
     const elsewhere = await cli.run(["discard"], { cwd: await cli.folder() });
@@ -129,7 +135,7 @@ describe("a folder", () => {
       cwd: folder,
     });
     expect([two.code, two.stderr]).toEqual([125, expect.stringContaining("--repo")]);
-    await ok(["session", "rm", "long"], folder);
+    await ok(["session", "rm", "long", "--yes"], folder);
     expect(existsSync(join(cli.home(), "sessions", "long"))).toBe(false);
   });
 
@@ -168,7 +174,7 @@ describe("a folder", () => {
     );
     expect(git(folder, "config", "--list", "--local")).not.toContain("evil");
     expect(git(folder, "status", "--porcelain")).toContain("M a");
-    await ok(["session", "rm", run], folder);
+    await ok(["session", "rm", run, "--yes"], folder);
     expect(existsSync(canary)).toBe(false);
     // The workspace as the agent left it would have run it: the test can fail.
     writeFileSync(join(folder, "evil.sh"), `#!/bin/sh\ntouch ${canary}\n`);
@@ -273,7 +279,7 @@ describe("sessions", () => {
     expect(dry.removed).toContain("busy");
     expect(existsSync(join(cli.home(), "sessions", "busy"))).toBe(true);
     expect((await ok(["session", "cleanup", "--older-than", "1h"], folder)).text).toBe("Nothing to remove.\n");
-    await ok(["session", "cleanup", "--older-than", "0"], folder);
+    await ok(["session", "cleanup", "--older-than", "0", "--yes"], folder);
     expect(readdirSync(join(cli.home(), "sessions"))).toEqual([]);
     expect(cli.sandboxes()).toEqual([]);
   });
@@ -291,7 +297,7 @@ describe("sessions", () => {
     const [session] = JSON.parse((await ok(["session", "ls", "--json"], folder)).text) as { id: string; scope: string }[];
     expect(session).toMatchObject({ id: "workflow-release", scope: "workflow" });
     expect((await ok(["diff", "workflow-release"], folder)).text).toContain("+one\n+two\n");
-    await ok(["session", "rm", "workflow-release"], folder);
+    await ok(["session", "rm", "workflow-release", "--yes"], folder);
     const misplaced = await cli.run(["run", "x", "--branch", "b", "--model", await cli.script({ turns: [] })], { cwd: folder });
     expect([misplaced.code, misplaced.stderr]).toEqual([125, expect.stringContaining("--branch goes with a git address")]);
   });
@@ -301,7 +307,12 @@ describe("sessions", () => {
     const { run } = await work("echo more >> a", [], folder);
     const all = await Promise.all([1, 2, 3].map(() => cli.run(["diff", run], { cwd: folder })));
     for (const each of all) expect([each.code, each.text.includes("+more")], each.stderr).toEqual([0, true]);
-    await ok(["discard", run], folder);
+    const kept = await cli.run(["discard"], { cwd: folder });
+    expect([kept.code, kept.stderr]).toEqual([
+      125,
+      expect.stringMatching(new RegExp(`files? of ${run} w.* not applied.*\\nhint: .*--yes`)),
+    ]);
+    await ok(["discard", "--yes"], folder);
     expect((await cli.run(["diff", run], { cwd: folder })).code).toBe(125);
   });
 

@@ -72,6 +72,7 @@ export async function driveOwned(run: string, options: DriveOptions): Promise<Ru
   const { pid } = options.identity;
   await journal.append([{ type: "run.claimed", data: { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true } }]);
   if (journal.state.stopRequested !== null) await endStopped(journal, { ...options, signal });
+  else if (!(await options.sessions.has(journal.state.session))) await endWithoutSession(journal, options);
   else if (options.shared) await driveIn(journal, options.shared, { ...options, signal });
   else await driveInSession(journal, { ...options, signal });
   return journal.state;
@@ -87,6 +88,12 @@ async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise
   // No sandbox was ever made for it.
   if (name === undefined || name === null) return;
   await finishRun(journal.state, { ...options, runtime: await options.runtime(name) });
+}
+
+/** Its files are gone, and so is what it could go on with. */
+async function endWithoutSession(journal: OwnedJournal, options: DriveOptions): Promise<void> {
+  const network = options.shared?.network ?? { settle: async () => undefined };
+  await endRun({ journal, network }, { reason: "cancelled", text: `Its session ${journal.state.session} was removed.` });
 }
 
 /** Holds the session's lock while the run works there; whoever takes it away ends the work. */

@@ -84,8 +84,7 @@ async function folderOf(session: string, sessions: Pick<SessionStore, "get">): P
 async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["driverOf"]): Promise<RunView["status"]> {
   if (damage !== null) return "damaged";
   if (facts.finish !== null) return "ended";
-  if (facts.paused !== null) return "paused";
-  if ((await driverOf(facts.run)) !== null) return "running";
+  if ((await driverOf(facts.run)) !== null) return facts.paused === null ? "running" : "paused";
   return facts.status === "created" ? "created" : "interrupted";
 }
 

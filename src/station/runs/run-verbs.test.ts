@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { FedRunEvent } from "../../contract/run-verbs.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
@@ -226,4 +226,21 @@ test("an allowed question about a budget raises what is not said by half", async
   await runs.answer(run, { answer: "allow", by: "me", budgets: { steps: 77 } });
   expect(await runs.wait(run)).toMatchObject({ finish: "done", budgets: { costUsd: 3, steps: 77 } });
   await expect(runs.answer(run, { answer: "allow", by: "me" })).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a run that lost its process is resumed by one of its own, which is waited for", async () => {
+  await using station = await createTestStation({ script: { turns: [{ calls: [write("a.txt")] }, ...endless.turns] } });
+  const { runs } = station.verbs;
+  const letGo = new AbortController();
+  const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } }, { signal: letGo.signal });
+  await station.until(run, "tool.ended");
+  letGo.abort();
+  await expect(runs.wait(run)).rejects.toMatchObject({ code: "cancelled" });
+  const { seq } = await runs.get(run);
+  const resuming = runs.resume(run, { by: "me", detached: true });
+  await vi.waitUntil(() => station.detached.includes(run));
+  await runs.resume(run, { by: "the process of its own" });
+  expect((await resuming).status).toBe("interrupted");
+  expect((await station.events(run)).slice(seq).map(({ type }) => type)).toContain("run.claimed");
+  await runs.stop(run, { by: "me" });
 });

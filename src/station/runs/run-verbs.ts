@@ -12,6 +12,9 @@ import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from
 import { type StopRunOptions, stopRun } from "./stop-run.ts";
 import type { RunVerbs } from "./verbs.ts";
 
+/** How long a process that was started for a run may take to begin. */
+const DETACHED_START_MS_MAX = 20_000;
+
 export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
   drives: RunDrives;
   /** Starts a process that drives a run, independent of this one. */
@@ -48,7 +51,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     },
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, asked) => runs.pause(run, asked),
-    async resume(run, { by, signal }) {
+    async resume(run, { by, signal, detached = false }) {
       const { facts } = await headOfRun(log, run);
       const { status, finish, session } = facts;
       if (status === "ended") {
@@ -58,12 +61,24 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       }
       if (waitsForResume(facts)) await runs.goOn(run, { by });
       const before = await view(run);
-      drives.begin(run, signal === undefined ? {} : { signal });
+      if (detached) await beginDetached(run, { ...options, fromSeq: before.seq + 1 });
+      else drives.begin(run, signal === undefined ? {} : { signal });
       return before;
     },
     stop: (run, asked) => stopRun(run, asked, options),
     check: () => log.check(),
   };
+}
+
+/** Resolves once the process that was started for it has the run. */
+async function beginDetached(run: string, options: Pick<RunVerbsOptions, "log" | "driveDetached"> & { fromSeq: number }): Promise<void> {
+  const { log, fromSeq } = options;
+  await options.driveDetached(run);
+  const signal = AbortSignal.timeout(DETACHED_START_MS_MAX);
+  for await (const { type } of runEvents(log, run, { fromSeq, follow: true, signal })) if (type === "run.claimed") return;
+  throw new CaissonError("unavailable", `the process that was started for ${run} did not go on with it`, {
+    hint: `\`caisson resume ${run}\` shows why.`,
+  });
 }
 
 /** What the model says may come from, or go to, a file: as long as this process drives the run. */

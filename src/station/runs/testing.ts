@@ -19,6 +19,7 @@ import { createSessionStore, type SessionStore } from "../../workspace/sessions.
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { createSessionVerbs } from "../sessions/session-verbs.ts";
 import type { Station } from "../station.ts";
+import { endRuns } from "./end-runs.ts";
 import { runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
 import { createRunDrives, type RunDrives } from "./run-drives.ts";
@@ -130,6 +131,7 @@ export async function createTestStation(options: {
       sessions: createSessionVerbs({
         ...common,
         facts: (run) => runs.facts(run),
+        endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes: async () => undefined }),
         runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
         runtimes: async () => [runtime],
         git: { path: "", home: dir },

@@ -47,9 +47,10 @@ export interface RunVerbs {
   pause(run: string, options: { text: string }): Promise<void>;
   /**
    * Goes on with a run that was held or whose process died, as `start` does; resolves with the run as it was when its
-   * driver began. Throws `conflict` for a run that has ended.
+   * driver began. `detached`: driven by a process of its own. Throws `conflict` for a run that has ended, `unavailable`
+   * when the process that was started did not begin.
    */
-  resume(run: string, options: { by: string; signal?: AbortSignal }): Promise<RunView>;
+  resume(run: string, options: { by: string; signal?: AbortSignal; detached?: boolean }): Promise<RunView>;
   /**
    * Resolves when it has ended. One that was stopped before is no error; `conflict` for one that ended otherwise,
    * `timeout` when what drives it does not answer, `cancelled` with the signal: it was asked to stop then, and has not

@@ -13,7 +13,7 @@ const PATHS_RECORDED_MAX = 1000;
 /** See `SessionVerbs.apply`. */
 export async function applySession(session: Session, request: ApplySession, options: ChangesOptions): Promise<AppliedSession> {
   const { sessions, stateDir } = options;
-  const { folder: named, paths, includeConfiguration, force } = parseRequest(ApplySession, request, "to apply a session");
+  const { folder: named, paths, includeConfiguration, includeIgnored, force } = parseRequest(ApplySession, request, "to apply a session");
   const own = session.source.kind === "folder" ? session.source.path : null;
   const folder = named ?? own;
   if (folder === null) {
@@ -21,7 +21,7 @@ export async function applySession(session: Session, request: ApplySession, opti
       hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN --to REPOSITORY.",
     });
   }
-  const { changes, leftOut } = await changesOf(session, options);
+  const { changes, leftOut, ignored } = await changesOf(session, { ...options, ignoring: { includeIgnored, paths: paths ?? [] } });
   const result = await applyChanges(changes, {
     folder,
     stateDir,
@@ -36,7 +36,7 @@ export async function applySession(session: Session, request: ApplySession, opti
     const data = { folder, paths: applied.slice(0, PATHS_RECORDED_MAX), count: applied.length };
     await sessions.record(session.id, { type: "session.applied", data });
   }
-  return { session: session.id, folder, ...result, leftOut };
+  return { session: session.id, folder, ...result, leftOut, ignored };
 }
 
 function blobsOf(changes: readonly Change[], applied: readonly string[]): Map<string, string> {

@@ -13,7 +13,7 @@ export async function branchSession(
 ): Promise<BranchedSession> {
   const { repository: named, name, message, includeConfiguration } = parseRequest(BranchSession, request, "a branch");
   const folder = named ?? ownRepository(session);
-  const { changes, leftOut } = await changesOf(session, options);
+  const { changes, leftOut, ignored } = await changesOf(session, options);
   const result = await commitToBranch(changes, {
     folder,
     name: name ?? `caisson/${session.id}`,
@@ -25,7 +25,7 @@ export async function branchSession(
   });
   const { repository, branch, commit } = result;
   await options.sessions.record(session.id, { type: "session.branched", data: { repository, branch, commit } });
-  return { session: session.id, ...result, leftOut };
+  return { session: session.id, ...result, leftOut, ignored: ignored + result.ignored };
 }
 
 function ownRepository(session: Session): string {

@@ -18,6 +18,8 @@ export async function removeSession(
   options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Why },
 ): Promise<void> {
   const { sessions } = options;
+  // It may have gone with its last run, as the agent's file says.
+  if (!(await sessions.has(session.id))) return;
   await sessions.breakLock(session.id, { force: options.force });
   const { dir, layer } = sessions.paths(session);
   for (const runtime of options.runtimes) {

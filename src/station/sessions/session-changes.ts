@@ -10,6 +10,7 @@ import type { Changes } from "../../workspace/change.ts";
 import { findChanges } from "../../workspace/changes.ts";
 import { findCommitChanges } from "../../workspace/git/commit-changes.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
+import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { runSpec } from "../runs/run-sandbox.ts";
 
@@ -30,9 +31,10 @@ export interface ChangesOptions {
  * What changed in a session's workspace, read through a sandbox on it: the one that is running, or one made for the
  * purpose.
  */
-export async function changesOf(session: Session, options: ChangesOptions): Promise<Changes> {
+export async function changesOf(session: Session, options: ChangesOptions & { ignoring?: IgnoredFiles }): Promise<Changes> {
   // No sandbox was ever on it, or none that got so far as to have files.
-  if (session.runtime === null || (session.source.kind === "git" && session.commit === null)) return { changes: [], leftOut: [] };
+  if (session.runtime === null || (session.source.kind === "git" && session.commit === null))
+    return { changes: [], leftOut: [], ignored: 0 };
   const runtime = await options.runtime(session.runtime);
   return await withSandbox(session, { ...options, runtime }, (sandbox) => findIn(sandbox, session, { ...options, runtime }));
 }
@@ -40,21 +42,23 @@ export async function changesOf(session: Session, options: ChangesOptions): Prom
 async function findIn(
   sandbox: Sandbox,
   session: Session,
-  options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime },
+  options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles },
 ): Promise<Changes> {
   const { sessions, stateDir, git, runtime } = options;
+  // An empty workspace has no rules of the user's; those of a repository around the state folder are none of its.
+  const ignoring = session.source.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const paths = sessions.paths(session);
   const layer = session.snapshot === null ? (runtime.layerFolder?.(paths.layer) ?? null) : null;
   if (session.source.kind === "git" && session.commit !== null) {
     const { source, commit } = session;
     const folders = await sessions.folders(session.id);
     const preparedAtMs = Date.parse(session.preparedAt ?? session.createdAt);
-    return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, commit });
+    return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, commit, ignoring });
   }
   const applied = await sessions.applied(session.id);
   const since = { sinceMs: Date.parse(session.createdAt), applied };
   const hiding = session.source.kind === "folder" ? session.source.hiding : undefined;
-  return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ...defined({ hiding }) });
+  return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ignoring, ...defined({ hiding }) });
 }
 
 async function withSandbox<Result>(

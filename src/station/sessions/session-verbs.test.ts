@@ -30,7 +30,7 @@ test("what changed is data, and a patch in pieces; both of what was named only",
   await run(station);
   const { sessions } = station.verbs;
   const { files: changed, ...rest } = await sessions.diff("mine");
-  expect(rest).toEqual({ session: "mine", leftOut: [] });
+  expect(rest).toEqual({ session: "mine", leftOut: [], ignored: 0 });
   const figures = changed.map(({ path, kind, linesAdded, linesRemoved, heldBack }) => [
     path,
     kind,
@@ -129,4 +129,55 @@ test("what nobody used for a while is cleaned up, and what is in use is not", as
   expect(await sessions.list()).toHaveLength(2);
   expect(await sessions.cleanup({ olderThanMs: 0 })).toEqual({ removed: ["free"], dryRun: false });
   expect((await sessions.list()).map(({ id }) => id)).toEqual(["used"]);
+});
+
+test("removing a session ends its runs, with the reason; one whose session is gone ends when it is driven", async () => {
+  const asking = { costUsdPerCall: 2, turns: [{ calls: [write("a.txt", "new\n")] }, { say: "Done." }] };
+  await using station = await createTestStation({ script: asking, files });
+  const { runs, sessions } = station.verbs;
+  const waiting = async () => {
+    const letGo = new AbortController();
+    const source = { kind: "folder", path: station.folder } as const;
+    const { run: id } = await runs.start({ task: "do it", source, budgets: { costUsd: 2 }, attended: true }, { signal: letGo.signal });
+    await station.until(id, "run.paused");
+    letGo.abort();
+    await expect(runs.wait(id)).rejects.toMatchObject({ code: "cancelled" });
+    expect(await runs.get(id)).toMatchObject({ status: "interrupted", paused: { why: "budget" } });
+    return id;
+  };
+  const first = await waiting();
+  await sessions.discard(first);
+  expect(await runs.get(first)).toMatchObject({ status: "ended", finish: "cancelled" });
+  expect((await station.until(first, "run.ended")).data.text).toContain("the removal of its session");
+  const second = await waiting();
+  await rm(station.sessions.paths(await station.sessions.get(second)).dir, { recursive: true });
+  await runs.resume(second, { by: "me" });
+  expect(await runs.wait(second)).toMatchObject({ finish: "cancelled" });
+  expect((await runs.list({ state: "open" })).runs).toEqual([]);
+});
+
+test("new files that the user's own .gitignore names are left out and counted, by whatever the agent made of that file", async () => {
+  const calls = [
+    write(".gitignore", "*\n"),
+    write("dist/a.js", "a\n"),
+    write("dist/b.js", "b\n"),
+    write("old.log", "changed\n"),
+    write("c.txt", "c\n"),
+  ];
+  const ignoring = { ...files, ".gitignore": "dist/\n*.log\n", "old.log": "mine\n" };
+  await using station = await createTestStation({ script: { turns: [{ calls }, { say: "Done." }] }, files: ignoring });
+  await run(station);
+  const { sessions } = station.verbs;
+  const shown = async (options = {}) => {
+    const { files: changed, ignored } = await sessions.diff("mine", options);
+    return [changed.map(({ path }) => path), ignored];
+  };
+  expect(await shown()).toEqual([[".gitignore", "c.txt", "old.log"], 2]);
+  expect(await shown({ includeIgnored: true })).toEqual([[".gitignore", "c.txt", "dist/a.js", "dist/b.js", "old.log"], 0]);
+  expect(await shown({ paths: ["dist/a.js"] })).toEqual([["dist/a.js"], 1]);
+  expect((await pieces(sessions.patch("mine"))).names).toEqual(["modified .gitignore", "added c.txt", "modified old.log"]);
+  expect(await sessions.apply("mine", { paths: ["dist"] })).toMatchObject({ applied: ["dist/a.js", "dist/b.js"], ignored: 0 });
+  await rm(join(station.folder, "dist"), { recursive: true });
+  expect(await sessions.apply("mine")).toMatchObject({ applied: [".gitignore", "c.txt", "old.log"], ignored: 2 });
+  await expect(readFile(join(station.folder, "dist/a.js"))).rejects.toMatchObject({ code: "ENOENT" });
 });

@@ -19,6 +19,8 @@ import type { SessionVerbs } from "./verbs.ts";
 export interface SessionVerbsOptions extends ChangesOptions {
   /** Of a run. Throws `not_found`. */
   facts: (run: string) => Promise<RunFacts>;
+  /** Ends every run of a session that is not over; whoever drives one is told to. */
+  endRuns: (session: string, options: { by: string }) => Promise<void>;
   /** Every runtime in which a session may have left something. */
   runtimes: () => Promise<readonly Runtime[]>;
   /** Of the commits that `branch` makes. */
@@ -33,8 +35,12 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     source: withoutSecret(session.source),
     lock: await sessions.lockOf(session.id),
   });
-  const remove = async (session: Session, how: Pick<Parameters<typeof removeSession>[1], "force" | "why">) =>
+  const remove = async (session: Session, how: Pick<Parameters<typeof removeSession>[1], "force" | "why">) => {
+    // Somebody may be working in it: then nothing is ended unless forced.
+    await sessions.breakLock(session.id, how);
+    await options.endRuns(session.id, { by: "the removal of its session" });
     await removeSession(session, { sessions, ...how, runtimes: await options.runtimes() });
+  };
 
   return {
     async get(name) {
@@ -42,14 +48,16 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return { ...(await view(session)), history: await sessions.history(session.id) };
     },
     list: async () => await Promise.all((await sessions.list()).map(view)),
-    async diff(name, { paths, signal } = {}) {
+    async diff(name, { signal, ...ignoring } = {}) {
       const session = await find(name);
-      const { changes, leftOut } = await changesOf(session, options);
+      const { paths } = ignoring;
+      const { changes, leftOut, ignored } = await changesOf(session, { ...options, ignoring });
       const stats = await diffStat(chosen(changes, paths), signal === undefined ? {} : { signal });
-      return { session: session.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut };
+      return { session: session.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
     },
-    async *patch(name, { paths, signal } = {}) {
-      const { changes, leftOut } = await changesOf(await find(name), options);
+    async *patch(name, { signal, ...ignoring } = {}) {
+      const { paths } = ignoring;
+      const { changes, leftOut, ignored } = await changesOf(await find(name), { ...options, ignoring });
       for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
       for (const bytes of renderSections(chosen(changes, paths))) {
         yield { kind: "patch", bytes } satisfies DiffPiece;
@@ -57,6 +65,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
         if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");
       }
       for (const each of leftOut) yield { kind: "leftOut", leftOut: each } satisfies DiffPiece;
+      if (ignored > 0) yield { kind: "ignored", count: ignored } satisfies DiffPiece;
     },
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applySession(await find(name), request, options),
@@ -73,11 +82,11 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return id;
     },
     async cleanup(request) {
-      const { olderThanMs, dryRun } = parseRequest(CleanUpSessions, request, "to clean up");
+      const { olderThanMs, dryRun, only } = parseRequest(CleanUpSessions, request, "to clean up");
       const removed: string[] = [];
       for (const session of await sessions.list()) {
         const lock = await sessions.lockOf(session.id);
-        if (lock && !lock.stale) continue;
+        if ((lock && !lock.stale) || only?.includes(session.id) === false) continue;
         const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThanMs;
         if (!old && !(await isLeftOver(session, options))) continue;
         removed.push(session.id);

@@ -16,6 +16,8 @@ import type {
 interface DiffOptions {
   /** Files or folders; absent: everything. */
   paths?: readonly string[];
+  /** Also new files that the user's own `.gitignore` files name; otherwise they are counted. */
+  includeIgnored?: boolean;
   signal?: AbortSignal;
 }
 

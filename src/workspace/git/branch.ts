@@ -25,6 +25,8 @@ export interface Branched {
   branch: string;
   repository: string;
   skipped: LeftOut[];
+  /** New files that the repository's rules name: left out, and counted. */
+  ignored: number;
 }
 
 /**
@@ -42,14 +44,14 @@ export async function commitToBranch(changes: readonly Change[], options: Branch
   const base = options.base ?? (await headOf(repository));
   if (base !== null) await checkCommit(own, base, repository.root);
   const prefix = relative(repository.root, options.folder);
-  const { usable, skipped } = await choose(changes, { own, root: repository.root, prefix, options });
+  const { usable, skipped, ignored } = await choose(changes, { own, root: repository.root, prefix, options });
   if (usable.length === 0) throw new CaissonError("conflict", "there is nothing to commit", { details: { skipped } });
   const commit = await makeCommit(usable, { own, base, prefix, options });
   const { uid, gid } = repository.common.identity;
   const owner = process.getuid?.() === 0 ? { uid, gid } : null;
   await addObjects(repository, own.objects, { owner });
   await addBranch(repository, options.name, commit, { owner });
-  return { commit, branch: options.name, repository: repository.root, skipped };
+  return { commit, branch: options.name, repository: repository.root, skipped, ignored };
 }
 
 async function makeCommit(
@@ -85,7 +87,7 @@ async function checkName(name: string, own: PrivateRepository): Promise<void> {
 async function choose(
   changes: readonly Change[],
   where: { own: PrivateRepository; root: string; prefix: string; options: BranchOptions },
-): Promise<{ usable: Change[]; skipped: LeftOut[] }> {
+): Promise<{ usable: Change[]; skipped: LeftOut[]; ignored: number }> {
   const skipped: LeftOut[] = [];
   const why = (path: string) => {
     const held = where.options.includeConfiguration ? null : whyHeldBack(path);
@@ -98,12 +100,8 @@ async function choose(
   });
   const fresh = allowed.filter((change) => change.before === null).map((change) => join(where.prefix, change.path));
   const ignored = fresh.length === 0 ? new Set<string>() : await ignoredOf(fresh, where);
-  const usable = allowed.filter((change) => {
-    if (!ignored.has(join(where.prefix, change.path)) || change.before !== null) return true;
-    skipped.push({ path: change.path, reason: "the repository ignores it" });
-    return false;
-  });
-  return { usable, skipped };
+  const usable = allowed.filter((change) => !ignored.has(join(where.prefix, change.path)) || change.before !== null);
+  return { usable, skipped, ignored: allowed.length - usable.length };
 }
 
 /** By the rules in the user's own work tree, which git only reads as text. */

@@ -1,7 +1,9 @@
+import { basename } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Changes, FileSide, LeftOut } from "../change.ts";
 import { readChanges } from "../changes.ts";
+import { createIgnoreRules, IGNORE_FILE, type IgnoredFiles, type IgnoreRules } from "../ignore-rules.ts";
 import { DEPTH_MAX, isGitsOwn, listInside } from "../list-inside.ts";
 import { untouchedSince } from "../walk-layer.ts";
 import { type GitSource, mirrorFolder } from "./git-mirror.ts";
@@ -33,7 +35,13 @@ interface CommitOptions {
  * `too_large`.
  */
 export async function findCommitChanges(
-  options: CommitOptions & { sandbox: Sandbox; layer: string | null; folders: Readonly<Record<string, number>>; preparedAtMs: number },
+  options: CommitOptions & {
+    sandbox: Sandbox;
+    layer: string | null;
+    folders: Readonly<Record<string, number>>;
+    preparedAtMs: number;
+    ignoring?: IgnoredFiles;
+  },
 ): Promise<Changes> {
   const tree = await readTree(options, { prefix: "", depth: 0 });
   const leftOut: LeftOut[] = [];
@@ -57,7 +65,20 @@ export async function findCommitChanges(
   return await readChanges(options.sandbox, {
     candidates,
     leftOut,
+    rules: await rulesOf(tree, options.git),
+    ...(options.ignoring && { ignoring: options.ignoring }),
     before: async (path) => sideOf(tree.get(path), contents),
+  });
+}
+
+/** Those of the commit. */
+async function rulesOf(tree: ReadonlyMap<string, TreeEntry>, git: CommitOptions["git"]): Promise<IgnoreRules> {
+  const isRules = ([path, entry]: [string, TreeEntry]) => basename(path) === IGNORE_FILE && entry.mode !== "120000";
+  const files = new Map([...tree].filter(isRules));
+  const contents = await readBlobs([...files.values()], git);
+  return createIgnoreRules(async (folder) => {
+    const entry = files.get(folder === "" ? IGNORE_FILE : `${folder}/${IGNORE_FILE}`);
+    return entry === undefined ? null : (contents.get(entry.blob)?.toString("utf8") ?? null);
   });
 }
 
