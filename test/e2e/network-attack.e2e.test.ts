@@ -171,30 +171,32 @@ describe("a secret that is to be somewhere else", () => {
 describe("other doors", () => {
   test("the ports that the host serves cannot be taken, also while nobody serves", async () => {
     const take =
-      "import socket\nfor port in (19080, 19082):\n  for a in ('127.0.0.1', '0.0.0.0'):\n    s = socket.socket(); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)\n    try: s.bind((a, port)); s.listen(); print('took', port)\n    except OSError as e: print(e.errno)";
+      "import socket\nfor port in (19080,):\n  for a in ('127.0.0.1', '0.0.0.0'):\n    s = socket.socket(); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)\n    try: s.bind((a, port)); s.listen(); print('took', port)\n    except OSError as e: print(e.errno)";
     const { servedBy } = JSON.parse((await machine.run(["net", "show", inside.id, "--json"])).stdout) as { servedBy: number };
     const script = `sleep 0.5; python3 -c "${take}"`;
     const trying = machine.start(["exec", "--sandbox", inside.id, "--user", "root", "--", "sh", "-c", `echo ready; ${script}`]);
     await trying.says(/ready/);
     process.kill(servedBy, "SIGKILL");
-    expect((await trying.finished).stdout).toBe("ready\n98\n98\n98\n98\n");
+    expect((await trying.finished).stdout).toBe("ready\n98\n98\n");
   });
 
   test("the mirror of registries asks nobody else, whatever it is asked for", async () => {
     await inside.ok("true");
     await seen();
-    const port = 19_082;
     const targets = [
       "http://169.254.169.254/latest",
       "http://evil.example.net/",
-      "/npm/..%2f..%2f..%2fetc/passwd",
-      "/npm/../../etc/passwd",
-      "/npm//evil.example.net/x",
-      "/npm/@evil.example.net/x",
-      "/npm/http://evil.example.net/",
+      "/..%2f..%2f..%2fetc/passwd",
+      "/../../etc/passwd",
+      "//evil.example.net/x",
+      "/@evil.example.net/x",
+      "/http://evil.example.net/",
     ];
+    const registry = "http://registry.npmjs.org";
     const answers = await inside.exchange(
-      targets.map((target) => ({ port, send: `GET ${target} HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n` })),
+      targets.map((target) => ({
+        send: `GET ${target.startsWith("/") ? registry : ""}${target} HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n`,
+      })),
     );
     for (const [index, { text }] of answers.entries()) {
       expect(text, targets[index]).toMatch(/^(HTTP\/1\.1 [45]|$)/);

@@ -113,6 +113,7 @@ describe("packages through the host's cache (--network registries)", () => {
     writeFileSync(join(home, "config.json"), JSON.stringify({ network: { caFiles: [internet.certificates.authorityFile], registries } }));
     const script = [
       "cd /tmp && npm init -y >/dev/null && npm install --no-audit --no-fund @caisson/scoped >/dev/null",
+      'grep -c \'"resolved": "https://npm.example.org/\' package-lock.json',
       "node -p 'require(\"caisson-left\")'",
       "/usr/bin/python3 -m pip install -q --break-system-packages --target /tmp/pip caisson-wheel",
       "PYTHONPATH=/tmp/pip /usr/bin/python3 -c 'import caisson_wheel; print(caisson_wheel.value)'",
@@ -121,12 +122,30 @@ describe("packages through the host's cache (--network registries)", () => {
     await internet.world.seen({ take: true });
     for (const time of ["first", "second"]) {
       const ran = await machine.run(["exec", "--no-workspace", "--network", "registries", "--", "sh", "-c", script]);
-      expect(ran, `${time}: ${ran.stderr}`).toMatchObject({ code: 0, stdout: "caisson-left 1.1.0\ncaisson-wheel 1.0\n403\n" });
+      expect(ran, `${time}: ${ran.stderr}`).toMatchObject({ code: 0, stdout: "2\ncaisson-left 1.1.0\ncaisson-wheel 1.0\n403\n" });
       const asked = (await internet.world.seen({ take: true })).requests.map(({ path }) => path);
       if (time === "first") expect(asked).toContain("/caisson-left/-/caisson-left-1.1.0.tgz");
       else expect(asked.filter((path) => /\.(tgz|whl)$/.test(path))).toEqual([]);
     }
     rmSync(join(home, "config.json"));
+  });
+
+  test("a registry that cannot be reached, and a host that nobody knows, are told of on standard error", async () => {
+    const { home } = machine;
+    const registries = { npm: "https://nowhere.example.org/" };
+    writeFileSync(join(home, "config.json"), JSON.stringify({ network: { registries } }));
+    const script = "curl -s -o /dev/null https://unknown.example.com; cd /tmp && npm view --fetch-retries=0 caisson-left";
+    const ran = await machine.run(["exec", "--no-workspace", "--network", "registries:npm,unknown.example.com", "--", "sh", "-c", script]);
+    rmSync(join(home, "config.json"));
+    const told = ran.stderr.split("\n").filter((line) => line.startsWith("caisson: network: "));
+    expect(told).toEqual([
+      expect.stringMatching(
+        /^caisson: network: Unknown host: a connection to unknown\.example\.com:443\. Why: there is no host named .*\(unknown_host\)$/,
+      ),
+      expect.stringMatching(
+        /^caisson: network: the npm registry is not available: nowhere\.example\.org cannot be reached: .*\(unknown_host\)$/,
+      ),
+    ]);
   });
 });
 

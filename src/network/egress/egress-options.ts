@@ -1,4 +1,4 @@
-import type { Transform } from "node:stream";
+import type { Duplex, Transform } from "node:stream";
 import type { SecureContext } from "node:tls";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
@@ -26,11 +26,8 @@ export interface EgressOptions {
   ownAddresses?: () => string[];
   /** Certificates (PEM) trusted upstream besides Node's and the system's. */
   upstreamCa?: readonly string[];
-  /**
-   * Takes plain HTTP requests for hosts of package registries, whatever the rules say. They come as they were sent, in
-   * absolute form.
-   */
-  mirror?: { plain(host: string): boolean; handle(connection: InboundConnection): void };
+  /** Answers in the place of package registries, unless a rule names their host. It is given HTTP in clear. */
+  mirror?: { serves(host: string, port: number): boolean; handle(connection: { stream: Duplex; origin: URL }): void };
   limits?: Partial<EgressLimits>;
 }
 

@@ -1,4 +1,4 @@
-import { type Duplex, duplexPair } from "node:stream";
+import type { Duplex } from "node:stream";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import type { RequestHead, RequestTarget } from "../http/head.ts";
 import type { AnswerVerdict, Verdict } from "../http/relay-options.ts";
@@ -6,6 +6,7 @@ import { decideRequest } from "./decide-egress.ts";
 import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { toOrigin } from "./forward-request.ts";
+import { forwardToMirror, isMirrored } from "./mirrored.ts";
 import { createPlainPassages } from "./plain-passages.ts";
 
 /** What one client asks of the proxy in plain HTTP, request by request. */
@@ -32,7 +33,7 @@ export function createPlainRequests(context: EgressContext, client: Duplex): Pla
           why: "https:// is asked for with CONNECT, so that nobody on the way can read it; set https_proxy to an http:// address",
         });
       }
-      if (context.mirror?.plain(host.text) === true && context.policy().mode !== "none") return toMirror(context.mirror, head);
+      if (isMirrored(context, { host, port })) return forwardToMirror(context, { host, port, head, path: target.path });
       const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
       if (!decision.allowed) return refuse(decision);
       const request = toOrigin(head, { path: target.path, authority: authorityText(host, port, 80) });
@@ -55,21 +56,6 @@ function ownPage(context: EgressContext, head: RequestHead, target: RequestTarge
     kind: "answer",
     status: 200,
     body: `This is the way out of a Caisson sandbox (HTTP proxy, CONNECT and SOCKS5).\n\n${describePolicy(context.policy())}\n`,
-  };
-}
-
-function toMirror(mirror: NonNullable<EgressContext["mirror"]>, head: RequestHead): Verdict {
-  return {
-    kind: "forward",
-    key: "mirror",
-    request: head,
-    async connect() {
-      const [near, far] = duplexPair();
-      near.on("error", () => {});
-      far.on("error", () => {});
-      mirror.handle({ stream: far, destination: null });
-      return near;
-    },
   };
 }
 

@@ -183,12 +183,12 @@ describe("plain HTTP", () => {
     expect(rig.eventsOf("network.denied")[0]).toMatchObject({ reason: "bad_request", count: 1 });
   });
 
-  test("hosts of a registry are asked of the mirror, as they were asked for", async () => {
+  test("hosts of a registry are asked of the mirror, unless a rule names them", async () => {
     const mirror = {
-      plain: (host: string) => host === "packages.test",
-      handle: ({ stream }: { stream: Duplex }) =>
+      serves: (host: string, at: number) => host === "packages.test" && at === 80,
+      handle: ({ stream, origin }: { stream: Duplex; origin: URL }) =>
         void stream.once("data", (head: Buffer) =>
-          stream.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${String(head).split("\r\n")[0]}`),
+          stream.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${origin} ${String(head).split("\r\n")[0]}`),
         ),
     };
     await using mirrored = await createEgressRig({ mirror });
@@ -197,10 +197,15 @@ describe("plain HTTP", () => {
       socket.write("GET http://packages.test/pool/a.deb HTTP/1.1\r\nHost: packages.test\r\nConnection: close\r\n\r\n");
       return await readAll(socket);
     };
-    expect(await send()).toContain("GET http://packages.test/pool/a.deb HTTP/1.1");
+    mirrored.setPolicy({ mode: "open", rules: [] });
+    expect(await send()).toContain("http://packages.test/ GET /pool/a.deb HTTP/1.1");
+    expect(mirrored.lookedUp).toEqual([]);
+    mirrored.setPolicy({ mode: "allow", rules: [{ host: "packages.test", ports: [80] }] });
+    expect(await send()).toContain("Unknown host");
+    expect(mirrored.lookedUp).toEqual(["packages.test"]);
     mirrored.setPolicy({ mode: "none" });
     expect(await send()).toContain("no_network");
-    expect(mirrored.lookedUp).toEqual([]);
+    expect(mirrored.lookedUp).toEqual(["packages.test"]);
   });
 
   test("S03: no header of a request is in what is said about it", async () => {

@@ -8,11 +8,13 @@ import { decideRequest } from "./decide-egress.ts";
 import { type Denial, denialAnswer, isDenial } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { relayLimitsOf } from "./egress-limits.ts";
+import { endWithAlert } from "./end-tls.ts";
 import type { FakeNames } from "./fake-names.ts";
 import { nextBytes, readBeginning } from "./first-bytes.ts";
 import { toOrigin } from "./forward-request.ts";
+import { forwardToMirror, isMirrored } from "./mirrored.ts";
 import { createPlainPassages } from "./plain-passages.ts";
-import { carryTunnel, endWithAlert, openTunnel } from "./tunnel.ts";
+import { carryTunnel, openTunnel } from "./tunnel.ts";
 
 interface TransparentOptions {
   client: Duplex;
@@ -94,6 +96,7 @@ async function serveByHost(
     if (host === null || !isForUs) return denialAnswer(context.deny(asked, { reason: "bad_request" }));
     if ((target.port ?? port) !== port)
       return denialAnswer(context.deny(asked, { reason: "name_mismatch", why: "the port in Host is not the connection's" }));
+    if (isMirrored(context, { host, port })) return forwardToMirror(context, { host, port, head, path: target.path });
     const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
     if (!decision.allowed) return denialAnswer(context.deny(asked, decision));
     return passages.forward({

@@ -3,13 +3,14 @@ import type { NetworkVia } from "../../contract/network-event.ts";
 import type { TargetHost } from "../address/target-host.ts";
 import { pump } from "../http/pump.ts";
 import { relayHttp } from "../http/relay.ts";
-import { ACCESS_DENIED_ALERT, REFUSED_BY_NAME_ALERT } from "./client-hello.ts";
 import { mustInspect } from "./decide-egress.ts";
 import { askedOf, type Denial, isDenial, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { relayLimitsOf } from "./egress-limits.ts";
+import { endWithAlert } from "./end-tls.ts";
 import { type Beginning, beginningOf, isHttp2Server, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
 import { inspectTls } from "./inspect.ts";
+import { carryToMirror, isMirrored, type Mirrored } from "./mirrored.ts";
 import { connectPassage, openPassage, type Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
 
@@ -23,17 +24,19 @@ interface TunnelOptions {
   upstream: Duplex | null;
 }
 
-/** A tunnel that may be used: decided, resolved, and connected unless it is inspected. */
-export interface ReadyTunnel {
-  passage: Passage;
-  upstream: Duplex | null;
-}
+/**
+ * A tunnel that may be used: decided, resolved, and connected unless it is inspected; or one that the mirror of package
+ * registries answers.
+ */
+export type ReadyTunnel = { passage: Passage; upstream: Duplex | null } | { mirrored: Mirrored };
 
 /** Throws `unavailable` or `timeout` when the host cannot be reached; nothing of the passage is left then. */
 export async function openTunnel(
   context: EgressContext,
   options: { host: TargetHost; port: number; via: NetworkVia; client: Duplex },
 ): Promise<ReadyTunnel | Denial> {
+  const { host, port } = options;
+  if (isMirrored(context, { host, port })) return { mirrored: { host, port } };
   const passage = await openPassage(context, options);
   if (isDenial(passage)) return passage;
   if (needsInspection(context, passage)) return { passage, upstream: null };
@@ -49,7 +52,17 @@ export async function openTunnel(
 
 /**
  * Carries what was asked for by CONNECT, SOCKS or a transparent connection. Resolves when it is over; never rejects.
- *
+ */
+export async function carryTunnel(
+  context: EgressContext,
+  options: ReadyTunnel & Pick<TunnelOptions, "client" | "first" | "via">,
+): Promise<void> {
+  if (!("mirrored" in options)) return await carryPassage(context, options);
+  const { client, first, via, mirrored } = options;
+  await carryToMirror(context, { ...mirrored, client, first, via }).catch(() => client.destroy());
+}
+
+/**
  * The client's first bytes are held back until it is clear what they are. Names in them must be the host that was
  * decided on, else one allowed host could be asked for another that it also serves:
  * - TLS with another SNI is refused. With Encrypted ClientHello this is the outer name, which is all there is to see.
@@ -61,7 +74,7 @@ export async function openTunnel(
  * - HTTP/2 without TLS is refused: its requests, each with a host of its own, come in frames that are not read here.
  * An open policy is for all hosts, so there is nothing to compare where nothing is inspected.
  */
-export async function carryTunnel(context: EgressContext, options: TunnelOptions): Promise<void> {
+async function carryPassage(context: EgressContext, options: TunnelOptions): Promise<void> {
   const { passage, client, upstream } = options;
   const inspected = needsInspection(context, passage);
   try {
@@ -201,10 +214,4 @@ function peek(stream: Duplex): Buffer {
 function refuseTls(context: EgressContext, options: TunnelOptions, refusal: Refusal): void {
   refuse(context, options, refusal);
   endWithAlert(options.client, refusal);
-}
-
-/** A TLS client shows an alert as an error of its own; a bare close looks like a broken network. */
-export function endWithAlert(client: Duplex, { reason }: Refusal): void {
-  const alert = reason === "name_mismatch" || reason === "host_not_allowed" ? REFUSED_BY_NAME_ALERT : ACCESS_DENIED_ALERT;
-  client.end(alert, () => client.destroy());
 }

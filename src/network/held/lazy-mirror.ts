@@ -3,19 +3,20 @@ import { join, posix } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { RegistryName } from "../../contract/network.ts";
 import { insideFolderOf, insideTarget } from "../../sandbox/inside-folder.ts";
-import type { InboundConnection, OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { Emit } from "../egress/egress-options.ts";
+import { insideSettings } from "../mirror/inside-settings.ts";
 import { createMirror } from "../mirror/mirror.ts";
-import type { InsideFile, Mirror } from "../mirror/mirror-options.ts";
+import type { InsideFile, Mirror, MirrorConnection } from "../mirror/mirror-options.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { usePackages } from "./shared-packages.ts";
 
 /** The mirror of the registries that the current policy names; made when it first names one. */
 export interface LazyMirror {
-  /** Puts in place what leads programs inside to it. */
+  /** Puts in place what programs inside must read to use it. */
   use(registries: readonly RegistryName[]): Promise<void>;
-  handle(connection: InboundConnection): void;
-  plain(host: string): boolean;
+  handle(connection: MirrorConnection): void;
+  serves(host: string, port: number): boolean;
   close(): Promise<void>;
 }
 
@@ -40,13 +41,13 @@ export function createLazyMirror(options: {
       served = registries;
       if (registries.length === 0) return;
       mirror ??= make();
-      for (const file of mirror.files) await place(file, options);
+      for (const file of insideSettings(registries, host.settings.registries).files) await place(file, options);
     },
     handle(connection) {
       if (mirror === null) connection.stream.destroy();
       else mirror.handle(connection);
     },
-    plain: (name) => mirror?.plain(name) ?? false,
+    serves: (name, port) => mirror?.serves(name, port) ?? false,
     async close() {
       await mirror?.close();
       await leave();

@@ -4,7 +4,6 @@ import type { Capabilities } from "../../contract/sandbox.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import type { Store } from "../../sandbox/store.ts";
-import { MIRROR_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { createHeldSecrets } from "./held-secrets.ts";
 import { openNetworkRecord } from "./network-record.ts";
@@ -57,7 +56,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     watching.close();
     return service.stop();
   };
-  const env = variables(record);
+  const env = variables(record, host.settings.registries);
   const held: HeldNetwork = {
     get state() {
       return record.state;
@@ -128,15 +127,21 @@ function warnOf(sandbox: OwnedSandbox, error: unknown): void {
 }
 
 /** The variables of the current state, made once for each. */
-function variables(record: { readonly state: NetworkState }): () => Promise<Readonly<Record<string, string>>> {
+function variables(
+  record: { readonly state: NetworkState },
+  upstreams: NetworkHost["settings"]["registries"],
+): () => Promise<Readonly<Record<string, string>>> {
   let made: { of: NetworkState; env: Promise<Readonly<Record<string, string>>> } | null = null;
   return () => {
-    if (made?.of !== record.state) made = { of: record.state, env: variablesOf(record.state) };
+    if (made?.of !== record.state) made = { of: record.state, env: variablesOf(record.state, upstreams) };
     return made.env;
   };
 }
 
-async function variablesOf(state: NetworkState): Promise<Readonly<Record<string, string>>> {
+async function variablesOf(
+  state: NetworkState,
+  upstreams: NetworkHost["settings"]["registries"],
+): Promise<Readonly<Record<string, string>>> {
   const [{ insideEnv }, { insideSettings }] = await Promise.all([
     import("../inside/inside-env.ts"),
     import("../mirror/inside-settings.ts"),
@@ -148,6 +153,6 @@ async function variablesOf(state: NetworkState): Promise<Readonly<Record<string,
     placeholders,
     secrets,
     gateway: gateway ?? undefined,
-    mirrorEnv: policy.mode === "none" ? {} : insideSettings(policy.registries, `http://127.0.0.1:${MIRROR_PORT}`).env,
+    mirrorEnv: policy.mode === "none" ? {} : insideSettings(policy.registries, upstreams).env,
   });
 }

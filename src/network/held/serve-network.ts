@@ -9,7 +9,7 @@ import { createEgress } from "../egress/egress.ts";
 import type { Egress, NetworkEventInput } from "../egress/egress-options.ts";
 import { resolveByHost } from "../egress/resolve.ts";
 import type { GatewayOptions } from "../gateway/gateway-options.ts";
-import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "../inside/ports.ts";
+import { GATEWAY_PORT, PROXY_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
 import { createLazyGateway } from "./lazy-gateway.ts";
@@ -90,7 +90,6 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     // Also where nothing may be reached: what is asked for is denied with a reason.
     await claim(PROXY_PORT, egress.handle);
     await transparent.use(policy);
-    if (policy.mode !== "none" && policy.registries.length > 0) await claim(MIRROR_PORT, mirror.handle);
     if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);
   };
   const close = async () => {

@@ -4,4 +4,3 @@
  */
 export const PROXY_PORT = 19_080;
 export const GATEWAY_PORT = 19_081;
-export const MIRROR_PORT = 19_082;

@@ -15,9 +15,14 @@ test.skipIf(!isRoot)("a full disk is told as such, keeps nothing half, and serve
     execFileSync("umount", [folder]);
     rmSync(folder, { recursive: true });
   });
-  await using registry = await startRegistryServer();
+  await using registry = await startRegistryServer(undefined, { name: "registry.test" });
   const cacheDir = join(folder, "cache");
-  await using port = await startMirrorPort({ cacheDir, registries: ["npm", "debian"], upstreams: registry.upstreams });
+  await using port = await startMirrorPort({
+    cacheDir,
+    registries: ["npm", "debian"],
+    upstreams: registry.upstreams,
+    upstreamUrl: registry.url,
+  });
   const get = async (path: string) => {
     const response = await fetch(`${port.origin}${path}`);
     return { status: response.status, text: await response.text() };

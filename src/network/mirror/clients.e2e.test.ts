@@ -1,32 +1,33 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type MirrorPort, startMirrorPort } from "../../../test/support/network/registries/mirror-port.ts";
+import { type RegistryProxy, startRegistryProxy } from "../../../test/support/network/registries/registry-proxy.ts";
 import { DEBIAN_SUITE, type RegistryServer, startRegistryServer } from "../../../test/support/network/registries/registry-server.ts";
 
 /**
- * Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own.
+ * Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own,
+ * before a sandbox's way out.
  */
 let folder: string;
 let registry: RegistryServer;
-let port: MirrorPort;
+let proxy: RegistryProxy;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   registry = await startRegistryServer();
-  port = await openPort();
+  proxy = await openProxy();
 });
 afterEach(async () => {
-  await port[Symbol.asyncDispose]();
+  await proxy[Symbol.asyncDispose]();
   await registry[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
-function openPort(options: { offline?: boolean; port?: number } = {}): Promise<MirrorPort> {
+function openProxy(options: { offline?: boolean } = {}): Promise<RegistryProxy> {
   const registries = ["npm", "pypi", "crates", "go", "debian"] as const;
-  return startMirrorPort({ cacheDir: join(folder, "cache"), registries, upstreams: registry.upstreams, ...options });
+  return startRegistryProxy({ cacheDir: join(folder, "cache"), registries, upstreams: registry.upstreams, folder, ...options });
 }
 
 const found = (program: string) => (process.env.PATH ?? "").split(delimiter).some((place) => existsSync(join(place, program)));
@@ -34,7 +35,7 @@ const found = (program: string) => (process.env.PATH ?? "").split(delimiter).som
 /** A fresh home each time, so that only the mirror remembers anything. */
 function run(argv: readonly string[], options: { cwd?: string; env?: Record<string, string>; home?: string } = {}) {
   const home = options.home ?? mkdtempSync(join(folder, "home-"));
-  const env = { PATH: process.env.PATH, HOME: home, LANG: "C.UTF-8", ...port.mirror.env, ...options.env };
+  const env = { PATH: process.env.PATH, HOME: home, LANG: "C.UTF-8", ...proxy.env, ...options.env };
   return new Promise<{ code: number; output: string }>((resolve) => {
     const [program = "", ...rest] = argv;
     execFile(program, rest, { cwd: options.cwd ?? home, env, timeout: 50_000, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
@@ -46,8 +47,8 @@ function run(argv: readonly string[], options: { cwd?: string; env?: Record<stri
 /** The registry is gone, and the mirror is another process' as far as it can tell. */
 async function goOffline(): Promise<void> {
   await registry.stop();
-  await port[Symbol.asyncDispose]();
-  port = await openPort({ port: port.port });
+  await proxy[Symbol.asyncDispose]();
+  proxy = await openProxy();
 }
 
 function project(name: string, files: Record<string, string>): string {
@@ -77,17 +78,83 @@ test.skipIf(!found("npm"))(
   },
 );
 
+const publicNpm = "https://registry.npmjs.org";
+const isPublicReachable = () =>
+  fetch(`${publicNpm}/left-pad`, { signal: AbortSignal.timeout(5_000) }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+test.skipIf(!found("npm"))("npm's lock file names the public registry, and npm ci follows it outside", async () => {
+  const cwd = project("inside", { "package.json": manifest });
+  const installed = await run(["npm", "install"], { cwd });
+  expect(installed, installed.output).toMatchObject({ code: 0 });
+  const lock = readFileSync(join(cwd, "package-lock.json"), "utf8");
+  expect(lock.match(/"resolved": "[^"]+"/g)).toEqual(
+    ["@caisson/scoped/-/scoped-2.0.0.tgz", "caisson-left/-/caisson-left-1.1.0.tgz", "caisson-old/-/caisson-old-0.0.1.tgz"].map(
+      (path) => `"resolved": "${publicNpm}/${path}"`,
+    ),
+  );
+  const outside = project("outside", { "package.json": manifest, "package-lock.json": lock });
+  await proxy[Symbol.asyncDispose]();
+  const none = Object.fromEntries(Object.keys(proxy.env).map((name) => [name, ""]));
+  const again = await run(["npm", "ci"], { cwd: outside, env: { ...none, npm_config_registry: registry.upstreams.npm } });
+  expect(again, again.output).toMatchObject({ code: 0 });
+  expect(readFileSync(join(outside, "package-lock.json"), "utf8")).toBe(lock);
+  proxy = await openProxy();
+});
+
+test("yarn and pnpm write what they would write outside", async ({ skip }) => {
+  const clients = otherClients((await isPublicReachable()) ? publicNpm : null);
+  if (clients === null) skip("they are not here, and the public registry cannot be reached");
+  const yarn = project("yarn", { "package.json": manifest });
+  const installed = await run([join(clients as string, "yarn"), "install", "--no-progress"], { cwd: yarn });
+  expect(installed, installed.output).toMatchObject({ code: 0 });
+  const lock = readFileSync(join(yarn, "yarn.lock"), "utf8");
+  expect(lock.match(/resolved "[^"#]+/g)).toHaveLength(3);
+  for (const resolved of lock.match(/resolved "[^"#]+/g) ?? []) expect(resolved).toMatch(/^resolved "https:\/\/registry\.yarnpkg\.com\//);
+  const pnpm = project("pnpm", { "package.json": manifest });
+  const added = await run([join(clients as string, "pnpm"), "install"], { cwd: pnpm });
+  expect(added, added.output).toMatchObject({ code: 0 });
+  expect(readFileSync(join(pnpm, "pnpm-lock.yaml"), "utf8")).not.toMatch(/https?:|127\.0\.0\.1/);
+});
+
+/**
+ * The folder of their programs; fetched once into a cache of this clone's, for they are too large to be part of every
+ * install.
+ */
+function otherClients(publicRegistry: string | null): string | null {
+  const cache = join(import.meta.dirname, "../../../node_modules/.cache/caisson-test-clients");
+  const programs = join(cache, "node_modules/.bin");
+  if (existsSync(join(programs, "pnpm"))) return programs;
+  if (publicRegistry === null) return null;
+  mkdirSync(cache, { recursive: true });
+  // Else npm would take the project around it for the one that is meant.
+  writeFileSync(join(cache, "package.json"), "{}");
+  const argv = [
+    "install",
+    "--prefix",
+    cache,
+    "--no-save",
+    "--no-audit",
+    "--no-fund",
+    `--registry=${publicRegistry}`,
+    "yarn@1.22.22",
+    "pnpm@9.15.9",
+  ];
+  return spawnSync("npm", argv, { cwd: cache, timeout: 60_000 }).status === 0 ? programs : null;
+}
+
 test.skipIf(!found("npm"))("npm ci follows a lock file with addresses of the public registry", async () => {
   const shasum = async (name: string, version: string) => {
-    const page = await fetch(`${port.origin}/npm/${name}/${version}`);
+    const page = await fetch(`${registry.url}/npm/${name}/${version}`);
     return ((await page.json()) as { dist: { integrity: string } }).dist.integrity;
   };
-  const publicly = `https://${["registry", "npmjs", "org"].join(".")}`;
   const packages = {
     "": { name: "x", version: "1.0.0", dependencies: { "caisson-left": "^1.0.0" } },
     "node_modules/caisson-left": {
       version: "1.0.0",
-      resolved: `${publicly}/caisson-left/-/caisson-left-1.0.0.tgz`,
+      resolved: `${publicNpm}/caisson-left/-/caisson-left-1.0.0.tgz`,
       integrity: await shasum("caisson-left", "1.0.0"),
     },
   };
@@ -99,8 +166,8 @@ test.skipIf(!found("npm"))("npm ci follows a lock file with addresses of the pub
 });
 
 test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it not, at once", async () => {
-  await port[Symbol.asyncDispose]();
-  port = await openPort({ offline: true });
+  await proxy[Symbol.asyncDispose]();
+  proxy = await openProxy({ offline: true });
   const cwd = project("nothing", { "package.json": manifest });
   const failed = await run(["npm", "install"], { cwd });
   expect(failed.code).toBe(1);
@@ -108,20 +175,19 @@ test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it n
 });
 
 test.skipIf(!found("npm"))("npm installs from the public registry where it can be reached, and again offline", async ({ skip }) => {
-  const start = (options: { offline?: boolean; port?: number } = {}) =>
-    startMirrorPort({ cacheDir: join(folder, "public"), registries: ["npm"], ...options });
-  await port[Symbol.asyncDispose]();
-  port = await start();
-  const answer = await fetch(`${port.origin}/npm/left-pad`);
-  if (answer.status !== 200) skip(`the public registry cannot be reached from here: ${await answer.text()}`);
+  const start = (options: { offline?: boolean } = {}) =>
+    startRegistryProxy({ cacheDir: join(folder, "public"), registries: ["npm"], folder, ...options });
+  await proxy[Symbol.asyncDispose]();
+  proxy = await start();
+  if (!(await isPublicReachable())) skip("the public registry cannot be reached from here");
   const files = { "package.json": JSON.stringify({ name: "x", version: "1.0.0", dependencies: { "left-pad": "1.3.0" } }) };
   for (const name of ["first", "second"]) {
     const cwd = project(name, files);
     const installed = await run(["npm", "install"], { cwd });
     expect(installed, installed.output).toMatchObject({ code: 0 });
     expect(existsSync(join(cwd, "node_modules/left-pad/index.js"))).toBe(true);
-    await port[Symbol.asyncDispose]();
-    port = await start({ offline: true, port: port.port });
+    await proxy[Symbol.asyncDispose]();
+    proxy = await start({ offline: true });
   }
 });
 
@@ -140,26 +206,24 @@ test.skipIf(!found("pip"))("pip installs a wheel and what it needs, and again wi
 });
 
 test.skipIf(!found("cargo"))("cargo fetches, and again without the registry", async () => {
-  const settings = port.mirror.files.find(({ path }) => path.endsWith("/.cargo/config.toml"));
   const files = {
     "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ncaisson-tiny = "0.1"\n',
     "src/main.rs": 'fn main() { println!("{}", caisson_tiny::NAME); }\n',
   };
   const env = { RUSTUP_HOME: process.env.RUSTUP_HOME ?? join(homedir(), ".rustup"), CARGO_NET_RETRY: "0" };
-  const fetchInto = (name: string) => {
-    const home = project(`home-${name}`, { ".cargo/config.toml": settings?.text ?? "" });
-    return run(["cargo", "fetch"], { cwd: project(name, files), env, home });
-  };
+  const fetchInto = (name: string) => run(["cargo", "fetch"], { cwd: project(name, files), env });
   const fetched = await fetchInto("one");
   expect(fetched, fetched.output).toMatchObject({ code: 0 });
   await goOffline();
   const again = await fetchInto("two");
   expect(again, again.output).toMatchObject({ code: 0 });
-  expect(readFileSync(join(folder, "two/Cargo.lock"), "utf8")).toContain('version = "0.1.0"');
+  const lock = readFileSync(join(folder, "two/Cargo.lock"), "utf8");
+  expect(lock).toContain('version = "0.1.0"\nsource = "registry+https://github.com/rust-lang/crates.io-index"');
+  expect(lock).not.toContain("127.0.0.1");
 });
 
 test.skipIf(!found("apt-get"))("apt updates and downloads through its sources as they are, and again without the registry", async () => {
-  const host = ["deb", "debian", "org"].join(".");
+  const host = "deb.debian.org";
   const apt = (name: string) => {
     const root = join(folder, name);
     for (const part of [
@@ -173,7 +237,7 @@ test.skipIf(!found("apt-get"))("apt updates and downloads through its sources as
       mkdirSync(join(root, part), { recursive: true });
     writeFileSync(join(root, "etc/apt/sources.list"), `deb [trusted=yes] http://${host}/debian ${DEBIAN_SUITE} main\n`);
     writeFileSync(join(root, "var/lib/dpkg/status"), "");
-    const settings = port.mirror.files.find(({ path }) => path === port.mirror.env.APT_CONFIG);
+    const settings = proxy.files.find(({ path }) => path === proxy.env.APT_CONFIG);
     writeFileSync(join(root, "apt.conf"), `${settings?.text}Dir "${root}";\nAPT::Sandbox::User "root";\n`);
     const env = { APT_CONFIG: join(root, "apt.conf") };
     return {

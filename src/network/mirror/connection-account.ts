@@ -2,6 +2,7 @@ import type { RegistryName } from "../../contract/network.ts";
 import type { DenialReason } from "../../contract/network-event.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import { createRepeats } from "../egress/repeats.ts";
+import { portOf } from "./upstream-url.ts";
 
 /**
  * What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends,
@@ -16,7 +17,6 @@ export interface ConnectionAccount {
 }
 
 export interface Denial {
-  host: string;
   reason: DenialReason;
   method: string;
   path: string;
@@ -34,23 +34,24 @@ const DENIALS_MAX = 32;
 const PATH_CHARS_MAX = 2048;
 const TEXT_CHARS_MAX = 4096;
 
-export function openAccount(emit: Emit, port: number): ConnectionAccount {
+export function openAccount(emit: Emit, origin: URL): ConnectionAccount {
   const startedMs = performance.now();
   const uses = new Map<RegistryName, Use>();
-  const tell = ({ host, reason, method, path, text }: Denial, count: number) => {
+  const tell = ({ reason, method, path, text }: Denial, count: number) => {
     const bounded = {
-      host: host.slice(0, 300),
+      host: origin.hostname.slice(0, 300),
+      port: portOf(origin),
       method: method.slice(0, 32),
       path: path.slice(0, PATH_CHARS_MAX),
       text: text.slice(0, TEXT_CHARS_MAX),
     };
-    emit({ type: "network.denied", data: { ...bounded, reason, port, via: "mirror", count } });
+    emit({ type: "network.denied", data: { ...bounded, reason, via: "mirror", count } });
   };
   const denials = createRepeats<Denial>({
     tell,
-    keyOf: ({ host, reason, method, path }) => [host, reason, method, path].join(" "),
+    keyOf: ({ reason, method, path }) => [reason, method, path].join(" "),
     differentMax: DENIALS_MAX,
-    summarised: (denial) => ({ ...denial, host: "*", method: "*", path: "*" }),
+    summarised: (denial) => ({ ...denial, method: "*", path: "*" }),
   });
   return {
     used({ registry, upstream, address }) {
@@ -63,13 +64,22 @@ export function openAccount(emit: Emit, port: number): ConnectionAccount {
       // A connection is nearly always one client's, so its bytes are told once, with the registry it used first.
       for (const [index, [registry, { upstream, address, requests }]] of [...uses].entries()) {
         const { hostname: host } = upstream;
-        const upstreamPort = Number(upstream.port || (upstream.protocol === "https:" ? 443 : 80));
         const bytes = index === 0 ? { sentBytes: sent, receivedBytes: received } : { sentBytes: 0, receivedBytes: 0 };
         const durationMs = Math.round(performance.now() - startedMs);
         const rule = `registry ${registry}`;
         emit({
           type: "network.closed",
-          data: { host, port: upstreamPort, via: "mirror", address, rule, inspected: false, requests, ...bytes, durationMs },
+          data: {
+            host,
+            port: portOf(upstream),
+            via: "mirror",
+            address,
+            rule,
+            inspected: origin.protocol === "https:",
+            requests,
+            ...bytes,
+            durationMs,
+          },
         });
       }
     },

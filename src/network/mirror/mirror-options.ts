@@ -1,6 +1,6 @@
 import type { LookupFunction } from "node:net";
+import type { Duplex } from "node:stream";
 import type { RegistryName } from "../../contract/network.ts";
-import type { InboundConnection } from "../../sandbox/sandbox.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import type { Get } from "./package-upstream.ts";
 import type { Packages } from "./packages.ts";
@@ -32,8 +32,6 @@ interface ServingOptions {
   /** Base URLs of the registries to read from, when not the public ones. */
   upstreams?: Partial<Record<RegistryName, string>>;
   emit: Emit;
-  /** How programs inside call the mirror, with neither path nor final slash. Default: MIRROR_PORT of loopback. */
-  origin?: string;
 }
 
 /**
@@ -43,21 +41,25 @@ interface ServingOptions {
 export type MirrorOptions = ServingOptions & ({ packages: Packages } | PackagesOptions);
 
 export interface Mirror {
+  /** Takes a connection that was meant for a host and port that it serves. Never throws. */
+  handle(connection: MirrorConnection): void;
   /**
-   * Takes a connection of the mirror's port, or a plain-HTTP connection meant for a host of which `plain` is true.
-   * Never throws.
+   * Whether connections to this host and port are to be handed to `handle` instead of going out. `host` is in lower
+   * case.
    */
-  handle(connection: InboundConnection): void;
-  /** Variables that lead the package programs inside to the mirror. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Files that lead those programs to it which no variable can, by their absolute path inside; readable by all. */
-  readonly files: readonly InsideFile[];
-  /** Whether plain-HTTP requests for this host should be handed to `handle` instead of going out. */
-  plain(host: string): boolean;
+  serves(host: string, port: number): boolean;
   /** Ends every connection. */
   close(): Promise<void>;
 }
 
+export interface MirrorConnection {
+  /** HTTP in clear: TLS, if there was any, ended before. */
+  stream: Duplex;
+  /** As the program inside calls it, such as `https://host:port/`. */
+  origin: URL;
+}
+
+/** What a package program inside reads where no variable will do, by its absolute path; readable by all. */
 export interface InsideFile {
   path: string;
   text: string;

@@ -1,11 +1,11 @@
 import { request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { connect, type LookupFunction } from "node:net";
 import { type Duplex, duplexPair } from "node:stream";
 import { expect, test } from "vitest";
+import { startMirrorPort } from "../../../test/support/network/registries/mirror-port.ts";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
-import { NetworkClosed, NetworkDenied } from "../../contract/network-event.ts";
+import { NetworkClosed, NetworkDenied, NetworkFailed } from "../../contract/network-event.ts";
 import type { NetworkEventInput } from "../egress/egress-options.ts";
-import { debianHosts } from "./registries/debian.ts";
 
 const tarball = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";
 
@@ -150,7 +150,8 @@ test.each([
   `/npm/${"a".repeat(3000)}`,
   "//evil.example/npm/caisson-left",
   "*",
-  `ftp://${debianHosts[0]}/debian/dists/stable/Release`,
+  "ftp://deb.debian.org/debian/dists/stable/Release",
+  "http://registry.npmjs.org/caisson-left",
   "http://user@127.0.0.1/npm/caisson-left",
 ])("%s is no address of a package", async (target) => {
   await using rig = await openMirrorRig();
@@ -166,7 +167,6 @@ test.each([
   "/npm/-evil",
   "/pypi/simple/",
   "/pypi/simple/caisson-dep/x",
-  "/pypi/files/caisson-dep",
   "/pypi/constructor/caisson-dep/x",
   "/crates/ca/is/other",
   "/crates/Ca/is/Caisson-tiny",
@@ -184,34 +184,84 @@ test.each([
   expect(rig.registry.requests()).toEqual([]);
 });
 
-test("plain HTTP for Debian's hosts is served when it is asked as a proxy would be, and nothing else is", async () => {
+test("the registries' public names are answered, and what is at them only where the registry has it", async () => {
   await using rig = await openMirrorRig();
-  const host = ["deb", "debian", "org"].join(".");
-  for (const target of [`http://${host}/debian/dists/stable/Release`, `http://${host.toUpperCase()}:80/debian/dists/stable/Release`]) {
-    expect(await raw(rig.origin, target)).toMatchObject({
-      status: 200,
-      text: rig.registry.body("/debian/dists/stable/Release").toString(),
-    });
+  const release = rig.registry.body("/debian/dists/stable/Release").toString();
+  for (const host of ["deb.debian.org", "security.debian.org"]) {
+    expect(await rig.getBy(`http://${host}/debian/dists/stable/Release`)).toMatchObject({ status: 200, text: release });
   }
-  expect((await raw(rig.origin, `http://${host}/npm/caisson-left`)).status).toBe(404);
-  expect((await raw(rig.origin, "http://evil.example/debian/dists/stable/Release")).status).toBe(403);
-  expect((await raw(rig.origin, `http://${host}:8080/debian/dists/stable/Release`)).status).toBe(403);
-  expect([rig.mirror.plain(host), rig.mirror.plain("evil.example")]).toEqual([true, false]);
-  await expect(raw(rig.origin, "evil.example:443", "CONNECT")).rejects.toThrow();
+  expect((await rig.getBy("https://pypi.org/simple/caisson-dep/")).status).toBe(200);
+  expect((await rig.getBy("https://proxy.golang.org/example.com/!tiny/@v/list")).status).toBe(200);
+  rig.registry.requests();
+  for (const url of ["https://deb.debian.org/caisson-left", "https://registry.npmjs.org/npm/x/y", "https://pypi.org/admin/"]) {
+    expect((await rig.getBy(url)).status, url).toBe(404);
+  }
+  expect(rig.registry.requests()).toEqual([]);
+  const { hostname, port } = new URL(rig.registry.url);
+  const served = [
+    ["registry.npmjs.org", 443],
+    ["registry.yarnpkg.com", 443],
+    ["files.pythonhosted.org", 443],
+    ["static.crates.io", 443],
+    ["deb.debian.org", 80],
+    [hostname, Number(port)],
+  ] as const;
+  for (const [host, at] of served) expect(rig.mirror.serves(host, at), host).toBe(true);
+  for (const [host, at] of [
+    ["registry.npmjs.org", 22],
+    ["npmjs.org", 443],
+    [hostname, 443],
+    ["evil.example", 443],
+  ] as const) {
+    expect(rig.mirror.serves(host, at), host).toBe(false);
+  }
+});
+
+test("a registry on this machine's loopback has no address of its own inside", async () => {
+  await using rig = await openMirrorRig();
+  const { port } = new URL(rig.registry.url);
+  await using port2 = await startMirrorPort({
+    cacheDir: rig.cacheDir,
+    registries: ["npm"],
+    upstreams: { npm: `http://127.0.0.1:${port}/npm/` },
+    upstreamUrl: "https://registry.npmjs.org/",
+  });
+  expect(port2.mirror.serves("127.0.0.1", Number(port))).toBe(false);
+  expect(port2.mirror.serves("registry.npmjs.org", 443)).toBe(true);
 });
 
 test("only the registries of now are served", async () => {
   let registries: ("npm" | "pypi" | "debian")[] = ["npm"];
   await using rig = await openMirrorRig({ registries: () => registries });
   expect((await rig.get("/npm/caisson-left")).status).toBe(200);
-  const refused = await rig.get("/pypi/simple/caisson-dep/");
-  expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("pypi is not among those of this sandbox (npm)") });
-  expect(rig.events.at(-1)?.data).toMatchObject({ reason: "host_not_allowed" });
+  expect((await rig.get("/pypi/simple/caisson-dep/")).status).toBe(404);
+  expect(rig.events.at(-1)?.data).toMatchObject({ reason: "path_not_allowed" });
   registries = ["pypi", "debian"];
-  expect((await rig.get("/npm/caisson-left")).status).toBe(403);
+  expect((await rig.get("/npm/caisson-left")).status).toBe(404);
   expect((await rig.get("/pypi/simple/caisson-dep/")).status).toBe(200);
-  expect(Object.keys(rig.mirror.env)).toContain("PIP_INDEX_URL");
-  expect(Object.keys(rig.mirror.env)).not.toContain("npm_config_registry");
+  expect([rig.mirror.serves("registry.npmjs.org", 443), rig.mirror.serves("pypi.org", 443)]).toEqual([false, true]);
+});
+
+test("a registry that cannot be reached is told of, once for each cause", async () => {
+  await using rig = await openMirrorRig();
+  await rig.registry.stop();
+  for (const path of ["/npm/caisson-left", "/npm/caisson-old", tarball]) expect((await rig.get(path)).status).toBe(502);
+  const failed = rig.events.filter(({ type }) => type === "network.failed");
+  expect(failed).toMatchObject([{ data: { host: "registry.test", via: "mirror", reason: "unavailable", path: "/npm/caisson-left" } }]);
+  expect(failed.map(({ data }) => ("text" in data ? data.text : "")).join()).toMatch(
+    /^the npm registry is not available: registry\.test:\d+ cannot be reached: .*ECONNREFUSED.* \(unavailable\)$/,
+  );
+  for (const event of failed) expect(() => parse(event)).not.toThrow();
+  await rig.registry.start();
+});
+
+test("a registry whose name is not known is told as that", async () => {
+  const unknown: LookupFunction = (name, _options, done) =>
+    done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND", syscall: "getaddrinfo" }), "", 0);
+  await using rig = await openMirrorRig({ lookup: unknown });
+  // The second time without being asked for: what is known not to be there is not looked up for each package.
+  for (let times = 0; times < 2; times++) expect((await rig.get("/npm/caisson-left")).status).toBe(502);
+  expect(rig.events.filter(({ type }) => type === "network.failed")).toMatchObject([{ data: { reason: "unknown_host", count: 1 } }]);
 });
 
 test("HEAD, conditions and ranges of what is kept", async () => {
@@ -242,7 +292,7 @@ test("a connection is told of when it ends, as the contract has it", async () =>
   expect(rig.events[1]).toMatchObject({
     type: "network.closed",
     data: {
-      host: "127.0.0.1",
+      host: "registry.test",
       via: "mirror",
       rule: "registry npm",
       inspected: false,
@@ -272,7 +322,7 @@ test("too many connections are told so, and those there are go on", async () => 
   const open = () => {
     const [near, far] = duplexPair();
     streams.push(near);
-    rig.mirror.handle({ stream: far, destination: null });
+    rig.mirror.handle({ stream: far, origin: new URL(rig.registry.url) });
     return near;
   };
   for (let index = 0; index < 512; index++) open();
@@ -299,6 +349,6 @@ function raw(origin: string, target: string, method = "GET"): Promise<{ status: 
 }
 
 function parse(event: NetworkEventInput): unknown {
-  const schema = event.type === "network.denied" ? NetworkDenied : NetworkClosed;
+  const schema = event.type === "network.denied" ? NetworkDenied : event.type === "network.failed" ? NetworkFailed : NetworkClosed;
   return schema.parse({ ...event, version: 1, at: new Date().toISOString(), data: { ...event.data, sandbox: "sb_aaaaaaaaaaaa" } });
 }

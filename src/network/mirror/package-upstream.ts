@@ -50,20 +50,21 @@ export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly
   const now = options.now ?? Date.now;
   const agents = createAgents(options);
   const get = options.get ?? ((request) => getOnce(request, agents));
-  const downUntil = new Map<string, number>();
+  const down = new Map<string, { untilMs: number; cause: unknown }>();
   return {
     async get(request) {
       let { url } = request;
       for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
-        if ((downUntil.get(url.origin) ?? 0) > now()) throw unreachable(url, undefined);
+        const known = down.get(url.origin);
+        if (known !== undefined && known.untilMs > now()) throw unreachable(url, known.cause);
         const headers = { ...request.headers, "user-agent": USER_AGENT };
         const response = await get({ ...request, url, headers }).catch((cause: unknown) => {
           if (request.signal?.aborted) throw new CaissonError("cancelled", `nobody waits for ${url.host} any more`, { cause });
-          if (downUntil.size >= HOSTS_DOWN_MAX) downUntil.clear();
-          downUntil.set(url.origin, now() + DOWN_MS);
+          if (down.size >= HOSTS_DOWN_MAX) down.clear();
+          down.set(url.origin, { untilMs: now() + DOWN_MS, cause });
           throw unreachable(url, cause);
         });
-        downUntil.delete(url.origin);
+        down.delete(url.origin);
         // Whoever reads hears of it; it may break before anybody does.
         response.body.on("error", () => undefined);
         if (![301, 302, 303, 307, 308].includes(response.status)) return response;

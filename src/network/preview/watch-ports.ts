@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { GATEWAY_PORT, MIRROR_PORT, PROXY_PORT } from "../inside/ports.ts";
+import { GATEWAY_PORT, PROXY_PORT } from "../inside/ports.ts";
 
 export interface ListeningPort {
   port: number;
@@ -21,7 +21,7 @@ export interface WatchPortsOptions {
 export type WatchEnd = { why: "stopped" } | { why: "failed"; error: unknown };
 
 const INTERVAL_MS = 500;
-export const hostPorts: readonly number[] = [PROXY_PORT, GATEWAY_PORT, MIRROR_PORT];
+export const hostPorts: readonly number[] = [PROXY_PORT, GATEWAY_PORT];
 
 /**
  * Tells of each port that begins to listen, those that listen already first, and of each that stops. A port that

@@ -2,7 +2,16 @@ import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { hexDigest } from "../digest-list.ts";
 import { mayLead } from "../package-upstream.ts";
-import { at, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import {
+  at,
+  ownAddresses,
+  publicAddress,
+  type Registry,
+  type RegistryAddress,
+  type RegistryOptions,
+  type Routed,
+  unknown,
+} from "../registry.ts";
 import type { Digest, Resource, Rewritten } from "../resource.ts";
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
@@ -11,8 +20,14 @@ const CONFIG_BYTES_MAX = 64 * 1024;
 const Config = z.object({ dl: z.string().max(2048) });
 const IndexLine = z.object({ vers: z.string(), cksum: z.string() });
 
-/** A sparse index. Its `config.json` is the mirror's own; crates are asked for as `dl/NAME/VERSION`. */
-export function cratesRegistry({ upstream, origin, packages }: RegistryOptions): Registry {
+/** Of the public registry, whose crates lie at another host than its index. */
+export const cratesHosts = { index: "index.crates.io", files: "static.crates.io" } as const;
+
+/**
+ * A sparse index. Its `config.json` is the mirror's own: below another address than the public one, crates are asked
+ * for as `dl/NAME/VERSION`.
+ */
+export function cratesRegistry({ upstream, packages }: RegistryOptions): Registry {
   const indexPage = (name: string): Resource => ({
     url: at(upstream, indexPath(name)),
     accept: "*/*",
@@ -51,22 +66,32 @@ export function cratesRegistry({ upstream, origin, packages }: RegistryOptions):
     return url;
   }
 
+  const index: RegistryAddress["route"] = ({ method, segments, base }) => {
+    const [first, name = "", version = ""] = segments;
+    if (method !== "GET") return unknown;
+    if (segments.length === 1 && first === "config.json") {
+      const dl = base.hostname === cratesHosts.index ? `https://${cratesHosts.files}/crates` : `${base.href}dl/{crate}/{version}`;
+      return { kind: "answer", status: 200, contentType: "application/json", body: `${JSON.stringify({ dl, api: null })}\n` };
+    }
+    if (first === "dl" && segments.length === 3 && NAME.test(name) && VERSION.test(version)) return crate(name, version);
+    const listed = segments.at(-1) ?? "";
+    if (!NAME.test(listed) || listed !== listed.toLowerCase() || indexPath(listed).join("/") !== segments.join("/")) return unknown;
+    return { kind: "resource", resource: indexPage(listed) };
+  };
+  /**
+   * `crates/NAME/VERSION/download`, and as the public registry's other way of writing it,
+   * `crates/NAME/NAME-VERSION.crate`.
+   */
+  const files: RegistryAddress["route"] = ({ method, segments: [first, name = "", third = "", ...rest] }) => {
+    const file = third.startsWith(`${name}-`) && third.endsWith(".crate") ? third.slice(name.length + 1, -".crate".length) : "";
+    const version = rest.join("/") === "download" ? third : rest.length === 0 ? file : "";
+    return method === "GET" && first === "crates" && NAME.test(name) && VERSION.test(version) ? crate(name, version) : unknown;
+  };
+
   return {
     name: "crates",
-    prefixes: ["crates"],
     upstream,
-    route({ method, segments }) {
-      const [first, name = "", version = ""] = segments;
-      if (method !== "GET") return unknown;
-      if (segments.length === 1 && first === "config.json") {
-        const body = `${JSON.stringify({ dl: `${origin}/crates/dl/{crate}/{version}`, api: null })}\n`;
-        return { kind: "answer", status: 200, contentType: "application/json", body };
-      }
-      if (first === "dl" && segments.length === 3 && NAME.test(name) && VERSION.test(version)) return crate(name, version);
-      const listed = segments.at(-1) ?? "";
-      if (!NAME.test(listed) || listed !== listed.toLowerCase() || indexPath(listed).join("/") !== segments.join("/")) return unknown;
-      return { kind: "resource", resource: indexPage(listed) };
-    },
+    addresses: [publicAddress(cratesHosts.index, index), publicAddress(cratesHosts.files, files), ...ownAddresses(upstream, index)],
   };
 }
 

@@ -1,33 +1,42 @@
 import { hexDigest } from "../digest-list.ts";
-import { at, type Registry, type RegistryOptions, type RegistryRequest, type Routed, unknown } from "../registry.ts";
+import {
+  at,
+  ownAddresses,
+  publicAddress,
+  type Registry,
+  type RegistryAddress,
+  type RegistryOptions,
+  type RegistryRequest,
+  type Routed,
+  unknown,
+} from "../registry.ts";
 import type { Resource } from "../resource.ts";
 
 const SEGMENT = /^[\w.+~:=@,-]{1,255}$/;
 const SEGMENTS_MAX = 32;
-const domain = "debian.org";
 const archives = ["debian", "debian-security"];
 const packageMagic = Buffer.from("!<arch>\n");
 
-/** Hosts that Debian's own settings name, read by plain HTTP; what they serve lies at the same paths in the mirror. */
-export const debianHosts: readonly string[] = ["deb", "security", "ftp"].map((host) => `${host}.${domain}`);
+/** Hosts that Debian's own settings name. */
+export const debianHosts = ["deb.debian.org", "security.debian.org", "ftp.debian.org"] as const;
 
 /**
  * An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of
  * the list of lists.
  */
 export function debianRegistry({ upstream }: RegistryOptions): Registry {
-  return {
-    name: "debian",
-    prefixes: archives,
-    keepsPrefix: true,
-    upstream,
-    route: (request) => route(request, upstream),
-  };
+  const routed: RegistryAddress["route"] = (request) => route(request, upstream);
+  const addresses = [...debianHosts.map((host) => publicAddress(host, routed)), ...ownAddresses(upstream, routed)];
+  return { name: "debian", upstream, addresses };
 }
 
 function route({ method, segments }: RegistryRequest, upstream: URL): Routed {
-  const [, folder] = segments;
-  const wellFormed = segments.length > 2 && segments.length <= SEGMENTS_MAX && segments.every((segment) => SEGMENT.test(segment));
+  const [archive = "", folder] = segments;
+  const wellFormed =
+    archives.includes(archive) &&
+    segments.length > 2 &&
+    segments.length <= SEGMENTS_MAX &&
+    segments.every((segment) => SEGMENT.test(segment));
   if (method !== "GET" || !wellFormed || (folder !== "dists" && folder !== "pool")) return unknown;
   const url = at(upstream, segments);
   const resource: Resource = {

@@ -1,4 +1,13 @@
-import { at, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import {
+  at,
+  ownAddresses,
+  publicAddress,
+  type Registry,
+  type RegistryAddress,
+  type RegistryOptions,
+  type Routed,
+  unknown,
+} from "../registry.ts";
 import type { Resource } from "../resource.ts";
 
 const MODULE_SEGMENT = /^[a-z0-9!_~-][a-z0-9!._~-]{0,127}$/;
@@ -8,7 +17,8 @@ const CANONICAL = /^v\d+\.\d+\.\d+[\w.!+-]*$/;
 const VERSION = /^[\w.!+~-]{1,200}$/;
 const TILE = /^[\w.]{1,16}$/;
 /** The only database of sums that is carried; the signature on what it says is checked inside. */
-const sumDatabase = ["sum", "golang", "org"].join(".");
+const sumDatabase = "sum.golang.org";
+export const goHost = "proxy.golang.org";
 const types: Record<string, string> = { info: "application/json", mod: "text/plain", zip: "application/zip" };
 const zipMagic = Buffer.from("PK");
 
@@ -34,24 +44,21 @@ export function goRegistry({ upstream }: RegistryOptions): Registry {
     return isLookup ? resource(path, { keeps: "always", contentType: "text/plain" }) : unknown;
   }
 
-  return {
-    name: "go",
-    prefixes: ["go"],
-    upstream,
-    route({ method, segments }) {
-      if (method !== "GET" || segments.length > SEGMENTS_MAX) return unknown;
-      if (segments[0] === "sumdb") return sums(segments);
-      const latest = segments.at(-1) === "@latest";
-      const name = segments.slice(0, latest ? -1 : -2);
-      if (name.length === 0 || !name.every((segment) => MODULE_SEGMENT.test(segment))) return unknown;
-      if (latest) return resource(segments, { keeps: "shortly", contentType: "application/json" });
-      const file = segments.at(-1) ?? "";
-      if (segments.at(-2) !== "@v") return unknown;
-      if (file === "list") return resource(segments, { keeps: "shortly", contentType: "text/plain" });
-      const [, version = "", kind = ""] = /^(.+)\.(info|mod|zip)$/.exec(file) ?? [];
-      if (!VERSION.test(version)) return unknown;
-      const keeps = CANONICAL.test(version) ? "always" : "shortly";
-      return resource(segments, { keeps, contentType: types[kind] as string, ...(kind === "zip" ? { magic: zipMagic } : {}) });
-    },
+  const route: RegistryAddress["route"] = ({ method, segments }) => {
+    if (method !== "GET" || segments.length > SEGMENTS_MAX) return unknown;
+    if (segments[0] === "sumdb") return sums(segments);
+    const latest = segments.at(-1) === "@latest";
+    const name = segments.slice(0, latest ? -1 : -2);
+    if (name.length === 0 || !name.every((segment) => MODULE_SEGMENT.test(segment))) return unknown;
+    if (latest) return resource(segments, { keeps: "shortly", contentType: "application/json" });
+    const file = segments.at(-1) ?? "";
+    if (segments.at(-2) !== "@v") return unknown;
+    if (file === "list") return resource(segments, { keeps: "shortly", contentType: "text/plain" });
+    const [, version = "", kind = ""] = /^(.+)\.(info|mod|zip)$/.exec(file) ?? [];
+    if (!VERSION.test(version)) return unknown;
+    const keeps = CANONICAL.test(version) ? "always" : "shortly";
+    return resource(segments, { keeps, contentType: types[kind] as string, ...(kind === "zip" ? { magic: zipMagic } : {}) });
   };
+
+  return { name: "go", upstream, addresses: [publicAddress(goHost, route), ...ownAddresses(upstream, route)] };
 }

@@ -1,5 +1,15 @@
 import { hexDigest, integrityDigest } from "../digest-list.ts";
-import { at, notFound, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import {
+  at,
+  notFound,
+  ownAddresses,
+  publicAddress,
+  type Registry,
+  type RegistryAddress,
+  type RegistryOptions,
+  type Routed,
+  unknown,
+} from "../registry.ts";
 import type { Digest, Resource, Rewritten } from "../resource.ts";
 
 const NAME = /^(?:@[A-Za-z0-9~][\w.~-]*\/)?[A-Za-z0-9~_][\w.~-]*$/;
@@ -7,24 +17,25 @@ const NAME_CHARS_MAX = 214;
 const VERSION = /^[\w.+~-]{1,128}$/;
 const TARBALL = /^[\w.+~@-]{1,255}\.tgz$/;
 const full = "application/json";
+/** npm's own name, and the one by which yarn asks for the same registry. */
+export const npmHosts = { npm: "registry.npmjs.org", yarn: "registry.yarnpkg.com" } as const;
 /** Without what an install does not need; most clients ask for this. */
 const abbreviated = "application/vnd.npm.install-v1+json";
 
-export function npmRegistry({ upstream, origin, packages }: RegistryOptions): Registry {
-  const mirror = new URL(`${origin}/npm/`);
-  // A page has addresses of this mirror in it, so the origin is part of what it is.
-  const page = (url: URL, accept: string): Resource => ({
+export function npmRegistry({ upstream, packages }: RegistryOptions): Registry {
+  // A page names its tarballs by the address that it was asked for by, so that is part of what it is.
+  const page = (url: URL, { accept, base }: { accept: string; base: URL }): Resource => ({
     url,
     accept,
     keeps: "shortly",
-    variant: origin,
-    rewrite: ({ body }) => rewritePackage(body, { upstream, mirror }),
+    variant: base.href,
+    rewrite: ({ body }) => rewritePackage(body, { upstream, base }),
   });
-  const packagePage = (name: string, accept: string) => page(at(upstream, [name]), accept);
+  const packagePage = (name: string, how: { accept: string; base: URL }) => page(at(upstream, [name]), how);
 
-  function tarball(name: string, file: string): Resource {
+  function tarball(name: string, file: string, base: URL): Resource {
     const path = [...name.split("/"), "-", file];
-    const pages = [packagePage(name, abbreviated), packagePage(name, full)] as const;
+    const pages = [packagePage(name, { accept: abbreviated, base }), packagePage(name, { accept: full, base })] as const;
     return {
       url: at(upstream, path),
       accept: "*/*",
@@ -34,22 +45,23 @@ export function npmRegistry({ upstream, origin, packages }: RegistryOptions): Re
     };
   }
 
+  const route: RegistryAddress["route"] = ({ method, segments, accept, base }) => {
+    if (segments[0] === "-") return service(method, segments);
+    if (method !== "GET") return unknown;
+    const { name, rest } = nameOf(segments);
+    const [first, file] = rest;
+    if (!NAME.test(name) || name.length > NAME_CHARS_MAX) return unknown;
+    const resource = (resource: Resource): Routed => ({ kind: "resource", resource });
+    if (first === undefined) return resource(packagePage(name, { accept: accept.includes(abbreviated) ? abbreviated : full, base }));
+    if (first === "-" && file !== undefined && rest.length === 2 && TARBALL.test(file)) return resource(tarball(name, file, base));
+    if (rest.length === 1 && VERSION.test(first)) return resource(page(at(upstream, [name, first]), { accept: full, base }));
+    return unknown;
+  };
+
   return {
     name: "npm",
-    prefixes: ["npm"],
     upstream,
-    route({ method, segments, accept }) {
-      if (segments[0] === "-") return service(method, segments);
-      if (method !== "GET") return unknown;
-      const { name, rest } = nameOf(segments);
-      const [first, file] = rest;
-      if (!NAME.test(name) || name.length > NAME_CHARS_MAX) return unknown;
-      const resource = (resource: Resource): Routed => ({ kind: "resource", resource });
-      if (first === undefined) return resource(packagePage(name, accept.includes(abbreviated) ? abbreviated : full));
-      if (first === "-" && file !== undefined && rest.length === 2 && TARBALL.test(file)) return resource(tarball(name, file));
-      if (rest.length === 1 && VERSION.test(first)) return resource(page(at(upstream, [name, first]), full));
-      return unknown;
-    },
+    addresses: [...Object.values(npmHosts).map((host) => publicAddress(host, route)), ...ownAddresses(upstream, route)],
   };
 }
 
@@ -72,7 +84,8 @@ function service(method: string, segments: readonly string[]): Routed {
 
 interface Places {
   upstream: URL;
-  mirror: URL;
+  /** What the program inside calls it. */
+  base: URL;
 }
 
 interface Manifest {
@@ -80,8 +93,8 @@ interface Manifest {
 }
 
 /**
- * Tarballs at the registry's own address become ours; others, which the registry does not vouch for with its name, stay
- * as they are.
+ * Tarballs at the upstream's address get the address that the program inside knows; others, which the registry does not
+ * vouch for with its name, stay as they are.
  */
 function rewritePackage(body: Buffer, places: Places): Rewritten {
   const page = JSON.parse(body.toString()) as Manifest & { versions?: Record<string, Manifest> };
@@ -91,7 +104,7 @@ function rewritePackage(body: Buffer, places: Places): Rewritten {
     const dist = manifest?.dist;
     const path = typeof dist?.tarball === "string" ? pathBelow(dist.tarball, places.upstream) : null;
     if (dist === undefined || path === null) continue;
-    dist.tarball = new URL(path, places.mirror).href;
+    dist.tarball = new URL(path, places.base).href;
     const digest = digestOf(dist);
     if (digest !== null) digests.push([decodeURIComponent(path), digest]);
   }

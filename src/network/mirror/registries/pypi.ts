@@ -1,60 +1,84 @@
-import { at, type Registry, type RegistryOptions, type Routed, unknown } from "../registry.ts";
+import { at, ownAddresses, publicAddress, type Registry, type RegistryAddress, type RegistryOptions, unknown } from "../registry.ts";
 import type { Resource } from "../resource.ts";
+import { isCalledByItsName, portOf } from "../upstream-url.ts";
 import { rewriteSimpleHtml, rewriteSimpleJson } from "./simple-page.ts";
 
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 const FILE_SEGMENT = /^[\w.+!~@,=-]{1,255}$/;
+const PROJECTS_MAX = 4;
 const json = "application/vnd.pypi.simple.v1+json";
 const html = "application/vnd.pypi.simple.v1+html, text/html;q=0.5";
 /** The public index keeps its files elsewhere. */
-const filesHost = { domain: "pythonhosted.org", host: "files" };
+export const pypiHosts = { index: "pypi.org", files: "files.pythonhosted.org" } as const;
+const publicFiles = new URL(`https://${pypiHosts.files}/`);
 
-/**
- * PEP 503 and 691. Files are asked for as `files/PROJECT/PATH`, or `own/PROJECT/PATH` when they lie at the index's own
- * host.
- */
+/** PEP 503 and 691. A file is served when the page of its project lists it. */
 export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry {
-  const places: Record<string, URL> = {
-    files: new URL(`https://${filesHost.host}.${filesHost.domain}/`),
-    own: new URL("/", upstream),
-  };
-  const page = (project: string, accept: string): Resource => ({
+  const isPublic = upstream.hostname === pypiHosts.index;
+  const ownFiles = new URL("/", upstream);
+  const places: Record<string, URL> = { files: publicFiles, ...(isPublic ? {} : { own: ownFiles }) };
+
+  /** Files at the upstream's own host are named such that whoever asks by the public names reaches them as well. */
+  const page = (project: string, { accept, byOwnName }: { accept: string; byOwnName: boolean }): Resource => ({
     url: at(upstream, ["simple", project, ""]),
     accept,
     keeps: "shortly",
+    variant: byOwnName ? "own" : "public",
     rewrite({ body, contentType }) {
       const rewrite = contentType.endsWith("json") ? rewriteSimpleJson : rewriteSimpleHtml;
-      return {
-        ...rewrite(body.toString(), { page: at(upstream, ["simple", project, ""]), project, places, prefix: "/pypi" }),
-        contentType,
-      };
+      const links = { page: at(upstream, ["simple", project, ""]), places, shown: byOwnName ? {} : { own: publicFiles } };
+      return { ...rewrite(body.toString(), links), contentType };
     },
   });
 
-  function file(place: string, project: string, path: readonly string[]): Routed {
-    const base = places[place];
-    if (base === undefined || path.length === 0 || !path.every((segment) => FILE_SEGMENT.test(segment))) return unknown;
-    const pages = [page(project, json), page(project, html)] as const;
-    const resource: Resource = {
-      url: at(base, path),
-      accept: "*/*",
-      contentType: "application/octet-stream",
-      keeps: "always",
-      digest: () => packages.digestOf(pages, [place, ...path].join("/")),
+  const index: RegistryAddress["route"] = ({ method, segments: [kind, name = "", ...rest], accept, base }) => {
+    if (method !== "GET" || kind !== "simple" || !NAME.test(name) || rest.length > 0) return unknown;
+    const how = { accept: accept.includes(json) ? json : html, byOwnName: base.hostname !== pypiHosts.index };
+    return { kind: "resource", resource: page(normalised(name), how) };
+  };
+
+  const filesOf = (served: readonly string[]): RegistryAddress["route"] => {
+    return async ({ method, segments }) => {
+      if (method !== "GET" || segments.length < 2 || !segments.every((segment) => FILE_SEGMENT.test(segment))) return unknown;
+      for (const project of projectsOf(segments.at(-1) ?? "")) {
+        // The list of files is the same in each.
+        const pages = [true, false].flatMap((byOwnName) => [json, html].map((accept) => page(project, { accept, byOwnName })));
+        for (const place of served) {
+          const digest = await packages.digestOf(pages as [Resource, ...Resource[]], [place, ...segments].join("/"));
+          if (digest === null) continue;
+          const url = at(places[place] as URL, segments);
+          const about = { accept: "*/*", contentType: "application/octet-stream", keeps: "always" } as const;
+          return { kind: "resource", resource: { url, ...about, digest: async () => digest } };
+        }
+      }
+      return unknown;
     };
-    return { kind: "resource", resource };
-  }
+  };
 
   return {
     name: "pypi",
-    prefixes: ["pypi"],
     upstream,
-    route({ method, segments: [kind = "", name = "", ...rest], accept }) {
-      if (method !== "GET" || !NAME.test(name)) return unknown;
-      const project = name.toLowerCase().replaceAll(/[-_.]+/g, "-");
-      if (kind === "simple")
-        return rest.length === 0 ? { kind: "resource", resource: page(project, accept.includes(json) ? json : html) } : unknown;
-      return Object.hasOwn(places, kind) ? file(kind, project, rest) : unknown;
-    },
+    addresses: [
+      publicAddress(pypiHosts.index, index),
+      publicAddress(pypiHosts.files, filesOf(Object.keys(places))),
+      ...ownAddresses(upstream, index),
+      ...(isPublic || !isCalledByItsName(upstream)
+        ? []
+        : [{ host: upstream.hostname, ports: [portOf(upstream)], path: "/", route: filesOf(["own"]) }]),
+    ],
   };
+}
+
+/**
+ * Of which projects a file can be, by its name; the likeliest first. A wheel's name has no hyphen. That of an old
+ * source archive may have some, and then only the page tells where the version begins.
+ */
+export function projectsOf(file: string): string[] {
+  const [wheel] = /^[^-]+(?=-.*\.(?:whl|egg)(?:\.metadata)?$)/.exec(file) ?? [];
+  const names = wheel === undefined ? [...file.matchAll(/-(?=v?\d)/g)].map(({ index }) => file.slice(0, index)).reverse() : [wheel];
+  return [...new Set(names.filter((name) => NAME.test(name)).map(normalised))].slice(0, PROJECTS_MAX);
+}
+
+function normalised(name: string): string {
+  return name.toLowerCase().replaceAll(/[-_.]+/g, "-");
 }

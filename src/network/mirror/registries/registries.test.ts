@@ -3,13 +3,14 @@ import { openMirrorRig } from "../../../../test/support/network/registries/mirro
 import { hash } from "../../../../test/support/network/registries/shelf.ts";
 import { insideSettings } from "../inside-settings.ts";
 import type { Packages } from "../packages.ts";
+import { projectsOf } from "./pypi.ts";
 import { createRegistries } from "./registries.ts";
 import { rewriteSimpleHtml, rewriteSimpleJson } from "./simple-page.ts";
 
 const json = { accept: "application/vnd.pypi.simple.v1+json, text/html; q=0.1" };
 const short = { accept: "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8" };
 
-test("npm: short and whole lists, each as the client wants it, with tarballs here", async () => {
+test("npm: short and whole lists, each as the client wants it, with tarballs where it asked", async () => {
   await using rig = await openMirrorRig();
   const abbreviated = await rig.get("/npm/@caisson%2fscoped", { headers: short });
   expect(abbreviated.headers.get("content-type")).toBe("application/vnd.npm.install-v1+json");
@@ -18,7 +19,13 @@ test("npm: short and whole lists, each as the client wants it, with tarballs her
   expect(JSON.parse(abbreviated.text).time).toBeUndefined();
   for (const page of [abbreviated, whole, await rig.get("/npm/@caisson%2fscoped/2.0.0")]) {
     const { versions, dist } = JSON.parse(page.text);
-    expect((versions?.["2.0.0"].dist ?? dist).tarball).toBe(`${rig.origin}/npm/@caisson/scoped/-/scoped-2.0.0.tgz`);
+    expect((versions?.["2.0.0"].dist ?? dist).tarball).toBe(`${rig.registry.url}/npm/@caisson/scoped/-/scoped-2.0.0.tgz`);
+  }
+  for (const base of ["https://registry.npmjs.org", "https://registry.yarnpkg.com", "http://registry.npmjs.org"]) {
+    const { versions } = JSON.parse((await rig.getBy(`${base}/@caisson%2fscoped`)).text);
+    const { tarball } = versions["2.0.0"].dist;
+    expect(tarball).toBe(`${base}/@caisson/scoped/-/scoped-2.0.0.tgz`);
+    expect((await rig.getBy(tarball)).body.equals(rig.registry.body("/npm/@caisson/scoped/-/scoped-2.0.0.tgz"))).toBe(true);
   }
   // Only what is a tarball's address is changed.
   expect(JSON.parse(whole.text).readme).toBe(`"tarball":"${rig.registry.url}/npm/not-a-link.tgz"`);
@@ -53,7 +60,7 @@ test("PyPI: pages in both forms, files and metadata checked against them", async
   expect(html.text).toContain('data-requires-python="&gt;=3.7"');
   const page = JSON.parse((await rig.get("/pypi/simple/caisson-wheel/", { headers: json })).text);
   expect(page.files[0].url).toBe(href);
-  expect((await rig.get(href.replace("caisson-wheel", "caisson-dep"))).status).toBe(404);
+  expect((await rig.get(href.replace("caisson_wheel", "caisson_dep"))).status).toBe(404);
   const wheel = await rig.get(href);
   expect(hash("sha256", wheel.body)).toBe(sha256);
   const metadata = await rig.get(`${href}.metadata`);
@@ -61,8 +68,32 @@ test("PyPI: pages in both forms, files and metadata checked against them", async
   expect((await rig.get(`${href}.asc`)).status).toBe(404);
 });
 
+test("PyPI: by the public names, files are at the public host of files", async () => {
+  await using rig = await openMirrorRig();
+  const page = JSON.parse((await rig.getBy("https://pypi.org/simple/caisson-wheel/", json)).text);
+  const { url, hashes } = page.files[0];
+  expect(url).toMatch(/^https:\/\/files\.pythonhosted\.org\/pypi\/packages\/.*\/caisson_wheel-1\.0-py3-none-any\.whl$/);
+  expect(hash("sha256", (await rig.getBy(url)).body)).toBe(hashes.sha256);
+  expect((await rig.getBy(`${url}.metadata`)).status).toBe(200);
+  expect((await rig.getBy(url.replace("wheel-1.0", "wheel-1.1"))).status).toBe(404);
+  expect((await rig.getBy("https://files.pythonhosted.org/etc/passwd")).status).toBe(404);
+});
+
+test.each([
+  ["caisson_wheel-1.0-py3-none-any.whl", ["caisson-wheel"]],
+  ["Foo.Bar-1.0-py3-none-any.whl.metadata", ["foo-bar"]],
+  ["python-dateutil-2.8.2.tar.gz", ["python-dateutil"]],
+  ["foo-2-1.0.tar.gz", ["foo-2", "foo"]],
+  ["foo-v1.0.zip", ["foo"]],
+  ["a-1-2-3-4-5-6.tar.gz", ["a-1-2-3-4-5", "a-1-2-3-4", "a-1-2-3", "a-1-2"]],
+  ["README", []],
+  ["-1.0.tar.gz", []],
+])("PyPI: %s can be of %j", (file, projects) => {
+  expect(projectsOf(file)).toEqual(projects);
+});
+
 const places = { files: new URL("https://files.example/"), own: new URL("https://index.example/") };
-const options = { page: new URL("https://index.example/simple/p/"), project: "p", places, prefix: "/pypi" };
+const options = { page: new URL("https://index.example/simple/p/"), places, shown: { own: new URL("https://shown.example/") } };
 const sum = "a".repeat(64);
 
 test("PyPI: links that cannot be checked, or lead elsewhere, are not ours", () => {
@@ -75,8 +106,8 @@ test("PyPI: links that cannot be checked, or lead elsewhere, are not ours", () =
     .split("\n")
     .filter((line) => line.startsWith("<a"));
   expect(lines).toEqual([
-    `<a href="/pypi/files/p/p-1.whl#sha256=${sum}">p-1.whl</a><br>`,
-    `<a data-yanked="b&quot;ad" href="/pypi/own/p/p-2.whl#sha256=${sum}">p-2.whl</a><br>`,
+    `<a href="https://files.example/p-1.whl#sha256=${sum}">p-1.whl</a><br>`,
+    `<a data-yanked="b&quot;ad" href="https://shown.example/p-2.whl#sha256=${sum}">p-2.whl</a><br>`,
     '<a href="https://files.example/p-3.whl">p-3.whl</a><br>',
     `<a href="https://elsewhere.example/p-4.whl#sha256=${sum}">p-4.whl</a><br>`,
     '<a href="javascript:x">p&lt;b&gt;</a><br>',
@@ -96,7 +127,7 @@ test("PyPI: metadata without a digest is not offered, in JSON either", () => {
   ];
   const { body, digests = [] } = rewriteSimpleJson(JSON.stringify({ meta: {}, files }), options);
   expect(JSON.parse(body.toString()).files).toEqual([
-    { filename: "p-1.whl", url: "/pypi/files/p/p-1.whl", hashes: { sha256: sum } },
+    { filename: "p-1.whl", url: "https://files.example/p-1.whl", hashes: { sha256: sum } },
     files[1],
     files[2],
   ]);
@@ -108,11 +139,18 @@ test("PyPI: metadata without a digest is not offered, in JSON either", () => {
 test("crates: an index of its own, whatever the registry's says of where crates are", async () => {
   await using rig = await openMirrorRig();
   const config = JSON.parse((await rig.get("/crates/config.json")).text);
-  expect(config.dl).toBe(`${rig.origin}/crates/dl/{crate}/{version}`);
+  expect(config.dl).toBe(`${rig.registry.url}/crates/dl/{crate}/{version}`);
   expect((await rig.get("/crates/ca/is/caisson-tiny")).text).toBe(rig.registry.body("/crates/ca/is/caisson-tiny").toString());
   const crate = rig.registry.body("/crates/api/v1/crates/caisson-tiny/0.2.0/download");
   expect((await rig.get("/crates/dl/caisson-tiny/0.2.0")).body.equals(crate)).toBe(true);
   expect((await rig.get("/crates/dl/caisson-tiny/0.3.0")).status).toBe(404);
+  expect(JSON.parse((await rig.getBy("https://index.crates.io/config.json")).text)).toEqual({
+    dl: "https://static.crates.io/crates",
+    api: null,
+  });
+  for (const file of ["0.2.0/download", "caisson-tiny-0.2.0.crate"]) {
+    expect((await rig.getBy(`https://static.crates.io/crates/caisson-tiny/${file}`)).body.equals(crate)).toBe(true);
+  }
   const dl = `${rig.registry.url}/crates/x/{lowerprefix}/{crate}-{version}-{sha256-checksum}.crate`;
   rig.registry.put("/crates/config.json", { type: "application/json", body: Buffer.from(JSON.stringify({ dl })) });
   rig.age();
@@ -182,16 +220,38 @@ test("Debian: a list that is not what its name says, and a package that is none,
 });
 
 test("only what is served is set inside", () => {
-  const { env, files } = insideSettings(["npm", "go"], "http://127.0.0.1:19082");
-  expect(env.npm_config_registry).toBe("http://127.0.0.1:19082/npm/");
-  expect(env.GOPROXY).toBe("http://127.0.0.1:19082/go");
+  const { env, files } = insideSettings(["npm", "go"], { pypi: "https://pypi.example/" });
   expect([Object.keys(env).filter((name) => name.startsWith("PIP")), files]).toEqual([[], []]);
+});
+
+test("nothing that is set inside names a loopback address as a registry, whatever the upstream", () => {
+  const all = ["npm", "pypi", "crates", "go", "debian"] as const;
+  for (const host of ["127.0.0.1:4873", "localhost:4873", "[::1]:4873"]) {
+    const upstreams = Object.fromEntries(all.map((name) => [name, `http://${host}/${name}/`]));
+    expect(insideSettings(all, upstreams)).toEqual(insideSettings(all, {}));
+  }
+  expect(JSON.stringify(insideSettings(all, {}).env)).not.toMatch(/127\.|localhost/);
+});
+
+test("a registry of one's own is told to programs inside by its address", () => {
+  const { env } = insideSettings(["npm", "pypi", "go"], {
+    npm: "https://packages.example/npm",
+    pypi: "http://packages.example:8080/pypi/",
+    go: "https://packages.example/go/",
+  });
+  expect(env).toMatchObject({
+    npm_config_registry: "https://packages.example/npm/",
+    YARN_NPM_REGISTRY_SERVER: "https://packages.example/npm",
+    PIP_INDEX_URL: "http://packages.example:8080/pypi/simple/",
+    PIP_TRUSTED_HOST: "packages.example:8080",
+    GOPROXY: "https://packages.example/go",
+  });
 });
 
 test.each(["nonsense", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"])(
   "an upstream %s is refused, without being repeated",
   (upstream) => {
-    const make = () => createRegistries({ upstreams: { npm: upstream }, origin: "http://x", packages: {} as Packages });
+    const make = () => createRegistries({ upstreams: { npm: upstream }, packages: {} as Packages });
     expect(make).toThrow(expect.objectContaining({ code: "invalid", message: expect.not.stringContaining("pw") }));
   },
 );

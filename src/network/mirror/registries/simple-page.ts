@@ -4,10 +4,10 @@ import type { Digest, Rewritten } from "../resource.ts";
 interface PageOptions {
   /** What links are relative to. */
   page: URL;
-  project: string;
-  /** Hosts of files that are mirrored, by the name they have in the mirror's paths. */
-  places: Record<string, URL>;
-  prefix: string;
+  /** Hosts of files that are mirrored, by the name that their digests are kept under. */
+  places: Readonly<Record<string, URL>>;
+  /** Those that programs inside know by another address. */
+  shown: Readonly<Record<string, URL>>;
 }
 
 interface ListedFile {
@@ -68,13 +68,14 @@ export function rewriteSimpleHtml(text: string, options: PageOptions): Rewritten
 function mirror(
   href: string,
   digest: Digest | null,
-  { page, project, places, prefix }: PageOptions,
+  { page, places, shown }: PageOptions,
 ): { url: string; path: string; digest: Digest } | null {
   if (digest === null || !URL.canParse(href, page.href)) return null;
   const url = new URL(href, page);
   const place = Object.keys(places).find((name) => places[name]?.origin === url.origin);
   if (place === undefined || url.search !== "") return null;
-  return { url: `${prefix}/${place}/${project}${url.pathname}`, path: `${place}${decodeURIComponent(url.pathname)}`, digest };
+  const { origin } = shown[place] ?? url;
+  return { url: `${origin}${url.pathname}`, path: `${place}${decodeURIComponent(url.pathname)}`, digest };
 }
 
 function digestIn(hashes: unknown): Digest | null {

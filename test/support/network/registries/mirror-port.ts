@@ -1,3 +1,4 @@
+import type { LookupFunction } from "node:net";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { duplexPair, pipeline } from "node:stream";
 import type { NetworkEventInput } from "../../../../src/network/egress/egress-options.ts";
@@ -7,12 +8,17 @@ import type { Mirror, MirrorOptions, PackagesOptions } from "../../../../src/net
 export interface MirrorPort extends AsyncDisposable {
   mirror: Mirror;
   port: number;
-  /** As programs reach it. */
+  /** As the test reaches it. */
   origin: string;
   events: NetworkEventInput[];
 }
 
-type MirrorPortOptions = PackagesOptions & Pick<MirrorOptions, "registries" | "upstreams"> & { port?: number };
+/** `upstreamUrl`: the server of the registries, which the connections of the port are taken to be meant for. */
+type MirrorPortOptions = PackagesOptions & Pick<MirrorOptions, "registries" | "upstreams"> & { upstreamUrl: string };
+
+/** A name that leads to this machine wherever it is asked for. */
+export const loopbackLookup: LookupFunction = (_name, { all }, done) =>
+  all ? done(null, [{ address: "127.0.0.1", family: 4 }]) : done(null, "127.0.0.1", 4);
 
 /** A mirror on a port of this machine. Its connections are plain streams, as those from a sandbox are. */
 export async function startMirrorPort(options: MirrorPortOptions): Promise<MirrorPort> {
@@ -25,13 +31,13 @@ export async function startMirrorPort(options: MirrorPortOptions): Promise<Mirro
       outer.destroy();
       inner.destroy();
     });
-    mirror.handle({ stream: inner, destination: null });
+    mirror.handle({ stream: inner, origin: new URL(options.upstreamUrl) });
   });
-  await new Promise<void>((resolve) => server.listen(options.port ?? 0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const events: NetworkEventInput[] = [];
-  const mirror = createMirror({ ...options, origin, emit: (event) => void events.push(event) });
+  const mirror = createMirror({ lookup: loopbackLookup, ...options, emit: (event) => void events.push(event) });
   return {
     mirror,
     port,

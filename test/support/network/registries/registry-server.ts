@@ -61,10 +61,10 @@ export interface RegistryServer extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** All five registries, speaking their real protocols, on one port. `listen` is the address; `publicUrl` what its own pages call it, when that differs. */
+/** All five registries, speaking their real protocols, on one port. `listen` is the address; `name` or `publicUrl` what its own pages call it, when that differs. */
 export async function startRegistryServer(
   contents: Partial<RegistryContents> = someContents,
-  { host = "127.0.0.1", port = 0, publicUrl }: { host?: string; port?: number; publicUrl?: string } = {},
+  { host = "127.0.0.1", port = 0, name = host, publicUrl }: { host?: string; port?: number; name?: string; publicUrl?: string } = {},
 ): Promise<RegistryServer> {
   const shelf: Shelf = new Map();
   const faults = new Map<string, Fault>();
@@ -78,7 +78,7 @@ export async function startRegistryServer(
   server.on("connection", (socket) => sockets.add(socket.once("close", () => sockets.delete(socket))));
   await listen(server, host, port);
   const own = (server.address() as AddressInfo).port;
-  const url = publicUrl ?? `http://${host}:${own}`;
+  const url = publicUrl ?? `http://${name}:${own}`;
   fill(shelf, url, contents);
   const stop = async () => {
     const closed = new Promise((resolve) => server.close(resolve));
