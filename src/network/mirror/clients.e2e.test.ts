@@ -120,8 +120,8 @@ test("yarn and pnpm write what they would write outside", async ({ skip }) => {
 });
 
 /**
- * The folder of their programs; fetched once into a cache of this clone's, for they are too large to be part of every
- * install.
+ * The folder of their programs; fetched once into this clone's cache, since they are too large to be installed
+ * with everything else.
  */
 function otherClients(publicRegistry: string | null): string | null {
   const cache = join(import.meta.dirname, "../../../node_modules/.cache/caisson-test-clients");
@@ -129,7 +129,7 @@ function otherClients(publicRegistry: string | null): string | null {
   if (existsSync(join(programs, "pnpm"))) return programs;
   if (publicRegistry === null) return null;
   mkdirSync(cache, { recursive: true });
-  // Else npm would take the project around it for the one that is meant.
+  // Without one, npm installs into the project around it.
   writeFileSync(join(cache, "package.json"), "{}");
   const argv = [
     "install",

@@ -40,8 +40,8 @@ function ownBase(name: RegistryName, text: string | undefined): URL | null {
 const settingsOf: Record<RegistryName, (own: URL | null) => Settings> = {
   npm: (own) => ({ env: own === null ? publicNpm : ownNpm(own) }),
   pypi: (own) => ({ env: own === null ? {} : ownPypi(own) }),
-  // Cargo's lock file names the public registry whatever it is read from, and the newer cargo of 1.68 must be told to
-  // use its index over HTTP.
+  // Cargo's lock file names the public registry whatever it reads from. Versions 1.68 and 1.69 read its index over
+  // HTTP only when told to.
   crates: () => ({ env: { CARGO_REGISTRIES_CRATES_IO_PROTOCOL: "sparse" } }),
   // Not `direct` besides it: the servers of the modules' own repositories are not allowed.
   go: (own) => ({ env: { GOPROXY: (own?.href ?? `https://${goHost}`).replace(/\/$/, ""), GOSUMDB: "sum.golang.org" } }),

@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { RegistryName } from "../../contract/network.ts";
 
-/** The base URL of a registry; ends with a slash. Throws `invalid` for what is none. */
+/** The base URL of a registry; ends with a slash. Throws `invalid` for anything else. */
 export function upstreamUrl(text: string, name: RegistryName): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (
