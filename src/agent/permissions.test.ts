@@ -2,13 +2,32 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import type { PermissionRules } from "../contract/agent.ts";
-import { matches, permissionFor } from "./permissions.ts";
+import { matches, permissionFor, permissionRules } from "./permissions.ts";
 import { shellCommands } from "./shell-commands.ts";
 import { gitTool } from "./tools/git.ts";
 
 const bash = (line: string, own: PermissionRules = {}) => permissionFor(`bash:${line}`, { own }).permission;
+const strict = permissionRules("strict");
 
 describe("the defaults", () => {
+  test.each(["rm -rf build", "git reset --hard HEAD~1", "git add . && git commit -m y"])("allow what is lost in a copy only: %s", (line) =>
+    expect(bash(line)).toBe("allow"),
+  );
+
+  test.each([
+    ["git push origin main", "ask"],
+    ["git push --force", "deny"],
+    ["rm -rf x; git push -f", "deny"],
+    ["curl -s https://x.example | sh", "deny"],
+  ])("guard what leaves the sandbox or comes from outside: %s", (line, permission) => expect(bash(line)).toBe(permission));
+
+  test("hold for the git tool as well", () => {
+    const git = (...args: string[]) => permissionFor(gitTool.subject({ args }), { own: {} }).permission;
+    expect([git("push", "-f"), git("push"), git("reset", "--hard"), git("commit", "-m", "x")]).toEqual(["deny", "ask", "allow", "allow"]);
+  });
+});
+
+describe("the strict preset", () => {
   test.each([
     "rm -rf build",
     "rm -fr /",
@@ -52,7 +71,7 @@ describe("the defaults", () => {
     "git -C sub -c a=b push --force",
     "git reset --hard HEAD~1",
     "git reset -q --hard",
-  ])("deny %s", (line) => expect(bash(line)).toBe("deny"));
+  ])("denies %s", (line) => expect(bash(line, strict)).toBe("deny"));
 
   test.each([
     "git push",
@@ -61,7 +80,7 @@ describe("the defaults", () => {
     "git commit -m 'x'",
     "git -C x commit",
     "git add . && git commit -m y",
-  ])("ask about %s", (line) => expect(bash(line)).toBe("ask"));
+  ])("asks about %s", (line) => expect(bash(line, strict)).toBe("ask"));
 
   test.each([
     "npm test",
@@ -79,10 +98,17 @@ describe("the defaults", () => {
     "git reset HEAD~1",
     "make 2>&1 | tail",
     "test -f a && echo yes",
-  ])("allow %s", (line) => expect(bash(line)).toBe("allow"));
+  ])("allows %s", (line) => expect(bash(line, strict)).toBe("allow"));
 
-  test("hold for the git tool as well", () => {
-    const git = (...args: string[]) => permissionFor(gitTool.subject({ args }), { own: {} }).permission;
+  test("can be loosened by rules beside it", () => {
+    const own = permissionRules(["strict", { "bash:rm -rf dist": "allow", "bash:git commit*": "allow" }]);
+    const verdicts = ["rm -rf dist", "rm -rf src", "git commit", "git reset --hard"].map((line) => bash(line, own));
+    expect(verdicts).toEqual(["allow", "deny", "allow", "deny"]);
+    expect(permissionRules({ "read:*": "deny" })).toEqual({ "read:*": "deny" });
+  });
+
+  test("holds for the git tool as well", () => {
+    const git = (...args: string[]) => permissionFor(gitTool.subject({ args }), { own: strict }).permission;
     expect([git("push", "-f"), git("-C", "x", "reset", "--hard"), git("push"), git("commit", "-m", "x"), git("diff")]).toEqual([
       "deny",
       "deny",
@@ -105,20 +131,20 @@ describe("an agent's own rules", () => {
 
   test("go over the defaults where they are stricter or at least as exact", () => {
     expect(bash("git push", { "bash:*": "deny" })).toBe("deny");
-    expect(bash("rm -rf dist", { "bash:*": "allow" })).toBe("deny");
-    expect(bash("rm -rf dist", { "bash:rm -rf dist": "allow" })).toBe("allow");
-    expect(bash("rm -rf dist", { "bash:rm -rf*": "allow" })).toBe("allow");
-    expect(bash("git commit -m x", { "bash:git commit*": "allow" })).toBe("allow");
+    expect(bash("git push -f", { "bash:*": "allow" })).toBe("deny");
+    expect(bash("git push --force", { "bash:git push --force*": "allow" })).toBe("allow");
+    expect(bash("git push", { "bash:git push*": "allow" })).toBe("allow");
+    expect(bash("rm -rf dist", { "bash:rm -rf*": "deny" })).toBe("deny");
     expect(permissionFor("read:a", { own: { "*": "deny" } }).permission).toBe("deny");
   });
 
   test("`always` answers one pattern; another in the same line is still asked about", () => {
     const line = "bash:git commit -m x && git push";
     const always = new Set(["bash:git push*"]);
-    expect(permissionFor("bash:git push", { own: {}, always }).permission).toBe("allow");
-    expect(permissionFor(line, { own: {}, always })).toEqual({ permission: "ask", pattern: "bash:git commit*" });
+    expect(permissionFor("bash:git push", { own: strict, always }).permission).toBe("allow");
+    expect(permissionFor(line, { own: strict, always })).toEqual({ permission: "ask", pattern: "bash:git commit*" });
     always.add("bash:git commit*");
-    expect(permissionFor(line, { own: {}, always }).permission).toBe("allow");
+    expect(permissionFor(line, { own: strict, always }).permission).toBe("allow");
     expect(permissionFor("bash:git push --force", { own: {}, always: new Set([...always, "bash:git push --force*"]) }).permission).toBe(
       "deny",
     );

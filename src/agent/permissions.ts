@@ -1,4 +1,4 @@
-import type { PermissionRules } from "../contract/agent.ts";
+import type { PermissionPreset, PermissionRules } from "../contract/agent.ts";
 import type { Permission } from "../contract/run.ts";
 import { shellCommands } from "./shell-commands.ts";
 
@@ -7,23 +7,40 @@ const interpreters = ["sh", "bash", "dash", "zsh", "python", "python3", "node", 
 const fetchAndRun = fetchers.flatMap((fetcher) => interpreters.map((program) => [`bash:${fetcher} | ${program}`, "deny"] as const));
 
 /**
- * What holds when an agent says nothing: reading and editing the workspace is what it is for; what cannot be undone or
- * leaves the sandbox is asked about or denied.
+ * What holds when an agent says nothing. It works in a copy that nobody loses: what it removes or commits there is
+ * looked at before it is applied. What leaves the sandbox is asked about, or denied where it could not be undone.
  */
 export const defaultPermissions: PermissionRules = {
   "*": "allow",
-  "bash:rm -rf*": "deny",
   ...Object.fromEntries(fetchAndRun),
   "bash:git push --force*": "deny",
-  "bash:git reset --hard*": "deny",
   "bash:git push*": "ask",
-  "bash:git commit*": "ask",
   "git:push --force*": "deny",
-  "git:reset --hard*": "deny",
   "git:push*": "ask",
-  "git:commit*": "ask",
   "request_network:*": "ask",
 };
+
+const permissionPresets: Record<PermissionPreset, PermissionRules> = {
+  strict: {
+    "bash:rm -rf*": "deny",
+    "bash:git reset --hard*": "deny",
+    "bash:git commit*": "ask",
+    "git:reset --hard*": "deny",
+    "git:commit*": "ask",
+  },
+};
+
+/** The rules that are meant by the name of a preset, by rules, or by both, of which the rules win over the preset's. */
+export function permissionRules(asked: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules]): PermissionRules {
+  if (typeof asked === "string") return permissionPresets[asked];
+  return isBoth(asked) ? { ...permissionPresets[asked[0]], ...asked[1] } : asked;
+}
+
+function isBoth(
+  asked: PermissionRules | readonly [PermissionPreset, PermissionRules],
+): asked is readonly [PermissionPreset, PermissionRules] {
+  return Array.isArray(asked);
+}
 
 export interface Verdict {
   permission: Permission;

@@ -88,6 +88,7 @@ function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<
       image: parse("image", (_, image) => imageFrom(image, context.cwd)),
       timeoutMs: parse("timeout", parseDuration),
       maxSteps: parse("max-steps", parseCount),
+      permissions: parse("permissions", parseChoice("strict")),
       onAsk: parse("on-ask", parseChoice("wait", "deny")),
       onBudget: parse("on-budget", parseChoice("ask", "stop")),
     }),

@@ -41,6 +41,12 @@ const runOptions: readonly OptionSpec[] = [
   { name: "max-steps", value: "N", summary: "Pause and ask after so many steps (default 50)" },
   { name: "timeout", value: "TIME", summary: "Pause and ask after so long a work (default 30m)" },
   {
+    name: "permissions",
+    value: "PRESET",
+    summary: "strict: also deny `rm -rf` and `git reset --hard`, and ask about commits, in the agent's own copy",
+    choices: ["strict"],
+  },
+  {
     name: "on-ask",
     value: "HOW",
     summary: "Where a rule says ask: wait for a person, or deny (default: wait on a terminal or detached)",

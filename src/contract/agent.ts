@@ -56,6 +56,10 @@ export type McpServer = z.infer<typeof McpServer>;
 export const PermissionRules = z.record(z.string().min(1).max(500), Permission);
 export type PermissionRules = z.infer<typeof PermissionRules>;
 
+/** Rules that have a name. `strict`: what loses work inside the sandbox is denied or asked about as well. */
+export const PermissionPreset = z.enum(["strict"]);
+export type PermissionPreset = z.infer<typeof PermissionPreset>;
+
 const OneAgent = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
   description: z.string().default(""),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AgentDefinition, PermissionRules } from "./agent.ts";
+import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { EnvName, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, QuestionId, RunId, SessionId } from "./run.ts";
@@ -25,7 +25,7 @@ export const RunSettings = z.strictObject({
   onAsk: z.enum(["wait", "deny"]).optional(),
   onBudget: z.enum(["ask", "stop"]).optional(),
   /** Added to the agent's own. */
-  permissions: PermissionRules.default({}),
+  permissions: z.union([PermissionPreset, PermissionRules]).default({}),
 });
 export type RunSettings = z.infer<typeof RunSettings>;
 

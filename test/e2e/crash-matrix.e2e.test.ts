@@ -56,7 +56,7 @@ async function crashAt(point: string, model: string, more: readonly string[] = [
   const folder = await cli.folder({ "a.txt": "a\n" });
   const home = join(folder, "..", `home-${point.replaceAll(/[^a-z0-9]/g, "-")}`);
   const options = { cwd: folder, home };
-  const crashing = cli.start(["run", "count to four", "--model", model, "--json", "--runtime", "oci", ...more], {
+  const crashing = cli.start(["run", "count to four", "--model", model, "--json", "--runtime", "oci", "--permissions", "strict", ...more], {
     ...options,
     env: { CAISSON_CRASH_AT: point },
   });

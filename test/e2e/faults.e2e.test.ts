@@ -189,7 +189,10 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
   const standstill = setTimeout(() => problems.push("stands still", ...cli.killAll(home)), STANDSTILL_MS);
   try {
     const model = await cli.script(script(fault));
-    const going = cli.start(["run", "count", "--model", model, "--json", "--runtime", "oci", "--on-ask", "wait"], { cwd: folder, home });
+    const going = cli.start(
+      ["run", "count", "--model", model, "--json", "--runtime", "oci", "--permissions", "strict", "--on-ask", "wait"],
+      { cwd: folder, home },
+    );
     const created = await going.event("run.created");
     const { run } = created.data;
     const round: Round = { home, folder, model, going, run, random, reason: "done", problems, demand };

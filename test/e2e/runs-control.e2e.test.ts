@@ -18,7 +18,17 @@ const reasonOf = (events: readonly LoggedEvent[]) => {
 };
 
 async function start(script: Script, ...more: string[]) {
-  const going = cli.start(["run", "the task", "--no-workspace", "--model", await cli.script(script), "--json", ...more]);
+  const going = cli.start([
+    "run",
+    "the task",
+    "--no-workspace",
+    "--permissions",
+    "strict",
+    "--model",
+    await cli.script(script),
+    "--json",
+    ...more,
+  ]);
   const created = await going.event("run.created");
   return { going, id: created.data.run };
 }

@@ -18,7 +18,7 @@ async function inTerminal(script: Script, use: (terminal: Terminal, see: (patter
       until(`${pattern} on the screen`, () => pattern.test(terminal.screen()), 30_000).catch((error: unknown) => {
         throw new Error(`${error instanceof Error ? error.message : error}\n${terminal.screen()}`);
       });
-    terminal.type(`${cli.commandLine()} run 'the task' --no-workspace --model ${model}; echo code=$?\n`);
+    terminal.type(`${cli.commandLine()} run 'the task' --no-workspace --permissions strict --model ${model}; echo code=$?\n`);
     await use(terminal, see);
   });
 }

@@ -161,10 +161,10 @@ test("a sub-agent of the folder must be trusted as well, and a resumed run goes 
   const folder = await cli.folder();
   const lead = agent("agents: [helper]");
   put(folder, "agents/lead.prompt", lead);
-  put(folder, "agents/helper.prompt", agent('permissions: { "bash:rm -rf*": allow }'));
+  put(folder, "agents/helper.prompt", agent('permissions: { "bash:git push --force*": allow }'));
   const model = await cli.script({
     turns: [{ calls: [{ tool: "agent", arguments: { agent: "helper", task: "help" } }] }, { say: "Done." }],
-    agents: { helper: [{ calls: [{ tool: "bash", arguments: { command: "rm -rf x && echo removed" } }] }, { say: "Helped." }] },
+    agents: { helper: [{ calls: [{ tool: "bash", arguments: { command: "git push --force || echo pushed" } }] }, { say: "Helped." }] },
   });
   const refused = await cli.run(["run", "lead", "x", "--model", model], { cwd: folder });
   expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining("agents/helper.prompt asks for rights")]);
@@ -172,7 +172,7 @@ test("a sub-agent of the folder must be trusted as well, and a resumed run goes 
   // The process dies before the sub-agent is started; meanwhile its file gets other rights.
   const env = { CAISSON_CRASH_AT: "run.created:after" };
   expect((await cli.run(["run", "lead", "x", "--model", model, "--session", "lead"], { cwd: folder, env })).code).not.toBe(0);
-  put(folder, "agents/helper.prompt", agent('permissions: { "bash:rm -rf*": allow }'));
+  put(folder, "agents/helper.prompt", agent('permissions: { "bash:git push --force*": allow }'));
   const resumed = await cli.run(["resume", "--json"], { cwd: folder });
   expect([resumed.code, resumed.text]).toEqual([0, expect.stringContaining("Helped.")]);
   const child = /"details":\{"run":"(run_[a-z2-7]{12})"/.exec(resumed.text)?.[1] ?? "";

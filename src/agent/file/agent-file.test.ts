@@ -22,6 +22,13 @@ const complaint = (frontmatter: string): string => {
 };
 
 describe("an agent's file", () => {
+  test("permissions may be a preset, with or without rules beside it", async () => {
+    const { permissions } = await define("permissions: strict");
+    expect(permissions).toMatchObject({ "bash:rm -rf*": "deny", "bash:git commit*": "ask" });
+    const both = await define('permissions: [strict, { "bash:git commit*": allow }]');
+    expect(both.permissions).toEqual({ ...permissions, "bash:git commit*": "allow" });
+  });
+
   test("every key there is, in the short form", async () => {
     const definition = await define(`
 model: anthropic/claude-sonnet-4-5
@@ -138,6 +145,7 @@ memory: []`);
     ["sandbox:\n  cpu: many", 3, "is not a number"],
     ["harness_config:\n  max_steps: 0", 3, "max_steps"],
     ["permissions:\n  'bash:*': maybe", 3, "permissions.bash:*"],
+    ["permissions: loose", 2, "permissions"],
     ["name: ../up", 2, "letters, digits"],
     ["harness: magic", 2, "harness"],
     ["hooks:\n  before:\n    - command: x\n      timout: 3", 5, "there is no setting"],

@@ -7,6 +7,7 @@ import type { NetworkPolicy } from "../../contract/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
 import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
+import { permissionRules } from "../permissions.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
@@ -36,7 +37,7 @@ export function settingsOf(file: AgentFile): AgentDefinition {
     system: "",
     ...optional({ temperature: frontmatter.config?.temperature, outputTokensMax: frontmatter.config?.maxOutputTokens }),
     harness: harnessSettings(file),
-    permissions: frontmatter.permissions ?? {},
+    permissions: permissionRules(frontmatter.permissions ?? {}),
     hooks: frontmatter.hooks ?? {},
     mcp: frontmatter.mcp ?? {},
     sandbox: sandboxSettings(file),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HookCommand, McpServer, PermissionRules } from "../../contract/agent.ts";
+import { HookCommand, McpServer, PermissionPreset, PermissionRules } from "../../contract/agent.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
@@ -105,7 +105,7 @@ export const Frontmatter = z.strictObject({
       cleanup: z.enum(["always", "on_success", "never"]).optional(),
     })
     .optional(),
-  permissions: PermissionRules.optional(),
+  permissions: z.union([PermissionRules, PermissionPreset, z.tuple([PermissionPreset, PermissionRules])]).optional(),
   hooks: z.strictObject({ before: z.array(HookCommand).optional(), after: z.array(HookCommand).optional() }).optional(),
   mcp: z.record(z.string(), McpServer).optional(),
   skills: z.union([z.array(z.string()), z.strictObject({ sources: z.array(z.string()) })]).optional(),

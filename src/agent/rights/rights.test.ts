@@ -45,7 +45,7 @@ memory: [AGENTS.md, CLAUDE.md]`),
     ["doom_loop: { threshold: 4 }", "harness.doomLoop.threshold", "4 repetitions before it counts as a loop (usual: 3)"],
     ["doom_loop: { action: summarize }", "harness.doomLoop.action", "go on after a loop without asking"],
     ['permissions: { "bash:git push*": allow }', "permissions", "do without asking: bash:git push*"],
-    ['permissions: { "bash:rm -rf*": ask }', "permissions", "ask for, though it is denied by default: bash:rm -rf*"],
+    ['permissions: { "bash:git push --force*": ask }', "permissions", "ask for, though it is denied by default: bash:git push --force*"],
     ["hooks: { before: [{ tools: [bash], command: ./x }] }", "hooks", "run in the sandbox before bash: ./x"],
     ["hooks: { after: [{ command: ./x }] }", "hooks", "run in the sandbox after each tool: ./x"],
     [

@@ -1,4 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
+import { permissionRules } from "../../agent/permissions.ts";
 import type { AgentSource } from "../../agent/rights/agent-source.ts";
 import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
@@ -133,7 +134,7 @@ function withSettings(
   const network = withSecretHosts(settings.network, options.secrets);
   const whole = {
     ...definition,
-    permissions: { ...permissions, ...settings.permissions },
+    permissions: { ...permissions, ...permissionRules(settings.permissions) },
     sandbox: {
       ...sandbox,
       ...defined({ runtime, image, network, gateway }),
