@@ -1,9 +1,9 @@
-import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { HookFunction } from "./agent/hooks.ts";
 import type { Model } from "./agent/model/model.ts";
 import { type Environment, readEnvironment } from "./compose/environment.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
+import { openStateFolder } from "./compose/state-folder.ts";
 import { absoluteSecrets } from "./contract/absolute-secrets.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
 import type { SandboxEvent } from "./contract/event.ts";
@@ -139,7 +139,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     return wanted ? withNetwork(runtime) : runtime;
   };
   const runtimeOf = async (name = "auto") => {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    await openStateFolder(stateDir);
     return resolver.resolve(name);
   };
   return {
@@ -211,7 +211,7 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
   const { model, agent, folder, runtime, ...rest } = options;
   const { stateDir, variables, path, home } = environmentOf(options);
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  await openStateFolder(stateDir);
   const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
   return await startAgent({
     ...rest,

@@ -4,6 +4,7 @@ import { type RuntimeChoices, runCli } from "./cli/dispatch.ts";
 import { messageLines } from "./cli/line.ts";
 import { createOutput } from "./cli/output.ts";
 import { watchSignals } from "./cli/signals.ts";
+import { CaissonError } from "./contract/error.ts";
 import { packageFiles, versionOf } from "./package-files.ts";
 
 /** The command line: reads the environment, composes, and hands over to the commands. */
@@ -29,6 +30,15 @@ process.on("uncaughtException", (error) => {
     .then(() => process.exit(125));
 });
 
+/** Throws `not_found` where somebody has removed it meanwhile. */
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch (cause) {
+    throw new CaissonError("not_found", "the current folder is not there any more", { cause, hint: "Change to one that is: cd ~" });
+  }
+}
+
 /** Loaded only for a command that runs: help and versions need none of it. */
 async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const { composeCli } = await import("./compose/cli.ts");
@@ -39,7 +49,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     version,
     packageDir: files.root,
     guestPath: files.guestPath,
-    cwd: process.cwd(),
+    cwd: currentFolder(),
     stdin: process.stdin,
     stdout,
     stderr,

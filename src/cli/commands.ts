@@ -61,7 +61,7 @@ export const commands: readonly CommandSpec[] = [
     details: [
       "The current folder is at /workspace, copy-on-write: what the command changes there is not changed outside.",
       "Exit code: the command's own; 128+N when signal N ended it, 124 after --timeout, 137 out of memory,",
-      "153 past --output-max, 125 when Caisson itself failed or the command could not be started.",
+      "153 past --output-max, 126 when it is not executable, 127 when there is no such program, 125 when Caisson itself failed.",
     ].join("\n"),
     options: [
       ...processOptions,

@@ -36,8 +36,13 @@ export async function runCli(start: CliStart): Promise<number> {
     if (received !== null && (failure.code === "cancelled" || failure.code === "lost" || failure.code === "gone"))
       return exitCodeOf(received);
     await printError(start, failure);
-    return errorCodes[failure.code].exitCode;
+    return exitCodeOfError(failure);
   }
+}
+
+/** Of its code, unless what failed has one of its own, as a program that could not be started has. */
+function exitCodeOfError({ code, details }: CaissonError): number {
+  return typeof details?.exitCode === "number" ? details.exitCode : errorCodes[code].exitCode;
 }
 
 async function dispatch(start: CliStart): Promise<number> {

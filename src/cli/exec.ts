@@ -2,6 +2,7 @@ import { CaissonError, type ErrorCode } from "../contract/error.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { CommandEnded, CommandOutput } from "../contract/event.ts";
 import type { Ended } from "../contract/outcome.ts";
+import { defined } from "../lib/defined.ts";
 import { showBytes, showDuration } from "../lib/quantity.ts";
 import { textOrBase64 } from "../lib/text-or-base64.ts";
 import { unreachable } from "../lib/unreachable.ts";
@@ -20,6 +21,8 @@ import { pairs, timeoutFrom } from "./spec-options.ts";
 const OUTPUT_LIMIT_EXIT_CODE = 153;
 /** Like a program's whose reader went away: 128 and SIGPIPE. */
 const BROKEN_PIPE_EXIT_CODE = 141;
+const NOT_EXECUTABLE_EXIT_CODE = 126;
+const NO_SUCH_PROGRAM_EXIT_CODE = 127;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   return execCommand(context, given, {
@@ -107,14 +110,21 @@ async function spawnWithHint(sandbox: HeldSandbox, options: SpawnOptions): Promi
   try {
     return await sandbox.spawn(options);
   } catch (error) {
-    if (!(error instanceof CaissonError) || error.hint !== undefined) throw error;
-    const hint = spawnHints[error.code];
-    throw new CaissonError(error.code, error.message, {
-      cause: error,
-      ...(hint === undefined ? {} : { hint }),
-      ...(error.details === undefined ? {} : { details: error.details }),
-    });
+    if (!(error instanceof CaissonError)) throw error;
+    const exitCode = await exitCodeOfStart(sandbox, error, options);
+    const hint = error.hint ?? spawnHints[error.code];
+    const details = { ...error.details, ...defined({ exitCode }) };
+    throw new CaissonError(error.code, error.message, { cause: error, details, ...defined({ hint }) });
   }
+}
+
+/** As a shell and docker have it, for a program that is not there or is none; undefined for any other failure. */
+async function exitCodeOfStart(sandbox: HeldSandbox, error: CaissonError, { cwd }: SpawnOptions): Promise<number | undefined> {
+  if (error.details?.guest === "not_executable") return NOT_EXECUTABLE_EXIT_CODE;
+  if (error.details?.guest !== "not_found") return undefined;
+  // A folder to start in that is not there is no fault of the program's.
+  const hasFolder = cwd === undefined || (await sandbox.stat(cwd).catch(() => null)) !== null;
+  return hasFolder ? NO_SUCH_PROGRAM_EXIT_CODE : undefined;
 }
 
 const spawnHints: Partial<Record<ErrorCode, string>> = {

@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import type { CliContext } from "../cli/context.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import { line } from "../cli/line.ts";
@@ -7,6 +6,7 @@ import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";
 import { loadConfig } from "./load-config.ts";
 import { composeRuntimes } from "./runtimes.ts";
+import { openStateFolder } from "./state-folder.ts";
 import { composeStation, sandboxTools } from "./station.ts";
 
 const COMMAND_LINE_MAX = 100;
@@ -28,10 +28,8 @@ export async function composeCli(
   const environment = readEnvironment(variables);
   const { stateDir, configDir, home, path } = environment;
   const variable = (name: string) => variables[name];
-  const [{ config, file: configFile, sources: configSources }] = await Promise.all([
-    loadConfig({ stateDir, configDir, variable }),
-    mkdir(stateDir, { recursive: true, mode: 0o700 }),
-  ]);
+  await openStateFolder(stateDir);
+  const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
   const say = (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];
   const tell = (event: SandboxEvent) => {

@@ -1,4 +1,4 @@
-import { homedir } from "node:os";
+import { userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
 
 export type Variables = Readonly<Record<string, string | undefined>>;
@@ -17,7 +17,8 @@ export interface Environment {
 }
 
 export function readEnvironment(variables: Variables): Environment {
-  const home = variables.HOME ?? homedir();
+  // Empty is as good as not set; from a relative one everything would lie in whatever folder one stands in.
+  const home = absolute(variables.HOME) ?? ownHome();
   const below = (variable: string | undefined, ...usual: string[]) => join(absolute(variable) ?? join(home, ...usual), "caisson");
   return {
     variables,
@@ -26,6 +27,15 @@ export function readEnvironment(variables: Variables): Environment {
     stateDir: variables.CAISSON_HOME ?? below(variables.XDG_STATE_HOME, ".local", "state"),
     configDir: below(variables.XDG_CONFIG_HOME, ".config"),
   };
+}
+
+function ownHome(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    // A user id without an entry has none; then the state folder has to be named.
+    return "/nonexistent";
+  }
 }
 
 /**

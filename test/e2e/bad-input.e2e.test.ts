@@ -11,7 +11,7 @@ beforeAll(async () => {
   await mkdir(join(base(), "empty-folder"));
 });
 
-const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string, string> }> = {
+const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string, string>; code?: number }> = {
   "an unknown command": { argv: ["exce"], says: /unknown command.*[\s\S]*hint: .*exec/ },
   "an unknown sub-command": { argv: ["sandbox", "lss"], says: /sandbox lss[\s\S]*hint: .*sandbox ls/ },
   "an unknown option": { argv: ["exec", "--memroy", "1g", "--", "true"], says: /--memroy[\s\S]*hint: .*--memory/ },
@@ -19,8 +19,8 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "an unknown OCI runtime": { argv: ["exec", "--runtime", "oci", "--oci-runtime", "nosuch", "--", "true"], says: /nosuch[\s\S]*hint: / },
   "no command": { argv: ["exec"], says: /no command was given[\s\S]*hint: / },
   "no command after --": { argv: ["exec", "--"], says: /no command was given[\s\S]*hint: / },
-  "a program that is not there": { argv: ["exec", "--", "no-such-program"], says: /no-such-program[\s\S]*hint: / },
-  "a file that is no program": { argv: ["exec", "--", "/etc/passwd"], says: /\/etc\/passwd[\s\S]*hint: / },
+  "a program that is not there": { argv: ["exec", "--", "no-such-program"], says: /no-such-program[\s\S]*hint: /, code: 127 },
+  "a file that is no program": { argv: ["exec", "--", "/etc/passwd"], says: /\/etc\/passwd[\s\S]*hint: /, code: 126 },
   "a cwd that is not there": { argv: ["exec", "--cwd", "/no/such/folder", "--", "true"], says: /\/no\/such\/folder[\s\S]*hint: / },
   "a cwd with ..": { argv: ["exec", "--cwd", "/workspace/../etc", "--", "true"], says: /\.\.[\s\S]*hint: / },
   "a cwd of 5,000 characters": { argv: ["exec", "--cwd", `/${"a".repeat(5000)}`, "--", "true"], says: /4,?095[\s\S]*hint: / },
@@ -81,6 +81,16 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "a copy with no sandbox in it": { argv: ["cp", "a", "b"], says: /exactly one[\s\S]*hint: / },
   "removing nothing": { argv: ["sandbox", "rm"], says: /ID is missing[\s\S]*hint: / },
   "a shell without a terminal": { argv: ["shell"], says: /not a terminal[\s\S]*hint: / },
+  "a relative state folder": {
+    argv: ["sandbox", "ls"],
+    env: { CAISSON_HOME: "here" },
+    says: /not an absolute path[\s\S]*hint: .*CAISSON_HOME/,
+  },
+  "a state folder in /proc": {
+    argv: ["exec", "--", "true"],
+    env: { CAISSON_HOME: "/proc/x" },
+    says: /in \/proc, where nothing can be kept[\s\S]*hint: /,
+  },
   "a bad setting in the environment": {
     argv: ["sandbox", "ls"],
     env: { CAISSON_RUNTIME: "Not A Name" },
@@ -89,12 +99,12 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
 };
 
 describe("bad input", () => {
-  test.each(Object.entries(cases))("%s: exit 125, what failed, and what to do", async (_name, { argv, says, env }) => {
+  test.each(Object.entries(cases))("%s: its exit code, what failed, and what to do", async (_name, { argv, says, env, code = 125 }) => {
     const result = await run(argv, { ...(env === undefined ? {} : { env }) });
     expect(result.stderr).toMatch(says);
     expect(result.stderr).toMatch(/^caisson: /m);
     expect(result.stderr).not.toMatch(/ at .*\.ts:\d+/);
-    expect(result).toMatchObject({ code: 125, text: "" });
+    expect(result).toMatchObject({ code, text: "" });
   });
 
   test("with --json the error is an object on stdout", async () => {

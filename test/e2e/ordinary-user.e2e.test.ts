@@ -101,6 +101,13 @@ describe("an ordinary user", () => {
     rmSync(join(base, "project", "shared"));
   });
 
+  test("is told in one line that the state folder may not be written", () => {
+    const { env, ...user } = asUser();
+    const found = spawnSync(launcher, ["ps"], { ...user, env: { ...env, CAISSON_HOME: "/etc/caisson-state" }, encoding: "utf8" });
+    expect(found.stderr).toMatch(/^caisson: the state folder \/etc\/caisson-state cannot be written: permission is denied\nhint: .*\n$/);
+    expect(found.status).toBe(125);
+  });
+
   test("shares a folder that holds Caisson's state without it, and never the state itself", () => {
     for (const access of ["", ":ro", ":rw"]) {
       const found = run(
