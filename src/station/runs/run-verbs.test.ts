@@ -88,6 +88,7 @@ test("what the caller sets goes over what the agent has; where nobody is there, 
   expect(Object.keys(sandbox.secrets)).toEqual(["TOKEN"]);
   expect(sandbox.network).toMatchObject({ mode: "allow", rules: [{ host: "api.example.org" }] });
   expect(permissions).toEqual({ "bash:*": "deny" });
+  expect((await definitionOf({ permissions: "strict" })).permissions).toMatchObject({ "bash:rm -rf*": "deny", "bash:git commit*": "ask" });
 });
 
 test("runs are listed by what the log keeps beside their events, page by page, and no log is read for it", async () => {
