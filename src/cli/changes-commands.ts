@@ -1,11 +1,13 @@
 import { resolve } from "node:path";
+import { CaissonError } from "../contract/error.ts";
 import type { ChangedFile, LeftOut } from "../contract/session-verbs.ts";
 import { defined } from "../lib/defined.ts";
 import type { ParsedArguments } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { joined, line, quotedName } from "./line.ts";
+import { visibleText } from "./plain-text.ts";
 import { printDiff } from "./print-diff.ts";
-import { runNamed } from "./run-named.ts";
+import { runAndPaths, runNamed } from "./run-named.ts";
 import { type Cell, table } from "./table.ts";
 
 type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBack">;
@@ -13,25 +15,27 @@ type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBac
 /** `caisson diff [RUN] [PATH…]` */
 export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
   const { sessions } = context.station;
-  const [word, ...paths] = given.positionals;
-  const name = await runNamed(context, word);
+  const { name, paths, isRunNamed } = await runAndPaths(context, given.positionals);
   const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal };
   if (!given.flag("json") && !given.flag("stat")) {
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];
     let ignored = 0;
-    for await (const piece of sessions.patch(name, asked)) {
+    // On a screen nobody reads a binary file's digits, or a megabyte; a pipe gets a patch that can be applied.
+    for await (const piece of sessions.patch(name, { ...asked, brief: context.stdout.isTerminal })) {
       if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
       else if (piece.kind === "file") files.push(piece.file);
       else if (piece.kind === "ignored") ignored = piece.count;
       else leftOut.push(piece.leftOut);
     }
+    if (!isRunNamed && files.length === 0) refuseUnchanged(paths, name);
     await tellFiles(context, files);
     await tellLeftOut(context, leftOut);
     await tellIgnored(context, ignored, "--ignored shows them");
     return 0;
   }
   const found = await sessions.diff(name, asked);
+  if (!isRunNamed && found.files.length === 0) refuseUnchanged(paths, name);
   if (given.flag("json")) {
     await context.stdout.printJson(found);
     return 0;
@@ -41,6 +45,14 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
   await tellLeftOut(context, found.leftOut);
   await tellIgnored(context, found.ignored, "--ignored shows them");
   return 0;
+}
+
+/** A word that is no run and no session was meant as a path, or was mistyped. */
+function refuseUnchanged(paths: readonly string[], run: string): void {
+  if (paths.length === 0) return;
+  throw new CaissonError("not_found", `${run} changed nothing at ${paths.map(visibleText).join(", ")}`, {
+    hint: "`caisson diff --stat` lists what changed; `caisson ps` and `caisson session ls` list runs and sessions.",
+  });
 }
 
 async function tellFiles(context: CliContext, files: readonly ShownFile[]): Promise<void> {
@@ -76,9 +88,9 @@ async function tellIgnored(context: CliContext, count: number, what: string): Pr
 
 /** `caisson apply [RUN] [PATH…]` */
 export async function apply(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [word, ...paths] = given.positionals;
+  const { name, paths } = await runAndPaths(context, given.positionals);
   const to = given.option("to");
-  const { session: _, ...result } = await context.station.sessions.apply(await runNamed(context, word), {
+  const { session: _, ...result } = await context.station.sessions.apply(name, {
     includeConfiguration: given.flag("include-config"),
     includeIgnored: given.flag("ignored"),
     force: given.flag("force"),

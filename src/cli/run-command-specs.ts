@@ -175,7 +175,10 @@ export const runCommands: readonly CommandSpec[] = [
       json,
     ],
     arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
-    examples: [["caisson diff", "what this folder's newest run changed, as a unified diff"]],
+    examples: [
+      ["caisson diff", "what this folder's newest run changed, as a unified diff"],
+      ["caisson diff src/parser.ts", "only that file"],
+    ],
     load: async () => ({ run: (await import("./changes-commands.ts")).diff }),
   },
   {

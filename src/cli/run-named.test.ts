@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestStation, type TestStation } from "../station/runs/testing.ts";
-import { runNamed } from "./run-named.ts";
+import { runAndPaths, runNamed } from "./run-named.ts";
 
 let base = "";
 beforeAll(async () => {
@@ -48,4 +48,18 @@ test("a folder below counts as the folder that was worked on, unless it was work
   expect(await named(station, "a/below")).toBe(above);
   expect(await station.verbs.runs.get(above)).toMatchObject({ folder: join(base, "a") });
   expect(await station.verbs.runs.get(below)).toMatchObject({ folder: null });
+});
+
+test("a word that is neither a run nor a session is a path from here, of this folder's newest run", async () => {
+  await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
+  const run = await runIn(station, join(base, "a"));
+  await station.sessions.create({ id: "named", source: { kind: "empty" }, scope: "session", cleanup: "never" });
+  const split = (cwd: string, ...words: string[]) => runAndPaths({ station: station.verbs as never, cwd: join(base, cwd) }, words);
+  expect(await split("a")).toEqual({ name: run, paths: [], isRunNamed: false });
+  expect(await split("a", "calc.py", "src/")).toEqual({ name: run, paths: ["calc.py", "src"], isRunNamed: false });
+  expect(await split("a/below", "x.ts", "../y.ts", "..")).toEqual({ name: run, paths: ["below/x.ts", "y.ts", "."], isRunNamed: false });
+  expect(await split("link", "x.ts")).toMatchObject({ name: run, paths: ["x.ts"] });
+  expect(await split("a/below", run, "x.ts")).toEqual({ name: run, paths: ["x.ts"], isRunNamed: true });
+  expect(await split("b", "named", "x.ts")).toEqual({ name: "named", paths: ["x.ts"], isRunNamed: true });
+  expect(await split("b", "run_aaaaaaaaaaaa")).toMatchObject({ name: "run_aaaaaaaaaaaa" });
 });

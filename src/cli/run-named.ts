@@ -1,5 +1,7 @@
+import { realpath } from "node:fs/promises";
+import { relative, resolve } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import { RunId } from "../contract/run.ts";
+import { RunId, SessionId } from "../contract/run.ts";
 import type { CliContext } from "./context.ts";
 import { visibleText } from "./plain-text.ts";
 
@@ -21,6 +23,34 @@ export async function runNamed(context: Pick<CliContext, "station" | "cwd">, nam
   throw new CaissonError("not_found", `no run works on ${visibleText(context.cwd)}`, {
     hint: `Name one of the others: ${named}${more}. \`caisson ps --all\` lists them.`,
   });
+}
+
+/**
+ * The words of `diff` and `apply`: a run or a session and then paths of its workspace, or paths alone: then this
+ * folder's newest run is meant, and they are relative to where one stands.
+ */
+export async function runAndPaths(
+  context: Pick<CliContext, "station" | "cwd">,
+  words: readonly string[],
+): Promise<{ name: string; paths: string[]; isRunNamed: boolean }> {
+  const [first, ...rest] = words;
+  if (first !== undefined && (RunId.safeParse(first).success || (await isSession(context, first))))
+    return { name: first, paths: rest, isRunNamed: true };
+  const name = await runNamed(context, undefined);
+  const { folder } = await context.station.runs.get(name);
+  const [top, here] = await Promise.all([folder ?? context.cwd, context.cwd].map((path) => realpath(path).catch(() => path)));
+  return { name, paths: words.map((word) => relative(top as string, resolve(here as string, word)) || "."), isRunNamed: false };
+}
+
+async function isSession({ station }: Pick<CliContext, "station">, name: string): Promise<boolean> {
+  if (!SessionId.safeParse(name).success) return false;
+  return await station.sessions.get(name).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof CaissonError && error.code === "not_found") return false;
+      throw error;
+    },
+  );
 }
 
 /** Words that begin with a run, or with none: then this folder's newest is meant. */

@@ -206,3 +206,20 @@ describe("many large files replaced by others", () => {
     });
   });
 });
+
+test("for a reader, a binary or a big file is one line; small text is as ever", () => {
+  const big = `${"line\n".repeat(250_000)}`;
+  const changes = changesBetween(
+    tree({ "a.bin": file("\0old"), "b.txt": file("old\n"), "c.txt": file(big) }),
+    tree({ "a.bin": file("\0newer"), "b.txt": file("new\n"), "c.txt": file(`${big}more\n`) }),
+  );
+  const text = Buffer.concat([...renderSections(changes, { brief: true })]).toString("latin1");
+  expect(text).not.toContain("GIT binary patch");
+  expect(text.split("\n").filter((row) => /^(Binary|Big|[-+][a-z])/.test(row))).toEqual([
+    "Binary file: 4 B to 6 B",
+    "-old",
+    "+new",
+    "Big file: 1.2 MiB to 1.2 MiB",
+  ]);
+  expect(renderDiff(changes).toString("latin1")).toContain("GIT binary patch");
+});

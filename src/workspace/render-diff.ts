@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
+import { showBytes } from "../lib/quantity.ts";
 import { renderBinaryPatch } from "./binary-patch.ts";
 import { type Change, type FileSide, gitMode, isText, kindOf } from "./change.ts";
 import { hashLines, similarity } from "./line-hashes.ts";
@@ -10,6 +11,8 @@ const CONTEXT_LINES = 3;
 const CHUNK_BYTES = 256 * 1024;
 /** Others get their turn, and signals are heard, at least this often. */
 const BREATH_MS = 50;
+/** Both sides of a file together; what is more is nothing to read on a screen. */
+const BRIEF_BYTES_MAX = 1024 * 1024;
 const NEWLINE = 0x0a;
 const NO_BLOB = "0".repeat(40);
 
@@ -33,9 +36,10 @@ export function renderDiff(changes: readonly Change[]): Buffer {
  * Bytes: files need not be UTF-8. Piece by piece, each of whole lines, so that one who is told to stop can do so in
  * between. Files too different to be compared line by line are replaced as a whole, and the hunk says so.
  */
-export function* renderSections(changes: readonly Change[]): Generator<Buffer> {
+export function* renderSections(changes: readonly Change[], options: { brief?: boolean } = {}): Generator<Buffer> {
   const budget = newDiffBudget();
-  for (const change of changes) for (const section of sections(change)) yield* renderSection(section, budget);
+  for (const change of changes)
+    for (const section of sections(change)) yield* renderSection(section, budget, { isBrief: options.brief === true });
 }
 
 /** Throws `cancelled` once the signal is given. */
@@ -80,7 +84,7 @@ function sections(change: Change): Section[] {
 }
 
 /** One character is one byte all through: contents need not be text in any encoding. */
-function* renderSection(section: Section, budget: DiffBudget): Generator<Buffer> {
+function* renderSection(section: Section, budget: DiffBudget, { isBrief }: { isBrief: boolean }): Generator<Buffer> {
   const { before, after } = section;
   const oldName = quoted(`a/${section.from ?? section.path}`);
   const newName = quoted(`b/${section.path}`);
@@ -97,6 +101,10 @@ function* renderSection(section: Section, budget: DiffBudget): Generator<Buffer>
   if (!same) lines.push(`index ${blobName(before)}..${blobName(after)}${mode}`);
   yield latin1(`${lines.join("\n")}\n`);
   if (same) return;
+  if (isBrief && (isBinary(section) || sizeOf(before) + sizeOf(after) > BRIEF_BYTES_MAX)) {
+    yield latin1(`${isBinary(section) ? "Binary" : "Big"} file: ${showBytes(sizeOf(before))} to ${showBytes(sizeOf(after))}\n`);
+    return;
+  }
   if (isBinary(section)) {
     yield* renderBinaryPatch(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0));
     return;
@@ -107,6 +115,8 @@ function* renderSection(section: Section, budget: DiffBudget): Generator<Buffer>
   if (diff.pieces === null) yield* renderReplaced(diff);
   else yield latin1(renderHunks(diff, diff.pieces));
 }
+
+const sizeOf = (side: FileSide | null) => side?.content.length ?? 0;
 
 const latin1 = (text: string) => Buffer.from(text, "latin1");
 

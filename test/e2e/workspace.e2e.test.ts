@@ -47,10 +47,14 @@ describe("a folder", () => {
       "caisson: + 2 ignored files; --ignored shows them\n",
     ]);
     expect((await ok(["diff", "--ignored", "--stat"], here)).text).toContain("dist/2");
+    expect((await ok(["diff", "b.txt"], here)).text).not.toContain("+mine");
+    expect((await cli.run(["diff", "none.txt"], { cwd: here })).stderr).toContain(`${own.run} changed nothing at none.txt`);
     const rows = JSON.parse((await ok(["ps", "--json"], here)).text) as Record<string, unknown>[];
     expect(rows).toMatchObject([{ run: own.run, folder: here, unappliedFiles: 2 }]);
     const elsewhere = await cli.run(["discard"], { cwd: await cli.folder() });
     expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining(`${other.run} (${there})`)]);
+    await ok(["apply", "b.txt"], here);
+    expect(read(here, "a.txt")).toBe("one\n");
     await ok(["apply"], here);
     expect(read(here, "a.txt")).toBe("one\nmine\n");
     expect(read(there, "a.txt")).toBe("one\n");

@@ -55,11 +55,11 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       const stats = await diffStat(chosen(changes, paths), signal === undefined ? {} : { signal });
       return { session: session.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
     },
-    async *patch(name, { signal, ...ignoring } = {}) {
+    async *patch(name, { signal, brief = false, ...ignoring } = {}) {
       const { paths } = ignoring;
       const { changes, leftOut, ignored } = await changesOf(await find(name), { ...options, ignoring });
       for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
-      for (const bytes of renderSections(chosen(changes, paths))) {
+      for (const bytes of renderSections(chosen(changes, paths), { brief })) {
         yield { kind: "patch", bytes } satisfies DiffPiece;
         await breathe();
         if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");

@@ -18,6 +18,8 @@ interface DiffOptions {
   paths?: readonly string[];
   /** Also new files that the user's own `.gitignore` files name; otherwise they are counted. */
   includeIgnored?: boolean;
+  /** Of a patch that somebody reads and nobody applies: of binary and of big files only that they differ. */
+  brief?: boolean;
   signal?: AbortSignal;
 }
 
