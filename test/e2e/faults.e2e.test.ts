@@ -129,7 +129,9 @@ const faults: Record<string, Fault> = {
     callsMayFail: true,
     async strike({ run, home, going, demand }) {
       await going.event("permission.asked");
-      const answers = await Promise.all(["allow", "deny", "allow"].map((answer) => cli.run(["answer", run, answer], { home })));
+      const answers = await Promise.all(
+        ["allow", "deny", "allow"].map((answer) => cli.run(["answer", run, answer, "--no-resume"], { home })),
+      );
       demand(answers.filter((answer) => answer.code === 0).length === 1, `answers: ${answers.map((answer) => answer.stderr).join()}`);
       return undefined;
     },
@@ -251,7 +253,7 @@ async function sendMessages({ run, home, random, demand }: Round): Promise<strin
   const sent: string[] = [];
   for (let left = random.between(1, 4); left > 0; left--) {
     await delay(random.between(0, 1_500));
-    const { code, text, stderr } = await cli.run(["send", "--queue", run, `message ${left}`], { home });
+    const { code, text, stderr } = await cli.run(["send", "--queue", "--no-resume", run, `message ${left}`], { home });
     if (code === 0) sent.push(text.trim());
     else demand(/has ended|disk is full|can only be read/.test(stderr), `send: exit ${code} ${stderr}`);
   }
