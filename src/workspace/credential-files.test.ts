@@ -51,8 +51,8 @@ describe("files that look like credentials", () => {
     put("ca.pem", "-----BEGIN CERTIFICATE-----\n");
     put("tls.key", `-----BEGIN ${"PRIVATE"} KEY-----\n`);
     put("translation.key", "hello = world");
-    put(".npmrc", `//registry.npmjs.org/:_authToken=${"npm"}_123\n`);
-    put("packages/a/.npmrc", `save-exact=true\n//registry.npmjs.org/:_authToken=${"$"}{NPM_TOKEN}\n`);
+    put(".npmrc", `//registry.example.com/:_authToken=${"npm"}_123\n`);
+    put("packages/a/.npmrc", `save-exact=true\n//registry.example.com/:_authToken=${"$"}{NPM_TOKEN}\n`);
     put("pip.conf", "[global]\nindex-url = https://me:secret@pypi.example/simple\n");
     expect(found()).toEqual([".npmrc", "pip.conf", "server.pem", "tls.key"]);
   });

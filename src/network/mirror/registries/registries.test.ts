@@ -3,6 +3,7 @@ import { openMirrorRig } from "../../../../test/support/network/registries/mirro
 import { hash } from "../../../../test/support/network/registries/shelf.ts";
 import { insideSettings } from "../inside-settings.ts";
 import type { Packages } from "../packages.ts";
+import { npmHosts } from "./npm.ts";
 import { projectsOf } from "./pypi.ts";
 import { createRegistries } from "./registries.ts";
 import { rewriteSimpleHtml, rewriteSimpleJson } from "./simple-page.ts";
@@ -21,7 +22,7 @@ test("npm: short and whole lists, each as the client wants it, with tarballs whe
     const { versions, dist } = JSON.parse(page.text);
     expect((versions?.["2.0.0"].dist ?? dist).tarball).toBe(`${rig.registry.url}/npm/@caisson/scoped/-/scoped-2.0.0.tgz`);
   }
-  for (const base of ["https://registry.npmjs.org", "https://registry.yarnpkg.com", "http://registry.npmjs.org"]) {
+  for (const base of [`https://${npmHosts.npm}`, `https://${npmHosts.yarn}`, `http://${npmHosts.npm}`]) {
     const { versions } = JSON.parse((await rig.getBy(`${base}/@caisson%2fscoped`)).text);
     const { tarball } = versions["2.0.0"].dist;
     expect(tarball).toBe(`${base}/@caisson/scoped/-/scoped-2.0.0.tgz`);

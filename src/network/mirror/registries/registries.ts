@@ -3,7 +3,7 @@ import type { Packages } from "../packages.ts";
 import type { Registry, RegistryOptions } from "../registry.ts";
 import { upstreamUrl } from "../upstream-url.ts";
 import { cratesHosts, cratesRegistry } from "./crates.ts";
-import { debianHosts, debianRegistry } from "./debian.ts";
+import { debianHost, debianRegistry } from "./debian.ts";
 import { goHost, goRegistry } from "./go.ts";
 import { npmHosts, npmRegistry } from "./npm.ts";
 import { pypiHosts, pypiRegistry } from "./pypi.ts";
@@ -11,7 +11,7 @@ import { pypiHosts, pypiRegistry } from "./pypi.ts";
 const known: Record<RegistryName, { make: (options: RegistryOptions) => Registry; host: string }> = {
   npm: { make: npmRegistry, host: npmHosts.npm },
   pypi: { make: pypiRegistry, host: pypiHosts.index },
-  debian: { make: debianRegistry, host: debianHosts[0] },
+  debian: { make: debianRegistry, host: debianHost },
   crates: { make: cratesRegistry, host: cratesHosts.index },
   go: { make: goRegistry, host: goHost },
 };

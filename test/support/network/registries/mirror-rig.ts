@@ -20,7 +20,9 @@ interface Got {
 export interface MirrorRig extends MirrorPort {
   registry: RegistryServer;
   cacheDir: string;
-  /** Asks as a program does that knows the registries by the name of their server. Throws when the answer breaks off. */
+  /**
+   * Asks as a program does that knows the registries by the name of their server. Throws when the answer breaks off.
+   */
   get(path: string, init?: RequestInit): Promise<Got>;
   /** Asks as a program does that knows them by such names. */
   getBy(url: string, headers?: Record<string, string>): Promise<Pick<Got, "status" | "text" | "body">>;

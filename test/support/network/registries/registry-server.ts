@@ -61,7 +61,10 @@ export interface RegistryServer extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** All five registries, speaking their real protocols, on one port. `listen` is the address; `name` or `publicUrl` what its own pages call it, when that differs. */
+/**
+ * All five registries, speaking their real protocols, on one port. `listen` is the address; `name` or `publicUrl` what
+ * its own pages call it, when that differs.
+ */
 export async function startRegistryServer(
   contents: Partial<RegistryContents> = someContents,
   { host = "127.0.0.1", port = 0, name = host, publicUrl }: { host?: string; port?: number; name?: string; publicUrl?: string } = {},
