@@ -106,7 +106,8 @@ async function crashAt(point: string, model: string, more: readonly string[] = [
 async function answerWhenAsked(going: Going, options: StartOptions): Promise<void> {
   const asked = await going.event("run.paused").catch(() => null);
   const created = asked && (await runIn(options.home ?? ""));
-  if (created && going.child.exitCode === null && going.child.signalCode === null) await cli.run(["answer", created, "allow"], options);
+  if (created && going.child.exitCode === null && going.child.signalCode === null)
+    await cli.run(["answer", created, "allow", "--no-resume"], options);
 }
 
 function hasOpenQuestion(events: readonly LoggedEvent[]): boolean {
