@@ -44,7 +44,7 @@ describe("agents and settings from the command line", () => {
     expect(result.code).toBe(1);
     expect(result.text).toContain("agents/writer.prompt: good\n");
     expect(result.text).toContain('agents/broken.prompt:4: harness_config: there is no setting "max_step"; did you mean "max_steps"?');
-    expect(result.text).toContain("agents/broken.prompt:5: harness_config.timeout: is not a duration");
+    expect(result.text).toContain("agents/broken.prompt:5: harness_config.timeout is not a duration");
     expect(result.text).toContain("agents/none.prompt cannot be read");
     const rows = JSON.parse((await run(["agent", "validate", "agents/broken.prompt", "--json"])).text);
     expect(rows).toMatchObject([{ error: { code: "invalid", details: { complaints: [{ line: 4 }, { line: 5 }] } } }]);

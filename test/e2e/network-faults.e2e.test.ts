@@ -188,6 +188,8 @@ print(got)`;
   test("a port that nobody listens on, a name that is none: said at once", async () => {
     await machine.run(["net", "allow", inside.id, "api.example.com:81", "no-such-name.example.com"]);
     expect(await inside.ok("curl -sS --max-time 5 http://api.example.com:81/ -w ' %{http_code}'")).toMatch(/refused|reach.* 502$/is);
-    expect(await inside.ok("curl -sS --max-time 5 http://no-such-name.example.com/ -w ' %{http_code}'")).toMatch(/not found[\s\S]* 502$/i);
+    expect(await inside.ok("curl -sS --max-time 5 http://no-such-name.example.com/ -w ' %{http_code}'")).toMatch(
+      /unknown host[\s\S]* 502$/i,
+    );
   });
 });
