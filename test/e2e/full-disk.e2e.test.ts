@@ -11,7 +11,7 @@ set -e
 mount -t tmpfs -o size=6m tmpfs "$1"
 export CAISSON_HOME="$1/state"
 said() { echo "== $*"; shift; ${command} "$@" 2>&1 || echo "exit $?"; }
-said make run "the task" --no-workspace --model ${model}
+said make run "the task" --model ${model}
 dd if=/dev/zero of="$1/fill" bs=4k 2>/dev/null || true
 said full ps
 said full logs
