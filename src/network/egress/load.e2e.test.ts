@@ -19,7 +19,9 @@ const until = async (done: () => boolean) => {
   while (!done()) await new Promise((next) => setTimeout(next, 5));
 };
 
-/** What buffers hold that somebody still has. They are freed beside the program: a second collection waits for the first. */
+/**
+ * What buffers hold that somebody still has. They are freed in the background: a second collection waits for the first.
+ */
 function memoryBytes(): number {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
