@@ -5,12 +5,12 @@
  */
 export const startupFiles: readonly { name: string; modules: readonly string[] }[] = [
   { name: "package-files", modules: ["package-files.ts"] },
-  { name: "command-line", modules: ["cli/dispatch.ts", "cli/output.ts"] },
+  { name: "command-line", modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
   { name: "composition", modules: ["compose/cli.ts", "contract/sandbox.ts"] },
   {
     name: "sandbox-command",
     modules: [
-      "cli/exec.ts",
+      "cli/sandboxes/exec.ts",
       "station/sandboxes/local-sandboxes.ts",
       "station/sandboxes/sweep-sandboxes.ts",
       "runtimes/oci/runtime.ts",

@@ -1,9 +1,9 @@
 import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { type RuntimeChoices, runCli } from "./cli/dispatch.ts";
-import { messageLines } from "./cli/line.ts";
-import { createOutput } from "./cli/output.ts";
-import { watchSignals } from "./cli/signals.ts";
+import { messageLines } from "./cli/terminal/line.ts";
+import { createOutput } from "./cli/terminal/output.ts";
+import { watchSignals } from "./cli/terminal/signals.ts";
 import { CaissonError } from "./contract/error.ts";
 import { packageFiles, versionOf } from "./package-files.ts";
 

@@ -79,8 +79,8 @@ describe("the trips of docs/architecture.md", () => {
       "src/main.ts is visited twice",
       "nothing before src/lib/quantity.ts imports it",
     ]);
-    expect(faultsOf(stepsIn("1. `src/main.ts`: a\n2. `src/cli/exec.ts` (through `src/lib/read-regular-file.ts`): b\n"))).toEqual([
-      "src/lib/read-regular-file.ts does not lead to src/cli/exec.ts",
+    expect(faultsOf(stepsIn("1. `src/main.ts`: a\n2. `src/cli/sandboxes/exec.ts` (through `src/lib/read-regular-file.ts`): b\n"))).toEqual([
+      "src/lib/read-regular-file.ts does not lead to src/cli/sandboxes/exec.ts",
     ]);
   });
 });

@@ -1,9 +1,9 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
-import { hidingOptions } from "./hiding-options.ts";
-import { netCommands } from "./net-command-specs.ts";
-import { networkOptions } from "./network-options.ts";
-import { previewCommands } from "./preview-command-specs.ts";
-import { runCommands } from "./run-command-specs.ts";
+import { netCommands } from "./network/net-command-specs.ts";
+import { previewCommands } from "./network/preview-command-specs.ts";
+import { hidingOptions } from "./options/hiding-options.ts";
+import { networkOptions } from "./options/network-options.ts";
+import { runCommands } from "./runs/run-command-specs.ts";
 
 const runtimeOption: OptionSpec = {
   name: "runtime",
@@ -82,7 +82,7 @@ export const commands: readonly CommandSpec[] = [
       ["caisson exec --network github.com --secret 'GITHUB_TOKEN@github.com;git' -- git push", "with a token that stays outside"],
       ["tar c . | caisson exec --no-workspace -- tar t", "standard input and output are streams"],
     ],
-    load: () => import("./exec.ts"),
+    load: () => import("./sandboxes/exec.ts"),
   },
   {
     path: ["shell"],
@@ -94,7 +94,7 @@ export const commands: readonly CommandSpec[] = [
       ["caisson shell", "a throw-away shell on this folder"],
       ["caisson shell --sandbox sb_k3v7q2m5x4ab", "in a sandbox that was kept"],
     ],
-    load: () => import("./shell.ts"),
+    load: () => import("./sandboxes/shell.ts"),
   },
   {
     path: ["sandbox", "create"],
@@ -103,7 +103,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption, ...specOptions, { name: "label", value: "K=V", repeat: true, summary: "A label, shown by ls" }],
     arguments: [],
     examples: [["id=$(caisson sandbox create)", "then: caisson exec --sandbox $id -- COMMAND"]],
-    load: () => import("./sandbox-create.ts"),
+    load: () => import("./sandboxes/sandbox-create.ts"),
   },
   {
     path: ["sandbox", "ls"],
@@ -111,7 +111,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption],
     arguments: [],
     examples: [["caisson sandbox ls --json", "one JSON array"]],
-    load: () => import("./sandbox-list.ts"),
+    load: () => import("./sandboxes/sandbox-list.ts"),
   },
   {
     path: ["sandbox", "stats"],
@@ -119,7 +119,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption],
     arguments: [{ ...sandboxArgument, repeat: true }],
     examples: [["caisson sandbox stats sb_k3v7q2m5x4ab", ""]],
-    load: () => import("./sandbox-stats.ts"),
+    load: () => import("./sandboxes/sandbox-stats.ts"),
   },
   {
     path: ["sandbox", "pause"],
@@ -127,7 +127,7 @@ export const commands: readonly CommandSpec[] = [
     options: [],
     arguments: [{ ...sandboxArgument, repeat: true }],
     examples: [["caisson sandbox pause sb_k3v7q2m5x4ab", ""]],
-    load: async () => (await import("./sandbox-life.ts")).pause,
+    load: async () => (await import("./sandboxes/sandbox-life.ts")).pause,
   },
   {
     path: ["sandbox", "resume"],
@@ -135,7 +135,7 @@ export const commands: readonly CommandSpec[] = [
     options: [],
     arguments: [{ ...sandboxArgument, repeat: true }],
     examples: [["caisson sandbox resume sb_k3v7q2m5x4ab", ""]],
-    load: async () => (await import("./sandbox-life.ts")).resume,
+    load: async () => (await import("./sandboxes/sandbox-life.ts")).resume,
   },
   {
     path: ["sandbox", "rm"],
@@ -143,7 +143,7 @@ export const commands: readonly CommandSpec[] = [
     options: [{ name: "all", summary: "All of them" }],
     arguments: [{ ...sandboxArgument, optional: true, repeat: true }],
     examples: [["caisson sandbox rm --all", ""]],
-    load: async () => (await import("./sandbox-life.ts")).remove,
+    load: async () => (await import("./sandboxes/sandbox-life.ts")).remove,
   },
   {
     path: ["sandbox", "snapshot"],
@@ -151,7 +151,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption, { name: "name", value: "TEXT", summary: "A name, shown by `caisson snapshot ls`" }],
     arguments: [sandboxArgument],
     examples: [["caisson exec --snapshot $(caisson sandbox snapshot sb_k3v7q2m5x4ab) -- ls", "start from it"]],
-    load: async () => (await import("./sandbox-life.ts")).snapshot,
+    load: async () => (await import("./sandboxes/sandbox-life.ts")).snapshot,
   },
   {
     path: ["sandbox", "fork"],
@@ -159,7 +159,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption],
     arguments: [sandboxArgument],
     examples: [["caisson sandbox fork sb_k3v7q2m5x4ab", "prints the new one's id"]],
-    load: async () => (await import("./sandbox-life.ts")).fork,
+    load: async () => (await import("./sandboxes/sandbox-life.ts")).fork,
   },
   {
     path: ["snapshot", "ls"],
@@ -167,7 +167,7 @@ export const commands: readonly CommandSpec[] = [
     options: [jsonOption],
     arguments: [],
     examples: [["caisson snapshot ls", ""]],
-    load: async () => (await import("./snapshot.ts")).list,
+    load: async () => (await import("./sandboxes/snapshot.ts")).list,
   },
   {
     path: ["snapshot", "rm"],
@@ -175,7 +175,7 @@ export const commands: readonly CommandSpec[] = [
     options: [],
     arguments: [{ name: "ID", summary: "a snapshot's id, see `caisson snapshot ls`", repeat: true }],
     examples: [["caisson snapshot rm sn_k3v7q2m5x4ab", ""]],
-    load: async () => (await import("./snapshot.ts")).remove,
+    load: async () => (await import("./sandboxes/snapshot.ts")).remove,
   },
   {
     path: ["cp"],
@@ -195,7 +195,7 @@ export const commands: readonly CommandSpec[] = [
       ["caisson cp sb_k3v7q2m5x4ab:/workspace/out ./out", "a folder"],
       ["caisson cp sb_k3v7q2m5x4ab:/workspace - | tar t", ""],
     ],
-    load: () => import("./cp.ts"),
+    load: () => import("./sandboxes/cp.ts"),
   },
   ...netCommands,
   ...previewCommands,
@@ -220,7 +220,7 @@ export const commands: readonly CommandSpec[] = [
       ["caisson doctor --attack --runtime docker --json", "a report with observed, declared and unverifiable claims"],
       ["caisson doctor --for sensitive,offline", ""],
     ],
-    load: () => import("./doctor.ts"),
+    load: () => import("./machine/doctor.ts"),
   },
   {
     path: ["demo"],
@@ -232,7 +232,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     arguments: [],
     examples: [["caisson demo", ""]],
-    load: () => import("./demo.ts"),
+    load: () => import("./demo/demo.ts"),
   },
   {
     path: ["config"],
@@ -250,7 +250,7 @@ export const commands: readonly CommandSpec[] = [
       ["CAISSON_RUNTIME=docker caisson config", ""],
       ["caisson config --schema > config.schema.json", "for your editor"],
     ],
-    load: () => import("./config-show.ts"),
+    load: () => import("./machine/config-show.ts"),
   },
   {
     path: ["completion"],

@@ -1,7 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
-import { helpOption } from "./arguments.ts";
 import type { CommandSpec, OptionSpec } from "./command.ts";
-import { lines } from "./line.ts";
+import { helpOption } from "./options/arguments.ts";
+import { lines } from "./terminal/line.ts";
 
 /** The command, given the table that it is itself part of. */
 export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {

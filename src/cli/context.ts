@@ -2,8 +2,8 @@ import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
-import type { Output } from "./output.ts";
-import type { Interruption } from "./signals.ts";
+import type { Output } from "./terminal/output.ts";
+import type { Interruption } from "./terminal/signals.ts";
 
 /** What a command is given. Only main.ts knows where it comes from. */
 export interface CliContext {

@@ -1,12 +1,12 @@
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import { nearest } from "../lib/nearest.ts";
-import { parseArguments } from "./arguments.ts";
 import type { CommandSpec, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
-import { line, lines, messageLines } from "./line.ts";
-import { exitCodeOf } from "./signals.ts";
+import { parseArguments } from "./options/arguments.ts";
+import { line, lines, messageLines } from "./terminal/line.ts";
+import { exitCodeOf } from "./terminal/signals.ts";
 
 /** What is needed before a command is known: enough for help and for errors. */
 export interface CliStart {

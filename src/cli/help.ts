@@ -1,5 +1,5 @@
-import { helpOption } from "./arguments.ts";
 import type { CommandSpec, OptionSpec } from "./command.ts";
+import { helpOption } from "./options/arguments.ts";
 
 export function overview(commands: readonly CommandSpec[], version: string): string {
   const rows = commands.map((command) => [command.path.join(" "), command.summary] as const);

@@ -10,8 +10,8 @@ import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { CliContext } from "./context.ts";
 import { runCli } from "./dispatch.ts";
-import { createOutput } from "./output.ts";
-import type { Interruption } from "./signals.ts";
+import { createOutput } from "./terminal/output.ts";
+import type { Interruption } from "./terminal/signals.ts";
 
 /**
  * The command line in this process, with the fake runtime, a state folder and a folder to stand in for each test.

@@ -1,6 +1,6 @@
 import type { CliContext } from "../cli/context.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
-import { line } from "../cli/line.ts";
+import { line } from "../cli/terminal/line.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";

@@ -4,7 +4,7 @@ const CLOSURE_LINES_MAX = 100;
 
 /** Functions that are longer, each with its reason. */
 export const longClosures: Readonly<Record<string, string>> = {
-  "src/cli/run-view.ts": "one line for each kind of event, over what the run showed before",
+  "src/cli/runs/run-view.ts": "one line for each kind of event, over what the run showed before",
   "guest/test/files-client.ts": "the other end of a protocol, request by request",
 };
 

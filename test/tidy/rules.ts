@@ -91,7 +91,12 @@ export const environmentOnlyInMain: Rule = (files) =>
   });
 
 /** Who may write bytes as they are: to connect a program to the user's own streams, or a file to the user's pipe. */
-const rawWriters = ["src/cli/output.ts", "src/cli/process-stdio.ts", "src/cli/print-diff.ts", "src/cli/cp.ts"];
+const rawWriters = [
+  "src/cli/terminal/output.ts",
+  "src/cli/terminal/process-stdio.ts",
+  "src/cli/terminal/print-diff.ts",
+  "src/cli/sandboxes/cp.ts",
+];
 /** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
 const stdioOwners = ["src/caisson.ts", "src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];
 
@@ -101,7 +106,7 @@ export const terminalOnlyByLines: Rule = (files) =>
     const text = withoutComments(file.text);
     const raw = /\.\s*writeRaw\b/.test(text) && !rawWriters.includes(file.path);
     const around = /\bprocess\s*\.\s*(stdout|stderr)\b|^\s*console\s*\./m.test(withoutStrings(text)) && !stdioOwners.includes(file.path);
-    return raw || around ? [{ path: file.path, what: "text reaches a terminal as lines (src/cli/line.ts) only" }] : [];
+    return raw || around ? [{ path: file.path, what: "text reaches a terminal as lines (src/cli/terminal/line.ts) only" }] : [];
   });
 
 export const lengths: Rule = (files) =>

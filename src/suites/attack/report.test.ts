@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { summaryText, verdictText } from "../../cli/attack-view.ts";
+import { summaryText, verdictText } from "../../cli/machine/attack-view.ts";
 import type { AttackReport } from "../../contract/attack-report.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { declared, defineClaim, tryClaim, unverifiable } from "./claim.ts";

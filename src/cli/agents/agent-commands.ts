@@ -1,0 +1,48 @@
+import { resolve } from "node:path";
+import type { AgentOrigin } from "../../contract/agent-verbs.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { inputsFrom } from "../options/option-values.ts";
+import { line, messageLines } from "../terminal/line.ts";
+import { table } from "../terminal/table.ts";
+
+const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
+
+/** Every agent's file; of two with one name the first is the one that the name means. */
+export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
+  const agents = await context.station.agents.list();
+  if (given.flag("json")) {
+    const rows = agents.map(({ fault, description, ...agent }) =>
+      fault === null ? { ...agent, description } : { ...agent, error: fault },
+    );
+    await context.stdout.printJson(rows);
+    return 0;
+  }
+  const rows = agents.map(({ name, path, origin, hidden, description, fault }) => [
+    hidden ? `${name} (by path only)` : name,
+    fault === null ? description : "broken, see caisson agent validate",
+    whose[origin],
+    path,
+  ]);
+  await context.stdout.print(table([["AGENT", "DESCRIPTION", "VOUCHED FOR BY", "FILE"], ...rows]));
+  return 0;
+}
+
+export async function show(context: CliContext, given: ParsedArguments): Promise<number> {
+  const definition = await context.station.agents.show(given.positionals[0] ?? "coder", { input: inputsFrom(given) });
+  await (given.flag("json") ? context.stdout.printJson(definition) : context.stdout.printJson(definition, { indent: 2 }));
+  return 0;
+}
+
+/** Every complaint about every file, with its line; exit 1 when there is one. */
+export async function validate(context: CliContext, given: ParsedArguments): Promise<number> {
+  const checked = given.positionals.map(async (word) => ({
+    path: word,
+    fault: await context.station.agents.validate(resolve(context.cwd, word), { as: word }),
+  }));
+  const results = await Promise.all(checked);
+  if (given.flag("json")) await context.stdout.printJson(results.map(({ path, fault }) => ({ path, error: fault })));
+  else
+    for (const { path, fault } of results) await context.stdout.print(fault === null ? line`${path}: good` : messageLines(fault.message));
+  return results.some(({ fault }) => fault !== null) ? 1 : 0;
+}

@@ -1,0 +1,104 @@
+import type { Ended } from "../../contract/outcome.ts";
+import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import type { SandboxTools } from "../../station/sandboxes/tools.ts";
+
+export interface DemoFolder {
+  root: string;
+  workspace: string;
+  /** A file beside the workspace that any user of the host can read. */
+  secret: string;
+  unchanged(): Promise<boolean>;
+}
+
+export interface DemoResult {
+  stdout: string;
+  stderr: string;
+  exitCode: number | null;
+  /** `exited 0`, `timed out`, `killed for memory` … */
+  ended: string;
+}
+
+/** One stop: what is claimed, the command that shows it, and whether the claim held. */
+export interface Stop {
+  claim: string;
+  /** Done before it, outside. */
+  before?: () => Promise<unknown>;
+  shown: string;
+  argv: readonly string[];
+  timeoutMs?: number;
+  holds: (result: DemoResult) => boolean | Promise<boolean>;
+}
+
+const OUTPUT_SHOWN_MAX = 64 * 1024;
+
+export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: DemoFolder; home: string }): Stop[] {
+  const { sandbox, run, folder, home } = options;
+  const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
+  const stops: Stop[] = [
+    {
+      claim: "it is an ordinary user, whoever you are",
+      ...shell("id"),
+      holds: ({ stdout, exitCode }) => exitCode === 0 && !stdout.includes("uid=0("),
+    },
+    { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
+    {
+      claim: "nor are your keys, your settings, your history",
+      ...shell(`ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")}`),
+      holds: ({ stdout, exitCode }) => stdout === "" && exitCode !== 0,
+    },
+    { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },
+    {
+      claim: "it sees its own processes only",
+      ...shell("ls /proc | grep -c '^[0-9]'"),
+      holds: ({ stdout }) => Number(stdout) > 0 && Number(stdout) < 10,
+    },
+    {
+      claim: "it has no network but its own loopback",
+      ...shell("cat /proc/net/dev | tail -n +3"),
+      holds: ({ stdout }) => stdout.split("\n").filter((line) => line.trim() !== "" && !line.trim().startsWith("lo:")).length === 0,
+    },
+    {
+      claim: "it works on your files, and yours stay as they are",
+      ...shell("cat notes.txt; echo changed > notes.txt; touch new; ls"),
+      holds: async ({ stdout }) => stdout.includes("written outside") && (await folder.unchanged()),
+    },
+    {
+      claim: "what runs too long is ended, and says so",
+      ...shell("sleep 60"),
+      timeoutMs: 300,
+      holds: ({ ended }) => ended === "timed out",
+    },
+  ];
+  if (sandbox.info.limits.memoryBytes !== null) {
+    stops.push({
+      claim: "what takes too much memory is ended, and nothing else",
+      ...shell("tail /dev/zero"),
+      timeoutMs: 20_000,
+      holds: async ({ ended, exitCode }) => (ended.includes("memory") || exitCode === 137) && (await run(["/bin/true"])).exitCode === 0,
+    });
+  }
+  return stops;
+}
+
+/** Runs a command to its end and keeps the beginning of what it wrote. */
+export type RunQuietly = (argv: readonly string[], timeoutMs?: number) => Promise<DemoResult>;
+
+export function quietly({ runCommand }: SandboxTools, sandbox: HeldSandbox): RunQuietly {
+  return async (argv, timeoutMs = 10_000) => {
+    const { ended, stdout, stderr } = await runCommand(sandbox, { argv, timeoutMs, collectBytesMax: OUTPUT_SHOWN_MAX });
+    return { stdout, stderr, exitCode: ended.kind === "exited" ? ended.exitCode : null, ended: describeEnd(ended) };
+  };
+}
+
+function describeEnd(ended: Ended): string {
+  switch (ended.kind) {
+    case "exited":
+      return `exited ${ended.exitCode}`;
+    case "timedOut":
+      return "timed out";
+    case "killed":
+      return `killed for ${ended.why}`;
+    default:
+      return ended.kind;
+  }
+}

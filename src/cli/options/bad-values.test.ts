@@ -1,0 +1,71 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { CommandSpec } from "../command.ts";
+import { commands } from "../commands.ts";
+import { useTerminalCli } from "../testing.ts";
+
+const { onTerminal, base } = useTerminalCli();
+
+/** What a validator says to programmers, and what a defect looks like. */
+const foreign =
+  /✖|→ at |ZodError|"code":|Invalid (input|string|key|option)|Unrecognized key|Too (small|big)|expected (number|string|array|object|int)|received |must match pattern|defect in Caisson/;
+
+const bad = ["", "maybe", "0", "-1", "1k", "99999999999999999999", "FOO@", "a b", "/"];
+/** They have the options of all that make sandboxes. */
+const thorough = new Set(["exec", "run"]);
+/** It shows the machine, whatever it is given. */
+const tours = new Set(["demo"]);
+
+const named = (command: CommandSpec) => command.path.join(" ");
+
+describe.each(commands.filter((command) => !tours.has(named(command))).map((command) => [named(command), command] as const))(
+  "caisson %s",
+  (name, command) => {
+    test("answers bad values in words of its own", { timeout: 60_000 }, async () => {
+      const words = command.arguments.filter((argument) => argument.optional !== true).map(() => "x");
+      const hasRuntime = command.options.some((option) => option.name === "runtime");
+      const separator = command.takesCommand === true ? ["--"] : [];
+      for (const { name: option, value } of command.options) {
+        if (value === undefined) continue;
+        for (const text of thorough.has(name) ? bad : bad.slice(0, 2)) {
+          // Where the value is a good one after all, nothing is to be made of it.
+          const nowhere = hasRuntime && option !== "runtime" ? ["--runtime", "none-such"] : [];
+          const argv = [...command.path, ...nowhere, `--${option}=${text}`, ...separator, ...words];
+          expect((await onTerminal(argv)).text, argv.join(" ")).not.toMatch(foreign);
+        }
+      }
+    });
+  },
+);
+
+describe("a bad value is told with its option's name and what is allowed", () => {
+  test.each([
+    [["run", "x", "--on-ask", "maybe"], '--on-ask "maybe" is not wait or deny'],
+    [["run", "x", "--on-budget", "maybe"], '--on-budget "maybe" is not ask or stop'],
+    [["run", "x", "--memory", "1m"], "--memory must be at least 4 MiB"],
+    [["run", "x", "--timeout", "1ms"], "--timeout must be at least 1000"],
+    [["exec", "--memory", "1m", "--", "x"], "--memory must be at least 4 MiB"],
+    [["exec", "--disk", "1k", "--", "x"], "--disk must be at least 1 MiB"],
+    [["exec", "--cpus", "2000", "--", "x"], "--cpus must be at most 1024"],
+    [["exec", "--snapshot", "sn_x", "--", "x"], "--snapshot: a snapshot id looks like sn_k3v7q2m5x4ab"],
+    [["exec", "--secret", "FOO@", "--", "x"], '"FOO@" is not a secret: HOST must not be empty'],
+    [["exec", "--network", "opne", "--", "x"], '"opne" is not a host'],
+    [["exec", "--network", "registry", "--", "x"], "Did you mean registries?"],
+    [["exec", "--network", "GET", "--", "x"], "A method goes before a host"],
+    [["exec", "--hide", "../x", "--", "x"], '--hide "../x" is not a pattern'],
+  ])("%j", async (argv, told) => {
+    const { code, text } = await onTerminal(argv);
+    expect(text).toContain(told);
+    expect(code).toBe(125);
+  });
+
+  test("an agent's file with a limit that is too small", async () => {
+    const agents = join(base(), "work", ".caisson", "agents");
+    await mkdir(agents, { recursive: true });
+    await writeFile(join(agents, "small.prompt"), "---\nsandbox:\n  memory: 1k\n---\nx");
+    const { text } = await onTerminal(["agent", "validate", ".caisson/agents/small.prompt"]);
+    expect(text).toMatch(/memoryBytes must be at least 4 MiB/);
+    expect(text).not.toMatch(foreign);
+  });
+});

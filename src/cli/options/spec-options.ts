@@ -1,0 +1,125 @@
+import { isAbsolute, resolve } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { EnvName } from "../../contract/ids.ts";
+import {
+  defaultLimits,
+  type LimitsRequest,
+  SandboxSpec,
+  type Template,
+  WorkspaceAccess,
+  type WorkspaceMount,
+} from "../../contract/sandbox.ts";
+import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { hidingFrom } from "./hiding-asked.ts";
+import { networkFrom } from "./network-asked.ts";
+import { checkOptions } from "./option-names.ts";
+import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
+
+/**
+ * The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`,
+ * `unsupported`.
+ */
+export function specFrom(
+  context: CliContext,
+  given: ParsedArguments,
+  extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
+): SandboxSpec {
+  return checkOptions(SandboxSpec, {
+    template: templateFrom(context, given),
+    workspace: workspaceFrom(context, given),
+    limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
+    env: pairs(context, given.options("env"), "env"),
+    ...networkFrom(given, { folder: context.cwd, secrets: context.config.secrets }),
+    allowRoot: given.flag("allow-root"),
+    keep: extra.keep,
+    labels: extra.labels ?? {},
+  });
+}
+
+/** How the workspace is looked at before the sandbox sees it. Throws `invalid`. */
+export function guardFrom(context: CliContext, given: ParsedArguments): WorkspaceGuard {
+  return { ...hidingFrom(context, given), named: given.flag("workspace"), allowHooks: given.flag("allow-hooks") };
+}
+
+/** A command may run as long as was asked for, also when that is longer than commands commonly may. */
+function withTimeout(limits: LimitsRequest, timeoutMs: number | undefined): LimitsRequest {
+  if (timeoutMs === undefined || timeoutMs <= (limits.wallClockMs ?? defaultLimits.wallClockMs)) return limits;
+  return { ...limits, wallClockMs: timeoutMs };
+}
+
+function templateFrom(context: CliContext, given: ParsedArguments): Template {
+  const snapshot = given.option("snapshot");
+  const image = given.option("image");
+  if (snapshot !== undefined && image !== undefined) throw new CaissonError("invalid", "--image and --snapshot exclude each other");
+  if (snapshot !== undefined) return { kind: "snapshot", id: snapshot };
+  const reference = image ?? context.config.image;
+  if (reference === undefined || reference === "host") return { kind: "host" };
+  return { kind: "image", reference: imageFrom(reference, context.cwd) };
+}
+
+/** A path is relative to the user's folder, not to wherever the runtime runs. */
+export function imageFrom(reference: string, folder: string): string {
+  return /^\.{0,2}\//.test(reference) ? resolve(folder, reference) : reference;
+}
+
+function workspaceFrom(context: CliContext, given: ParsedArguments): WorkspaceMount {
+  const asked = given.option("workspace");
+  if (given.flag("no-workspace")) {
+    if (asked !== undefined) throw new CaissonError("invalid", "--workspace and --no-workspace exclude each other");
+    return { kind: "empty" };
+  }
+  const colon = asked === undefined ? -1 : asked.lastIndexOf(":");
+  const mode = asked?.slice(colon + 1) ?? "";
+  const access = colon < 0 ? undefined : WorkspaceAccess.safeParse(mode).data;
+  if (asked !== undefined && colon >= 0 && access === undefined && !mode.includes("/") && mode !== "") {
+    throw new CaissonError("invalid", `--workspace ${asked}: ${JSON.stringify(mode)} is not a mode`, {
+      hint: "The mode is overlay, rw or ro.",
+    });
+  }
+  const folder = asked === undefined ? context.cwd : access === undefined ? asked : asked.slice(0, colon);
+  if (folder === "" || folder.includes("\0")) throw new CaissonError("invalid", "--workspace names no folder");
+  return { kind: "folder", path: isAbsolute(folder) ? folder : resolve(context.cwd, folder), access: access ?? "overlay" };
+}
+
+function limitsFrom(given: ParsedArguments): LimitsRequest {
+  const limits: LimitsRequest = {};
+  const memory = given.option("memory");
+  if (memory !== undefined) limits.memoryBytes = parseBytes("memory", memory);
+  const cpus = given.option("cpus");
+  if (cpus !== undefined) limits.cpus = parseNumber("cpus", cpus);
+  const pids = given.option("pids");
+  if (pids !== undefined) limits.pids = parseCount("pids", pids);
+  const disk = given.option("disk");
+  if (disk !== undefined) limits.diskBytes = parseBytes("disk", disk);
+  const output = given.option("output-max");
+  if (output !== undefined) limits.outputBytes = parseBytes("output-max", output);
+  return limits;
+}
+
+/** `K=V`; for variables, `K` alone is the value outside. Throws `invalid`. */
+export function pairs(context: CliContext, texts: readonly string[], option: "env" | "label"): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const text of texts) {
+    const equals = text.indexOf("=");
+    const name = equals < 0 ? text : text.slice(0, equals);
+    const value = equals < 0 && option === "env" ? context.variable(name) : text.slice(equals + 1);
+    if (option === "env" && !EnvName.safeParse(name).success) {
+      throw new CaissonError("invalid", `--env ${JSON.stringify(text)} is not K=V`, {
+        hint: "A variable's name is letters, digits and _.",
+      });
+    }
+    if (name === "" || (equals < 0 && option === "label"))
+      throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not K=V`);
+    // A variable that is not set outside is not set inside either.
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+}
+
+/** Throws `invalid`. */
+export function timeoutFrom(given: ParsedArguments): number | undefined {
+  const timeout = given.option("timeout");
+  return timeout === undefined ? undefined : parseDuration("timeout", timeout);
+}

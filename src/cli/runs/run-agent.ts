@@ -1,0 +1,105 @@
+import { resolve } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { StartRun, type StartRunInput } from "../../contract/run-verbs.ts";
+import type { WorkspaceSource } from "../../contract/session.ts";
+import { defined } from "../../lib/defined.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { networkFrom } from "../options/network-asked.ts";
+import { checkOptions } from "../options/option-names.ts";
+import { inputsFrom, parseBytes, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
+import { imageFrom } from "../options/spec-options.ts";
+import { sourceFrom } from "../options/workspace-source.ts";
+import { line } from "../terminal/line.ts";
+import { showDrivenRun } from "./show-driven-run.ts";
+
+/** `caisson run [AGENT] TASK` */
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  const letGo = new AbortController();
+  const detached = given.flag("detach");
+  const request = checkOptions(StartRun, { ...(await requestFrom(context, given)), detached });
+  const { run: id } = await context.station.runs.start(request, { signal: letGo.signal });
+  if (!detached) return await showDrivenRun(context, id, { json: given.flag("json"), letGo });
+  await (given.flag("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
+  return 0;
+}
+
+async function requestFrom(context: CliContext, given: ParsedArguments): Promise<StartRunInput> {
+  const [first = "", second] = given.positionals;
+  const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
+  if (task === "")
+    throw new CaissonError("invalid", "there is no task", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
+  const fileFrom = (option: string) => {
+    const path = given.option(option);
+    return path === undefined || path === "" ? undefined : resolve(context.cwd, path);
+  };
+  const session = sessionFrom(given);
+  return {
+    task,
+    agent: second === undefined ? "coder" : first,
+    input: inputsFrom(given),
+    budgets: budgetsFrom(given),
+    settings: settingsFrom(context, given),
+    sourceNamed: given.flag("repo"),
+    attended: context.stdout.isTerminal || given.flag("detach"),
+    ...defined({
+      model: given.option("model"),
+      record: fileFrom("record"),
+      replay: fileFrom("replay"),
+      session,
+      source: await sourceOfNew(context, given, session?.id),
+    }),
+  };
+}
+
+/** The name under which a workspace is found again, and whose it is. Undefined: the run's own. */
+function sessionFrom(given: ParsedArguments): StartRunInput["session"] {
+  const session = given.option("session");
+  const workflow = given.option("workflow");
+  if (session !== undefined && workflow !== undefined)
+    throw new CaissonError("invalid", "a run works in a session or in a workflow, not in both");
+  if (session !== undefined) return { id: session, scope: "session" };
+  return workflow === undefined ? undefined : { id: `workflow-${workflow}`, scope: "workflow" };
+}
+
+/** Undefined for a session that has its workspace already. */
+async function sourceOfNew(context: CliContext, given: ParsedArguments, session: string | undefined): Promise<WorkspaceSource | undefined> {
+  if (session === undefined || given.option("repo") !== undefined) return sourceFrom(context, given);
+  try {
+    await context.station.sessions.get(session);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;
+    return sourceFrom(context, given);
+  }
+}
+
+function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<StartRunInput["settings"]> {
+  const asked = networkFrom(given, { folder: context.cwd, secrets: context.config.secrets });
+  const parse = <Value>(option: string, read: (name: string, text: string) => Value): Value | undefined => {
+    const text = given.option(option);
+    return text === undefined ? undefined : read(option, text);
+  };
+  return {
+    ...asked,
+    limits: defined({ memoryBytes: parse("memory", parseBytes), cpus: parse("cpus", parseNumber) }),
+    ...defined({
+      runtime: given.option("runtime"),
+      image: parse("image", (_, image) => imageFrom(image, context.cwd)),
+      timeoutMs: parse("timeout", parseDuration),
+      maxSteps: parse("max-steps", parseCount),
+      permissions: parse("permissions", parseChoice("strict")),
+      onAsk: parse("on-ask", parseChoice("wait", "deny")),
+      onBudget: parse("on-budget", parseChoice("ask", "stop")),
+    }),
+  };
+}
+
+function budgetsFrom(given: ParsedArguments): NonNullable<StartRunInput["budgets"]> {
+  const cost = given.option("max-cost");
+  const tokens = given.option("max-tokens");
+  return defined({
+    costUsd: cost === undefined ? undefined : parseNumber("max-cost", cost),
+    tokens: tokens === undefined ? undefined : parseCount("max-tokens", tokens),
+  });
+}

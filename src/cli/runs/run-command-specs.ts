@@ -1,0 +1,268 @@
+import { agentCommands, inputOption } from "../agents/agent-command-specs.ts";
+import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
+import { hidingOptions } from "../options/hiding-options.ts";
+import { networkOptions } from "../options/network-options.ts";
+
+const json: OptionSpec = { name: "json", summary: "Print JSON" };
+const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps` (default: this folder's newest)", optional: true };
+const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: this folder's newest run)", optional: true };
+const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
+const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
+
+const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
+const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
+
+const runOptions: readonly OptionSpec[] = [
+  { name: "repo", value: "DIR|URL", summary: "What to work on: a folder (default: this one, copy-on-write) or a git address" },
+  { name: "branch", value: "NAME", summary: "Of a git address" },
+  { name: "ref", value: "REF", summary: "A tag or commit of a git address; wins over --branch" },
+  { name: "depth", value: "N", summary: "Only the newest N commits of a git address" },
+  { name: "submodules", summary: "Check out submodules, too; from where the repository came from, and nowhere else" },
+  {
+    name: "submodules-from",
+    value: "HOST|URL",
+    repeat: true,
+    summary: "Another place they may come from: HOST for https, or ssh://HOST, where your SSH keys are then offered",
+  },
+  { name: "ssh-key", value: "FILE", summary: "The key for an SSH address; it stays on the host" },
+  { name: "no-workspace", summary: "Begin with an empty workspace" },
+  ...hidingOptions,
+  { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
+  inputOption,
+  { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
+  { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
+  { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
+  { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },
+  { name: "memory", value: "SIZE", summary: "Memory of the sandbox" },
+  { name: "cpus", value: "N", summary: "Processors of the sandbox" },
+  ...networkOptions,
+  { name: "max-cost", value: "USD", summary: "Pause and ask when it has cost this much" },
+  { name: "max-tokens", value: "N", summary: "Pause and ask after so many tokens" },
+  { name: "max-steps", value: "N", summary: "Pause and ask after so many steps (default 50)" },
+  { name: "timeout", value: "TIME", summary: "Pause and ask after so long a work (default 30m)" },
+  {
+    name: "permissions",
+    value: "PRESET",
+    summary: "strict: also deny `rm -rf` and `git reset --hard`, and ask about commits, in the agent's own copy",
+    choices: ["strict"],
+  },
+  {
+    name: "on-ask",
+    value: "HOW",
+    summary: "Where a rule says ask: wait for a person, or deny (default: wait on a terminal or detached)",
+    choices: ["wait", "deny"],
+  },
+  {
+    name: "on-budget",
+    value: "HOW",
+    summary: "When a budget is reached: ask, or stop (default: ask on a terminal or detached)",
+    choices: ["ask", "stop"],
+  },
+  { name: "record", value: "DIR", summary: "Keep every answer of the model" },
+  { name: "replay", value: "DIR", summary: "Answer from what was recorded; a missing or changed call fails" },
+  { name: "detach", short: "d", summary: "Run in the background; prints the run's id" },
+  { name: "json", summary: "Print events as JSON lines" },
+];
+
+export const runCommands: readonly CommandSpec[] = [
+  {
+    path: ["run"],
+    summary: "Let an agent work on a task",
+    details:
+      "The agent works in a sandbox on a copy-on-write view of the folder; nothing outside changes until you apply it.\nExit code: 0 done, 1 not done (stuck, error, budget), 124 timed out, 130 stopped, 125 when Caisson itself failed.\nCtrl-C holds the run and asks; a second one stops it.",
+    options: runOptions,
+    arguments: [{ name: "WORDS", summary: "the task; or an agent's name and the task", repeat: true }],
+    examples: [
+      ['caisson run "fix the failing test"', "the built-in coder, in this folder"],
+      ['caisson run reviewer "look at the last commit" --model anthropic/claude-sonnet-4-5', "another agent"],
+      ['caisson run "add a --json flag" --repo https://example.org/tool.git --max-cost 2', "a fresh clone, with a budget"],
+    ],
+    handlesSignals: true,
+    load: () => import("./run-agent.ts"),
+  },
+  {
+    path: ["ps"],
+    summary: "List runs",
+    options: [{ name: "all", short: "a", summary: "Those of every folder, and all that ended, not only the last ten" }, json],
+    arguments: [],
+    examples: [
+      ["caisson ps", "what runs, waits or ended lately in this folder"],
+      ["caisson ps --all", "on the whole machine"],
+    ],
+    load: async () => ({ run: (await import("./ps.ts")).ps }),
+  },
+  {
+    path: ["logs"],
+    summary: "Show what a run did",
+    options: [
+      { name: "follow", short: "f", summary: "Go on until it ends" },
+      { name: "from", value: "SEQ", summary: "Begin at this event" },
+      { name: "check", summary: "Check the whole log for damage instead" },
+      json,
+    ],
+    arguments: [optionalRun],
+    examples: [
+      ["caisson logs -f run_k3v7q2m5x4ab", "watch it"],
+      ["caisson logs --json run_k3v7q2m5x4ab", "every event, for programs"],
+    ],
+    load: async () => ({ run: (await import("./run-control.ts")).logs }),
+  },
+  {
+    path: ["attach"],
+    summary: "Watch a run until it ends",
+    options: [json],
+    arguments: [optionalRun],
+    examples: [["caisson attach", "this folder's newest run"]],
+    load: async () => ({ run: (await import("./run-control.ts")).attach }),
+  },
+  {
+    path: ["resume"],
+    summary: "Go on with a run that was held or lost its process",
+    options: [json],
+    arguments: [optionalRun],
+    examples: [["caisson resume run_k3v7q2m5x4ab", "from exactly where it was"]],
+    handlesSignals: true,
+    load: async () => ({ run: (await import("./run-control.ts")).resume }),
+  },
+  {
+    path: ["send"],
+    summary: "Say something to a running agent",
+    options: [
+      { name: "steer", summary: "Before its next model call (default)" },
+      { name: "queue", summary: "When it would be done otherwise" },
+      { name: "interrupt", summary: "Now: what it is doing is broken off" },
+      { name: "wait", summary: "Wait until a model call has seen it, and name that call" },
+      noResume,
+      json,
+    ],
+    arguments: [runArgument, { name: "TEXT", summary: "the message", repeat: true }],
+    examples: [['caisson send run_k3v7q2m5x4ab "the API is in src/http"', "steer it"]],
+    load: async () => ({ run: (await import("./run-control.ts")).send }),
+  },
+  {
+    path: ["answer"],
+    summary: "Answer what a run asks",
+    options: [
+      { name: "question", value: "ID", summary: "Which question (default: the oldest open one)" },
+      { name: "max-cost", value: "USD", summary: "For a budget question: the new bound" },
+      { name: "max-steps", value: "N", summary: "For a budget question: the new bound" },
+      { name: "timeout", value: "TIME", summary: "For a budget question: the new bound" },
+      noResume,
+      json,
+    ],
+    arguments: [
+      runArgument,
+      { name: "ANSWER", summary: "allow, always or deny" },
+      { name: "TEXT", summary: "a word to the agent", optional: true, repeat: true },
+    ],
+    examples: [["caisson answer run_k3v7q2m5x4ab allow", "let it go on"]],
+    load: async () => ({ run: (await import("./run-control.ts")).answer }),
+  },
+  {
+    path: ["stop"],
+    summary: "End a run",
+    options: [json],
+    arguments: [{ ...runArgument, repeat: true }],
+    examples: [["caisson stop run_k3v7q2m5x4ab", "what it changed stays in its session"]],
+    load: async () => ({ run: (await import("./run-control.ts")).stop }),
+  },
+  {
+    path: ["diff"],
+    summary: "Show what a run changed",
+    options: [
+      { name: "stat", summary: "Only names and numbers" },
+      { name: "ignored", summary: "Show new files, too, that your .gitignore files name" },
+      json,
+    ],
+    arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
+    examples: [
+      ["caisson diff", "what this folder's newest run changed, as a unified diff"],
+      ["caisson diff src/parser.ts", "only that file"],
+    ],
+    load: async () => ({ run: (await import("../sessions/changes-commands.ts")).diff }),
+  },
+  {
+    path: ["apply"],
+    summary: "Bring a run's changes into your folder",
+    details:
+      "All of the chosen changes or none. Files that tools outside act on (.envrc, .vscode, hooks …) are left out unless they are named.",
+    options: [
+      { name: "to", value: "DIR", summary: "Another folder than the one it began from" },
+      { name: "include-config", summary: "Take the files that tools act on, too" },
+      { name: "ignored", summary: "Take new files, too, that your .gitignore files name" },
+      { name: "force", summary: "Also over files that you changed since the agent began from them" },
+      json,
+    ],
+    arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
+    examples: [["caisson apply run_k3v7q2m5x4ab src", "only what changed in src"]],
+    load: async () => ({ run: (await import("../sessions/changes-commands.ts")).apply }),
+  },
+  {
+    path: ["branch"],
+    summary: "Make a git branch of a run's changes",
+    options: [
+      { name: "name", value: "NAME", summary: "The branch (default: caisson/SESSION)" },
+      { name: "message", short: "m", value: "TEXT", summary: "The commit's message" },
+      { name: "to", value: "DIR", summary: "A repository of yours, for a session that began from a git address" },
+      { name: "include-config", summary: "Take the files that tools act on, too" },
+      json,
+    ],
+    arguments: [optionalRun],
+    examples: [['caisson branch --name fix/parser -m "Fix the parser"', "your work tree stays as it is"]],
+    load: async () => ({ run: (await import("../sessions/changes-commands.ts")).branch }),
+  },
+  {
+    path: ["discard"],
+    summary: "Forget what a run changed",
+    options: [force, yes, json],
+    arguments: [optionalRun],
+    examples: [["caisson discard run_k3v7q2m5x4ab", "its session and files are removed; the log stays"]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).discard }),
+  },
+  {
+    path: ["session", "ls"],
+    summary: "List sessions",
+    options: [json],
+    arguments: [],
+    examples: [["caisson session ls --json", ""]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).ls }),
+  },
+  {
+    path: ["session", "info"],
+    summary: "All about a session: workspace, lock, runs, history",
+    options: [json],
+    arguments: [sessionArgument],
+    examples: [["caisson session info fix-parser", ""]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).info }),
+  },
+  {
+    path: ["session", "rm"],
+    summary: "Remove a session and its files",
+    options: [force, yes, json],
+    arguments: [{ ...sessionArgument, repeat: true }],
+    examples: [["caisson session rm fix-parser", ""]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).rm }),
+  },
+  {
+    path: ["session", "cleanup"],
+    summary: "Remove sessions nobody used for a while",
+    options: [
+      { name: "older-than", value: "TIME", summary: "Such as 7d (default) or 12h" },
+      { name: "dry-run", summary: "Only say which" },
+      yes,
+      json,
+    ],
+    arguments: [],
+    examples: [["caisson session cleanup --older-than 7d --dry-run", "see what would go"]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).cleanup }),
+  },
+  {
+    path: ["session", "unlock"],
+    summary: "Free a session whose run is dead",
+    options: [force, json],
+    arguments: [sessionArgument],
+    examples: [["caisson session unlock fix-parser", ""]],
+    load: async () => ({ run: (await import("../sessions/session-commands.ts")).unlock }),
+  },
+  ...agentCommands,
+];

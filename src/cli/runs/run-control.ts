@@ -1,0 +1,137 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { MessageMode } from "../../contract/run.ts";
+import { defined } from "../../lib/defined.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
+import { line } from "../terminal/line.ts";
+import { exitCodeOf } from "../terminal/signals.ts";
+import { followRun } from "./follow-run.ts";
+import { runAndRest, runNamed } from "./run-named.ts";
+import { printOutcome } from "./run-outcome.ts";
+import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
+import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
+
+/** `caisson logs RUN` */
+export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { runs } = context.station;
+  if (given.flag("check")) return await checkLog(context, given);
+  const from = given.option("from");
+  const { run } = await runs.get(await runNamed(context, given.positionals[0]));
+  await followRun(context, runs, run, {
+    json: given.flag("json"),
+    live: given.flag("follow"),
+    whileDriven: true,
+    signal: context.interruption.signal,
+    ...defined({ fromSeq: from === undefined ? undefined : parseCount("from", from) }),
+  });
+  if (given.flag("follow")) await tellUndriven(context, run);
+  return 0;
+}
+
+async function checkLog(context: CliContext, given: ParsedArguments): Promise<number> {
+  const damages = await context.station.runs.check();
+  if (given.flag("json")) await context.stdout.printJson(damages);
+  else for (const damage of damages) await context.stdout.print(line`${damage.stream ?? "log"}: ${damage.text}`);
+  if (damages.length === 0 && !given.flag("json")) await context.stdout.print(line`The log is whole.`);
+  return damages.length === 0 ? 0 : 1;
+}
+
+/** `caisson attach RUN`: watches only; `caisson answer` answers, `caisson send` steers. */
+export async function attach(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { runs, sessions } = context.station;
+  const name = await runNamed(context, given.positionals[0]);
+  const { run } = await runs.get(name);
+  await followRun(context, runs, run, { json: given.flag("json"), live: true, whileDriven: true, signal: context.interruption.signal });
+  const view = await runs.get(run);
+  if (view.finish === null) return (await tellUndriven(context, run)) ? 1 : 0;
+  if (!given.flag("json")) await printOutcome(context, sessions, view);
+  return exitCodes[view.finish];
+}
+
+/** `caisson resume RUN`: goes on with a run that was paused or lost its process. */
+export async function resume(context: CliContext, given: ParsedArguments): Promise<number> {
+  const letGo = new AbortController();
+  const name = await runNamed(context, given.positionals[0]);
+  const by = context.variable("USER") ?? "user";
+  const { run, seq } = await context.station.runs.resume(name, { by, signal: letGo.signal });
+  return await showDrivenRun(context, run, { json: given.flag("json"), letGo, fromSeq: seq + 1 });
+}
+
+/** `caisson send RUN TEXT` */
+export async function send(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { run, rest } = await runAndRest(context, given.positionals);
+  const text = rest.join(" ").trim();
+  if (text === "") throw new CaissonError("invalid", "there is no message", { hint: 'caisson send RUN "use the other parser"' });
+  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
+  if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
+  const mode: MessageMode = modes[0] ?? "steer";
+  const { message } = await context.station.runs.send(run, { text, mode, source: "user" });
+  const goesOn = await goOnIfUndriven(context, run, given);
+  const receipt = given.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
+  if (given.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
+  else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
+  return 0;
+}
+
+async function waitForReceipt(context: CliContext, run: string, message: string): Promise<string | null> {
+  const { signal } = context.interruption;
+  for await (const event of context.station.runs.events(run, { follow: true, signal }))
+    if (event.type === "model.requested" && event.data.messages.includes(message)) return event.data.call;
+  return null;
+}
+
+/** `caisson answer RUN allow|always|deny` */
+export async function answer(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { runs } = context.station;
+  const {
+    run,
+    rest: [word = "", ...text],
+  } = await runAndRest(context, given.positionals);
+  const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
+  const chosen = answers[word.toLowerCase()];
+  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Answer allow, always or deny." });
+  const { asked } = await runs.get(run);
+  const question = given.option("question") ?? asked[0]?.question;
+  const parse = <Value>(option: string, read: (name: string, value: string) => Value): Value | undefined => {
+    const value = given.option(option);
+    return value === undefined ? undefined : read(option, value);
+  };
+  const budgets = defined({
+    costUsd: parse("max-cost", parseNumber),
+    timeMs: parse("timeout", parseDuration),
+    steps: parse("max-steps", parseCount),
+  });
+  await runs.answer(run, {
+    answer: chosen,
+    by: context.variable("USER") ?? "user",
+    budgets,
+    ...defined({ question, text: text.length === 0 ? undefined : text.join(" ") }),
+  });
+  await goOnIfUndriven(context, run, given);
+  if (given.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
+  return 0;
+}
+
+/** `caisson stop RUN` */
+export async function stop(context: CliContext, given: ParsedArguments): Promise<number> {
+  const by = context.variable("USER") ?? "user";
+  const { signal } = context.interruption;
+  const named = given.positionals.length === 0 ? [await runNamed(context, undefined)] : given.positionals;
+  for (const run of named) {
+    const failure = await context.station.runs.stop(run, { by, signal }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    const isWaitedFor = failure instanceof CaissonError && failure.code === "cancelled" && signal.aborted;
+    if (failure !== null && !isWaitedFor) throw failure;
+    const isStopped = failure === null;
+    if (given.flag("json")) await context.stdout.printJson({ run, stopped: isStopped });
+    else if (isStopped) await context.stdout.print(line`${run} stopped`);
+    if (isStopped) continue;
+    await context.stderr.print(line`caisson: ${run} was asked to stop, and has not ended yet`);
+    await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+    return exitCodeOf(context.interruption.received() ?? "SIGINT");
+  }
+  return 0;
+}

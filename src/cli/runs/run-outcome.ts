@@ -1,0 +1,62 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { RunView } from "../../contract/run-verbs.ts";
+import type { LeftOut } from "../../contract/session-verbs.ts";
+import type { SessionVerbs } from "../../station/sessions/verbs.ts";
+import type { CliContext } from "../context.ts";
+import { bad, dim, good, type Line, line, quotedName } from "../terminal/line.ts";
+import { table } from "../terminal/table.ts";
+
+const FILES_SHOWN = 20;
+
+/** After a run: what changed, and what can be done with it. */
+export async function printOutcome(context: CliContext, sessions: SessionVerbs, run: RunView): Promise<void> {
+  const session = await sessions.get(run.session).catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "not_found") return null;
+    throw error;
+  });
+  if (session === null) {
+    await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
+    return;
+  }
+  const { files, leftOut, ignored } = await sessions.diff(session.id, { signal: context.interruption.signal });
+  const more = [
+    ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
+    ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),
+  ];
+  if (files.length === 0) {
+    await context.stdout.print(
+      leftOut.length === 0
+        ? [line`No file was changed.`, ...more]
+        : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
+    );
+    return;
+  }
+  const rows = files
+    .slice(0, FILES_SHOWN)
+    .map((file) => [
+      `  ${file.kind}`,
+      quotedName(file.path),
+      file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`,
+    ]);
+  const folder = session.source.kind === "folder";
+  const next = [
+    [`caisson diff ${run.run}`, "look at it"],
+    ...(folder ? [[`caisson apply ${run.run}`, "bring it into your folder"]] : []),
+    [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
+    [`caisson discard ${run.run}`, "forget it"],
+  ];
+  await context.stdout.print([
+    line``,
+    ...table(rows),
+    ...more,
+    ...(leftOut.length === 0 ? [] : [line`Left out of what can be shown and applied:`, ...notShown(leftOut)]),
+    line``,
+    line`${folder ? "Your folder is as it was. " : ""}Next:`,
+    ...table(next.map(([command = "", what = ""]) => [`  ${command}`, dim(what)])),
+  ]);
+}
+
+function notShown(leftOut: readonly LeftOut[]): Line[] {
+  const more = leftOut.length > FILES_SHOWN ? [line`  … and ${leftOut.length - FILES_SHOWN} more`] : [];
+  return [...leftOut.slice(0, FILES_SHOWN).map(({ path, reason }) => line`  ${quotedName(path)}: ${reason}`), ...more];
+}

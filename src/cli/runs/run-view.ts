@@ -1,0 +1,249 @@
+import type { RunEvent } from "../../contract/run-event.ts";
+import { showDuration } from "../../lib/quantity.ts";
+import { unreachable } from "../../lib/unreachable.ts";
+import { networkLine } from "../network/network-view.ts";
+import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
+import { cutToWidth, plainText, wrapText } from "../terminal/plain-text.ts";
+
+/** Lines of a tool's output that are shown; the rest is in the log. */
+const FOLDED_LINES = 6;
+/** Rows of a running tool's newest output, or of what is just being said. */
+const LIVE_ROWS = 4;
+const TEXT_COLUMNS_MAX = 100;
+const OUTPUT_COLUMNS_MAX = 160;
+const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
+
+/** Turns a run's events into lines for people. The same for a live run, `attach` and `logs`. */
+export interface RunView {
+  /** What to print for an event, for good; empty for most. */
+  lines(event: RunEvent): Line[];
+  /**
+   * What is going on now: words being said, newest output, a line of figures. Each row fits. Empty while a person is
+   * asked.
+   */
+  live(columns: number): Line[];
+}
+
+interface ToolView {
+  name: string;
+  about: string;
+  startedMs: number;
+  files: Line[];
+}
+
+type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
+
+export function createRunView(options: { columns: () => number | null }): RunView {
+  const tools = new Map<string, ToolView>();
+  const running = new Set<string>();
+  let said = "";
+  let output = "";
+  let step = 0;
+  let costUsd: number | null = 0;
+  let tokens = 0;
+  let doing = "starting";
+  let startedMs = Date.now();
+  let waiting = false;
+  let frame = 0;
+
+  /** Where there is no terminal, a line stays a line: programs look for words in it. */
+  const textColumns = () => {
+    const columns = options.columns();
+    return columns === null ? Number.POSITIVE_INFINITY : Math.max(20, Math.min(TEXT_COLUMNS_MAX, columns) - 2);
+  };
+  const paragraph = (text: string): Line[] => (text.trim() === "" ? [] : wrapText(text, textColumns()).map((row) => line`  ${row}`));
+  /** Streamed words come in pieces; what is whole is printed, the rest is shown below until it is. */
+  const speak = (text: string, finish: boolean): Line[] => {
+    said += plainText(text);
+    const lines = said.split("\n");
+    said = finish ? "" : (lines.pop() ?? "");
+    return lines.flatMap(paragraph);
+  };
+
+  const toolEnded = (data: DataOf<"tool.ended">): Line[] => {
+    const tool = tools.get(data.call);
+    running.delete(data.call);
+    tools.delete(data.call);
+    output = "";
+    doing = "thinking";
+    const worked = data.outcome === "ok";
+    const outcome = worked || data.outcome === "error" ? "" : ` ${data.outcome}`;
+    const about = tool?.about ? ` ${tool.about}` : "";
+    const files = tool?.files ?? [];
+    const text = worked && files.length > 0 ? [] : fold(data.text, textColumns()).map((row) => dim("    ", row));
+    return [
+      line`${worked ? good("✓") : bad("✗")} ${bold(tool?.name ?? "tool")}${about} ${dim(showDuration(data.durationMs) + outcome)}`,
+      ...files,
+      ...text,
+    ];
+  };
+
+  const ended = (event: Extract<RunEvent, { type: "run.ended" }>): Line[] => {
+    const { reason, usage, steps } = event.data;
+    const cost = event.data.costUsd === null ? "cost unknown" : `$${event.data.costUsd.toFixed(4)}`;
+    const total = (usage.inputTokens + usage.outputTokens).toLocaleString("en");
+    const took = showDuration(Math.max(0, Date.parse(event.at) - startedMs));
+    const mark = reason === "done" ? good("done") : bad(reason);
+    const why = reason === "done" ? [] : plainText(event.data.text).split("\n").flatMap(paragraph);
+    waiting = true;
+    return [
+      ...speak("", true),
+      line`${bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"} · ${took} · ${total} tokens · ${cost}`,
+      ...why,
+    ];
+  };
+
+  const linesOf = (event: RunEvent): Line[] => {
+    switch (event.type) {
+      case "run.created":
+        startedMs = Date.parse(event.at);
+        return [
+          line`${bold(event.data.agent.name)} · ${event.data.model} · ${dim(event.data.run)}`,
+          ...plainText(event.data.task).split("\n").flatMap(paragraph),
+        ];
+      case "run.claimed":
+        return [];
+      case "run.sandboxed": {
+        const { sandbox, runtime, why } = event.data;
+        doing = "thinking";
+        return [dim(`sandbox ${sandbox} (${runtime}${why === "start" ? "" : why === "lost" ? ", the one before died" : ", found again"})`)];
+      }
+      case "step.started":
+        step = event.data.step;
+        return [dim(`step ${step}`)];
+      case "model.requested":
+        waiting = false;
+        doing = event.data.attempt > 1 ? `asking the model again (${event.data.attempt})` : "thinking";
+        return [];
+      case "model.streamed":
+        return event.data.kind === "text" ? speak(event.data.text, false) : [];
+      case "model.ended":
+        tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
+        costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
+        return speak("", true);
+      case "model.failed": {
+        const { error, retryInMs } = event.data;
+        said = "";
+        doing = retryInMs === null ? doing : `waiting ${showDuration(retryInMs)} to ask again`;
+        const again = retryInMs === null ? "" : dim(`again in ${showDuration(retryInMs)}`);
+        return headed(line`${bad("✗")} ${bold("model")} `, error.message, again);
+      }
+      case "tool.requested":
+        tools.set(event.data.call, { name: plainText(event.data.name), about: aboutCall(event.data.arguments), startedMs: 0, files: [] });
+        return [];
+      case "tool.started": {
+        const tool = tools.get(event.data.call);
+        if (tool) tool.startedMs = Date.parse(event.at);
+        running.add(event.data.call);
+        output = "";
+        return [];
+      }
+      case "tool.streamed":
+        output = (output + plainText(event.data.text)).slice(-2000);
+        return [];
+      case "tool.ended":
+        return toolEnded(event.data);
+      case "file.changed": {
+        tools.get(event.data.call)?.files.push(fileLine(event.data));
+        return [];
+      }
+      case "message.received":
+        return headed(line`${bold("›")} `, event.data.text, dim(`(${event.data.source}, ${event.data.mode})`));
+      case "permission.asked":
+        waiting = true;
+        return headed(line`${bold("?")} `, event.data.text, dim(event.data.question));
+      case "permission.answered": {
+        waiting = false;
+        const { answer, text, by } = event.data;
+        return headed(line`${dim("answer")} `, text ? `${answer}: ${text}` : answer, dim(`by ${by}`));
+      }
+      case "run.paused":
+        waiting = true;
+        if (event.data.why === "outage")
+          return headed(line`${bad("✗")} ${bold("paused")} `, event.data.text, dim("until it is resumed, or the model is back"));
+        return event.data.why === "user" ? [bold("held")] : [];
+      case "run.continued":
+        waiting = false;
+        doing = "thinking";
+        return [];
+      case "context.compacted":
+        return [dim(`conversation shortened: ${event.data.tokensBefore} → ${event.data.tokensAfter} tokens`)];
+      case "loop.noticed":
+        return headed(line`${bad("!")} `, event.data.text, dim(`(${event.data.action})`));
+      case "run.stop_requested":
+        waiting = false;
+        return [dim(`stop asked for by ${event.data.by}`)];
+      case "run.ended":
+        return ended(event);
+      case "network.denied":
+      case "network.failed":
+      case "network.changed":
+      case "secret.withheld":
+      case "secret.revoked":
+      case "port.opened":
+        return [dim(`network ${networkLine(event)}`)];
+      case "gateway.called":
+        tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
+        costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
+        return [dim(`gateway ${networkLine(event)}`)];
+      case "todo.changed":
+      case "network.closed":
+      case "secret.used":
+      case "port.closed":
+        return [];
+      default:
+        return unreachable(event);
+    }
+  };
+
+  /** The oldest running call, or what else there is to say. */
+  const activity = (): string => {
+    const [first] = running;
+    const tool = first === undefined ? undefined : tools.get(first);
+    if (!tool) return doing;
+    const others = running.size > 1 ? ` and ${running.size - 1} more` : "";
+    return `${tool.name} ${showDuration(Math.max(0, Date.now() - tool.startedMs))}${others} ${tool.about}`;
+  };
+  return {
+    lines: linesOf,
+    live(columns) {
+      if (waiting) return [];
+      frame = (frame + 1) % FRAMES.length;
+      const width = columns - 1;
+      const words = said.trim() === "" ? [] : wrapText(said, textColumns()).map((row) => line`${cutToWidth(`  ${row}`, width)}`);
+      const shown = output.trimEnd() === "" ? [] : output.trimEnd().split("\n");
+      const rows = words.length > 0 ? words : shown.map((row) => dim(cutToWidth(`    ${row}`, width)));
+      const cost = costUsd === null ? "" : ` · $${costUsd.toFixed(4)}`;
+      const figures = `step ${step} · ${showDuration(Date.now() - startedMs)} · ${tokens.toLocaleString("en")} tokens${cost}`;
+      return [...rows.slice(-LIVE_ROWS), dim(cutToWidth(`${FRAMES[frame]} ${figures} · ${activity()}`, width))];
+    },
+  };
+}
+
+/** A text after its mark; further lines of it are set in, so that none looks like an entry of its own. */
+function headed(mark: Line, text: string, note: Piece): Line[] {
+  const rows = lines(text);
+  return rows.map(
+    (row, index) => line`${index === 0 ? mark : "    "}${row}${index === rows.length - 1 && note !== "" ? line` ${note}` : ""}`,
+  );
+}
+
+function fileLine(data: DataOf<"file.changed">): Line {
+  const counts = data.linesAdded === null ? "" : line` ${good(`+${data.linesAdded}`)} ${bad(`−${data.linesRemoved ?? 0}`)}`;
+  return line`    ${data.kind} ${quotedName(data.path)}${counts}`;
+}
+
+/** The one argument that says most about a call. */
+function aboutCall(args: unknown): string {
+  if (typeof args !== "object" || args === null) return "";
+  const values = args as Record<string, unknown>;
+  const first = ["command", "path", "pattern", "agent", "id", "args"].map((key) => values[key]).find((value) => value !== undefined);
+  const text = Array.isArray(first) ? first.join(" ") : typeof first === "string" ? first : "";
+  return cutToWidth(plainText(text.split("\n")[0] ?? ""), TEXT_COLUMNS_MAX);
+}
+
+function fold(text: string, columns: number): string[] {
+  const lines = plainText(text).trimEnd().split("\n");
+  const shown = lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
+  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), Math.min(columns - 2, OUTPUT_COLUMNS_MAX)));
+}

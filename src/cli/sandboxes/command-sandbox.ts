@@ -1,0 +1,77 @@
+import { CaissonError } from "../../contract/error.ts";
+import { defined } from "../../lib/defined.ts";
+import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { guardFrom, specFrom } from "../options/spec-options.ts";
+import { line } from "../terminal/line.ts";
+import { printSandboxWarnings } from "./sandbox-warnings.ts";
+
+/**
+ * A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept.
+ */
+export interface CommandSandbox {
+  sandbox: HeldSandbox;
+  /** True for a sandbox that others may be using too: it is left as it was found. */
+  shared: boolean;
+  /** Ends what the session began. Idempotent; resolves when nothing is left that should not be. */
+  end(): Promise<void>;
+}
+
+const creationOptions = [
+  "runtime",
+  "oci-runtime",
+  "image",
+  "snapshot",
+  "workspace",
+  "hide",
+  "show",
+  "allow-hooks",
+  "memory",
+  "cpus",
+  "pids",
+  "disk",
+  "network",
+  "secret",
+  "gateway",
+];
+
+/** Throws what `create` and `open` throw; on Ctrl-C `cancelled`, with nothing left behind. */
+export async function sandboxForCommand(
+  context: CliContext,
+  given: ParsedArguments,
+  options: { warnings: "print" | "inEvents"; timeoutMs: number | undefined },
+): Promise<CommandSandbox> {
+  const id = given.option("sandbox");
+  if (id !== undefined) {
+    const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.flag(name));
+    if (inVain !== undefined) {
+      throw new CaissonError("invalid", `--${inVain} cannot change the existing sandbox ${id}`, {
+        hint: "Leave it out, or make a new sandbox with it.",
+      });
+    }
+    const sandbox = await context.station.sandboxes.hold(id, context.interruption);
+    return { sandbox, shared: true, end: () => sandbox.release() };
+  }
+  const keep = given.flag("keep");
+  const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
+  const request = { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime") }) };
+  const sandbox = await context.station.sandboxes.create(request, context.interruption);
+  let ended: Promise<void> | undefined;
+  const end = async () => {
+    if (!keep || context.interruption.received() !== null) return sandbox.destroy();
+    await sandbox.release();
+    await context.stderr.print(line`caisson: kept ${sandbox.id}`);
+  };
+  if (options.warnings === "print") await printSandboxWarnings(context, sandbox.info);
+  return { sandbox, shared: false, end: () => (ended ??= end()) };
+}
+
+/** Throws `cancelled` as soon as we are told to end: a guest that does not answer keeps nobody who wants to leave. */
+export async function unlessInterrupted<T>(context: CliContext, work: Promise<T>): Promise<T> {
+  work.catch(() => {});
+  const told = context.interruption.first.then((signal) => {
+    throw new CaissonError("cancelled", `interrupted by ${signal}`);
+  });
+  return Promise.race([work, told]);
+}

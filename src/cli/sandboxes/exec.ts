@@ -1,0 +1,202 @@
+import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import type { SandboxEvent } from "../../contract/event.ts";
+import { CommandEnded, CommandOutput } from "../../contract/event.ts";
+import type { Ended } from "../../contract/outcome.ts";
+import { defined } from "../../lib/defined.ts";
+import { showBytes, showDuration } from "../../lib/quantity.ts";
+import { textOrBase64 } from "../../lib/text-or-base64.ts";
+import { unreachable } from "../../lib/unreachable.ts";
+import type { HeldSandbox, OutputChunk, Process, SpawnOptions } from "../../station/sandboxes/held-sandbox.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { createNetworkNotices } from "../network/network-notices.ts";
+import { parseBytes } from "../options/option-values.ts";
+import { pairs, timeoutFrom } from "../options/spec-options.ts";
+import { line } from "../terminal/line.ts";
+import { connectStdio, type StdioOutcome } from "../terminal/process-stdio.ts";
+import { exitCodeOf } from "../terminal/signals.ts";
+import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
+
+/** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
+const OUTPUT_LIMIT_EXIT_CODE = 153;
+/** Like a program's whose reader went away: 128 and SIGPIPE. */
+const BROKEN_PIPE_EXIT_CODE = 141;
+const NOT_EXECUTABLE_EXIT_CODE = 126;
+const NO_SUCH_PROGRAM_EXIT_CODE = 127;
+
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  return execCommand(context, given, {
+    argv: given.positionals,
+    tty: given.flag("tty"),
+    interactive: given.flag("interactive"),
+    json: given.flag("json"),
+    timeoutMs: timeoutFrom(given),
+  });
+}
+
+export interface CommandRequest {
+  argv: readonly string[];
+  tty: boolean;
+  /** What is typed is passed on, even without a terminal inside. */
+  interactive: boolean;
+  json: boolean;
+  timeoutMs: number | undefined;
+}
+
+/** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
+export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
+  const print = (event: SandboxEvent) => context.stdout.printJson(event);
+  if (request.json) {
+    context.onEvent((event) => {
+      // Output and end are printed below, as they are taken: a slow reader of ours slows the command down.
+      if (event.type !== "command.output" && event.type !== "command.ended") void print(event);
+    });
+  }
+  const cwd = given.option("cwd");
+  const user = given.option("user");
+  const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
+  const session = await sandboxForCommand(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
+  const notices = request.json ? null : tellOfNetwork(context, session.sandbox, request);
+  try {
+    const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;
+    const stdin = stdinOf(context, request);
+    const starting = spawnWithHint(session.sandbox, {
+      argv: request.argv,
+      env,
+      stdin,
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(user === undefined ? {} : { user }),
+      ...(request.tty ? { pty: terminalSize(context) } : {}),
+      ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
+      ...(outputMax === undefined ? {} : { outputBytesMax: parseBytes("output-max", outputMax) }),
+    });
+    const process = await unlessInterrupted(context, starting);
+    const of = { sandbox: session.sandbox.id, ref: process.ref };
+    const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
+    const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(request.json ? { show } : {}) });
+    if (request.json && outcome.kind === "ended") await print(CommandEnded.make({ ...of, ended: outcome.ended }));
+    const limits = session.sandbox.info.limits;
+    return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
+  } finally {
+    await notices?.end();
+    await session.end();
+  }
+}
+
+/**
+ * Closed at a terminal: a program that reads its input to the end would wait for somebody who does not know that they
+ * are to type.
+ */
+function stdinOf(context: CliContext, { tty, interactive }: Pick<CommandRequest, "tty" | "interactive">): "pipe" | "closed" {
+  return context.stdin.isTTY && !tty && !interactive ? "closed" : "pipe";
+}
+
+/** Many programs say little about why they could not connect. */
+function tellOfNetwork(context: CliContext, sandbox: HeldSandbox, { tty }: Pick<CommandRequest, "tty">) {
+  const notices = createNetworkNotices({ print: (lines) => context.stderr.print(lines), when: tty ? "afterwards" : "atOnce" });
+  const stop = sandbox.network?.subscribe(notices.take);
+  return {
+    async end() {
+      stop?.();
+      await notices.flush();
+    },
+  };
+}
+
+/**
+ * The guest says what is not there; what to do about it depends on where one stands, and here that is a command line.
+ */
+async function spawnWithHint(sandbox: HeldSandbox, options: SpawnOptions): Promise<Process> {
+  try {
+    return await sandbox.spawn(options);
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    const exitCode = await exitCodeOfStart(sandbox, error, options);
+    const hint = error.hint ?? spawnHints[error.code];
+    const details = { ...error.details, ...defined({ exitCode }) };
+    throw new CaissonError(error.code, error.message, { cause: error, details, ...defined({ hint }) });
+  }
+}
+
+/** As a shell and docker have it, for a program that is not there or is none; undefined for any other failure. */
+async function exitCodeOfStart(sandbox: HeldSandbox, error: CaissonError, { cwd }: SpawnOptions): Promise<number | undefined> {
+  if (error.details?.guest === "not_executable") return NOT_EXECUTABLE_EXIT_CODE;
+  if (error.details?.guest !== "not_found") return undefined;
+  // A folder to start in that is not there is no fault of the program's.
+  const hasFolder = cwd === undefined || (await sandbox.stat(cwd).catch(() => null)) !== null;
+  return hasFolder ? NO_SUCH_PROGRAM_EXIT_CODE : undefined;
+}
+
+const spawnHints: Partial<Record<ErrorCode, string>> = {
+  not_found:
+    "Programs and folders are looked for inside the sandbox: `caisson shell` lets you look around, `caisson doctor` lists what is visible.",
+  denied: "Is it a program, and executable? --user root needs a sandbox made with --allow-root.",
+  invalid: "A path inside is absolute, without `..`, and at most 4,095 bytes long.",
+};
+
+function terminalSize(context: CliContext): { cols: number; rows: number } {
+  const { stdout } = context;
+  return stdout.isTerminal ? stdout.size() : { cols: 80, rows: 24 };
+}
+
+async function exitCode(
+  context: CliContext,
+  outcome: StdioOutcome,
+  limits: { timeoutMs: number; memoryBytes: number | null },
+): Promise<number> {
+  const say = (text: string) => context.stderr.print(line`caisson: ${text}`);
+  if (outcome.kind === "interrupted") return exitCodeOf(outcome.signal);
+  if (outcome.kind === "brokenPipe") return BROKEN_PIPE_EXIT_CODE;
+  const { ended } = outcome;
+  const memory = limits.memoryBytes === null ? "" : ` of ${showBytes(limits.memoryBytes)}`;
+  switch (ended.kind) {
+    case "exited":
+      if (ended.memoryKills > 0 && ended.exitCode !== 0)
+        await say(`${times(ended.memoryKills)} was ended for passing the memory limit${memory}`);
+      return ended.exitCode;
+    case "signaled":
+      return exitCodeOf(ended.signal);
+    case "timedOut":
+      await say(`ended: it ran longer than ${showDuration(limits.timeoutMs)}`);
+      return 124;
+    case "killed":
+      return killedExitCode(ended.why, say, memory);
+    case "lost":
+      await say("the sandbox was lost; nobody knows how far the command came");
+      return 125;
+    default:
+      return unreachable(ended);
+  }
+}
+
+async function killedExitCode(
+  why: Extract<Ended, { kind: "killed" }>["why"],
+  say: (text: string) => Promise<void>,
+  memory: string,
+): Promise<number> {
+  switch (why) {
+    case "memory":
+      await say(`ended: out of memory, it passed the limit${memory}`);
+      return 137;
+    case "output":
+      await say("ended: it wrote more than --output-max allows");
+      return OUTPUT_LIMIT_EXIT_CODE;
+    case "disk":
+      await say("ended: the machine's disk is nearly full; remove files, or give sandboxes a disk of their own with --disk");
+      return 137;
+    case "cancelled":
+      await say("ended: somebody else cancelled it");
+      return 130;
+    default:
+      return unreachable(why);
+  }
+}
+
+function times(count: number): string {
+  return count === 1 ? "a process" : `one of ${count} processes`;
+}
+
+function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
+  const { stream, offset, data } = chunk;
+  return CommandOutput.make({ ...of, stream, offset, ...textOrBase64(data) });
+}

@@ -1,0 +1,37 @@
+import { mkdtempDisposableSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Line } from "../terminal/line.ts";
+import { printSandboxWarnings } from "./sandbox-warnings.ts";
+
+const HOUR_MS = 3_600_000;
+
+function useState() {
+  const folder = mkdtempDisposableSync(join(tmpdir(), "caisson-warnings-"));
+  const printed: string[] = [];
+  const context = { stateDir: folder.path, stderr: { print: async (line: Line) => void printed.push(line.text) } };
+  const told = async (runtime: "oci" | "host", warnings: string[], nowMs: number) => {
+    printed.length = 0;
+    await printSandboxWarnings(context, { runtime, warnings }, nowMs);
+    return [...printed];
+  };
+  return { told, folder: folder.path, [Symbol.dispose]: () => folder.remove() };
+}
+
+test("the same warning is told once a day, another one at once", async () => {
+  using state = useState();
+  expect(await state.told("oci", ["no memory limit"], HOUR_MS)).toEqual(["caisson: no memory limit"]);
+  expect(await state.told("oci", ["no memory limit"], 24 * HOUR_MS)).toEqual([]);
+  expect(await state.told("oci", ["no memory limit", "no git"], 24 * HOUR_MS)).toEqual(["caisson: no git"]);
+  expect(await state.told("oci", ["no memory limit"], 25 * HOUR_MS)).toEqual(["caisson: no memory limit"]);
+  expect(readdirSync(state.folder)).toEqual(["told.json"]);
+});
+
+test("that there is no wall is told every time; a damaged file and a clock set back cost a repeated line", async () => {
+  using state = useState();
+  for (let time = 0; time < 2; time++) expect(await state.told("host", ["no isolation"], HOUR_MS)).toHaveLength(1);
+  writeFileSync(join(state.folder, "told.json"), "{");
+  expect(await state.told("oci", ["a"], 5 * HOUR_MS)).toHaveLength(1);
+  expect(await state.told("oci", ["a"], HOUR_MS)).toHaveLength(1);
+});

@@ -1,0 +1,130 @@
+import { resolve } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { ChangedFile, LeftOut } from "../../contract/session-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { runAndPaths, runNamed } from "../runs/run-named.ts";
+import { joined, line, quotedName } from "../terminal/line.ts";
+import { visibleText } from "../terminal/plain-text.ts";
+import { printDiff } from "../terminal/print-diff.ts";
+import { type Cell, table } from "../terminal/table.ts";
+
+type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBack">;
+
+/** `caisson diff [RUN] [PATH…]` */
+export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { sessions } = context.station;
+  const { name, paths, isRunNamed } = await runAndPaths(context, given.positionals);
+  const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal };
+  if (!given.flag("json") && !given.flag("stat")) {
+    const files: ShownFile[] = [];
+    const leftOut: LeftOut[] = [];
+    let ignored = 0;
+    // On a screen nobody reads a binary file's digits, or a megabyte; a pipe gets a patch that can be applied.
+    for await (const piece of sessions.patch(name, { ...asked, brief: context.stdout.isTerminal })) {
+      if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
+      else if (piece.kind === "file") files.push(piece.file);
+      else if (piece.kind === "ignored") ignored = piece.count;
+      else leftOut.push(piece.leftOut);
+    }
+    if (!isRunNamed && files.length === 0) refuseUnchanged(paths, name);
+    await tellFiles(context, files);
+    await tellLeftOut(context, leftOut);
+    await tellIgnored(context, ignored, "--ignored shows them");
+    return 0;
+  }
+  const found = await sessions.diff(name, asked);
+  if (!isRunNamed && found.files.length === 0) refuseUnchanged(paths, name);
+  if (given.flag("json")) {
+    await context.stdout.printJson(found);
+    return 0;
+  }
+  await context.stdout.print(table(found.files.map(statLine)));
+  await tellFiles(context, found.files);
+  await tellLeftOut(context, found.leftOut);
+  await tellIgnored(context, found.ignored, "--ignored shows them");
+  return 0;
+}
+
+/** A word that is no run and no session was meant as a path, or was mistyped. */
+function refuseUnchanged(paths: readonly string[], run: string): void {
+  if (paths.length === 0) return;
+  throw new CaissonError("not_found", `${run} changed nothing at ${paths.map(visibleText).join(", ")}`, {
+    hint: "`caisson diff --stat` lists what changed; `caisson ps` and `caisson session ls` list runs and sessions.",
+  });
+}
+
+async function tellFiles(context: CliContext, files: readonly ShownFile[]): Promise<void> {
+  const held = files.filter(({ heldBack }) => heldBack !== null).map(({ path }) => quotedName(path));
+  if (held.length > 0)
+    await context.stderr.print(
+      line`caisson: tools outside the sandbox act on these, so they are applied only when named: ${joined(held, ", ")}`,
+    );
+  const outside = files.filter(({ changedOutside }) => changedOutside).map(({ from, path }) => quotedName(from ?? path));
+  if (outside.length > 0)
+    await context.stderr.print(
+      line`caisson: you changed these since the agent began from them, and the diff undoes that: ${joined(outside, ", ")}`,
+    );
+}
+
+function statLine(file: ChangedFile): Cell[] {
+  const path = file.from === null ? quotedName(file.path) : line`${quotedName(file.from)} → ${quotedName(file.path)}`;
+  return [
+    file.kind,
+    path,
+    file.binary ? "binary" : `+${file.linesAdded} −${file.linesRemoved}`,
+    [file.changedOutside ? "changed outside" : "", file.heldBack === null ? "" : "held back"].filter(Boolean).join(", "),
+  ];
+}
+
+async function tellLeftOut(context: CliContext, leftOut: readonly LeftOut[]): Promise<void> {
+  for (const { path, reason } of leftOut) await context.stderr.print(line`caisson: left out ${quotedName(path)}: ${reason}`);
+}
+
+async function tellIgnored(context: CliContext, count: number, what: string): Promise<void> {
+  if (count > 0) await context.stderr.print(line`caisson: + ${count} ignored ${count === 1 ? "file" : "files"}; ${what}`);
+}
+
+/** `caisson apply [RUN] [PATH…]` */
+export async function apply(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { name, paths } = await runAndPaths(context, given.positionals);
+  const to = given.option("to");
+  const { session: _, ...result } = await context.station.sessions.apply(name, {
+    includeConfiguration: given.flag("include-config"),
+    includeIgnored: given.flag("ignored"),
+    force: given.flag("force"),
+    ...defined({ folder: to === undefined ? undefined : resolve(context.cwd, to), paths: paths.length === 0 ? undefined : paths }),
+  });
+  if (given.flag("json")) {
+    await context.stdout.printJson(result);
+    return 0;
+  }
+  const { applied, skipped, told, leftOut, ignored, folder } = result;
+  await tellLeftOut(context, [...skipped, ...leftOut]);
+  for (const { path, reason } of told) await context.stderr.print(line`caisson: look at ${quotedName(path)}: ${reason}`);
+  await tellIgnored(context, ignored, "--ignored takes them, too");
+  await context.stdout.print(line`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}`);
+  return 0;
+}
+
+/** `caisson branch [RUN]` */
+export async function branch(context: CliContext, given: ParsedArguments): Promise<number> {
+  const to = given.option("to");
+  const { session: _, ...result } = await context.station.sessions.branch(await runNamed(context, given.positionals[0]), {
+    includeConfiguration: given.flag("include-config"),
+    ...defined({
+      repository: to === undefined ? undefined : resolve(context.cwd, to),
+      name: given.option("name"),
+      message: given.option("message"),
+    }),
+  });
+  if (given.flag("json")) {
+    await context.stdout.printJson(result);
+    return 0;
+  }
+  await context.stdout.print(line`${result.commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was`);
+  await tellLeftOut(context, [...result.skipped, ...result.leftOut]);
+  await tellIgnored(context, result.ignored, "they are not in the branch");
+  return 0;
+}
