@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
-import { type Terminal, withTerminal } from "../support/terminal.ts";
-import { until } from "./caisson-process.ts";
+import { startTerminal, type Terminal } from "../support/tmux.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -11,51 +10,42 @@ afterEach(() => {
 
 const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 
-async function inTerminal(script: Script, use: (terminal: Terminal, see: (pattern: RegExp) => Promise<void>) => Promise<void>, cols = 90) {
+/** A terminal in which a run with this script was just started. */
+async function runInTerminal(script: Script, cols = 90): Promise<Terminal> {
   const model = await cli.script(script);
-  await withTerminal({ cwd: cli.work(), env: cli.environment({}), cols }, async (terminal) => {
-    const see = (pattern: RegExp) =>
-      until(`${pattern} on the screen`, () => pattern.test(terminal.screen()), 30_000).catch((error: unknown) => {
-        throw new Error(`${error instanceof Error ? error.message : error}\n${terminal.screen()}`);
-      });
-    terminal.type(`${cli.commandLine()} run 'the task' --no-workspace --permissions strict --model ${model}; echo code=$?\n`);
-    await use(terminal, see);
-  });
+  const terminal = await startTerminal({ cwd: cli.work(), env: cli.environment({}), cols });
+  await terminal.type(`${cli.commandLine()} run 'the task' --no-workspace --permissions strict --model ${model}; echo code=$?\n`);
+  return terminal;
 }
 
 describe("a run in a terminal", { timeout: 90_000 }, () => {
   test("Ctrl-C holds it; a typed line steers it, and it goes on", async () => {
-    await inTerminal(
-      { turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "As you say.", expect: { news: ["Interrupted", "use tabs"] } }] },
-      async ({ type }, see) => {
-        await see(/begun/);
-        type("\x03");
-        await see(/Ctrl-C again to stop/);
-        type("use tabs\n");
-        await see(/As you say\.[\s\S]*done after 2 steps[\s\S]*code=0/);
-      },
-    );
+    await using terminal = await runInTerminal({
+      turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "As you say.", expect: { news: ["Interrupted", "use tabs"] } }],
+    });
+    await terminal.see(/begun/);
+    await terminal.press("C-c");
+    await terminal.see(/Ctrl-C again to stop/);
+    await terminal.type("use tabs\n");
+    await terminal.see(/As you say\.[\s\S]*done after 2 steps[\s\S]*code=0/);
   });
 
   test("Ctrl-C twice stops it", async () => {
-    await inTerminal({ turns: [{ calls: [bash("echo begun; sleep 60")] }] }, async ({ type }, see) => {
-      await see(/begun/);
-      type("\x03");
-      await see(/Ctrl-C again to stop/);
-      type("\x03");
-      await see(/cancelled after 1 step[\s\S]*code=130/);
-    });
+    await using terminal = await runInTerminal({ turns: [{ calls: [bash("echo begun; sleep 60")] }] });
+    await terminal.see(/begun/);
+    await terminal.press("C-c");
+    await terminal.see(/Ctrl-C again to stop/);
+    await terminal.press("C-c");
+    await terminal.see(/cancelled after 1 step[\s\S]*code=130/);
   });
 
   test("a question is answered where it is asked", async () => {
-    await inTerminal(
-      { turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Good.", expect: { news: ["tried"] } }] },
-      async ({ type }, see) => {
-        await see(/May coder do this\?[\s\S]*y yes, a always, n no/);
-        type("y\n");
-        await see(/Good\.[\s\S]*code=0/);
-      },
-    );
+    await using terminal = await runInTerminal({
+      turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Good.", expect: { news: ["tried"] } }],
+    });
+    await terminal.see(/May coder do this\?[\s\S]*y yes, a always, n no/);
+    await terminal.type("y\n");
+    await terminal.see(/Good\.[\s\S]*code=0/);
   });
 
   test("shows words and output as they come, obeys nothing from inside, and leaves no garbage, however narrow", async () => {
@@ -66,23 +56,15 @@ describe("a run in a terminal", { timeout: 90_000 }, () => {
         { say: "Done." },
       ],
     };
-    await inTerminal(
-      script,
-      async ({ screen, resize }, see) => {
-        await see(/Slowly I say a\s+few/);
-        expect(screen()).not.toMatch(/terminal\n/);
-        await see(/ 19\n +20\n/);
-        resize(34, 30);
-        await see(/done after 2 steps/);
-        await see(/code=0/);
-        const text = screen();
-        // The rows that were drawn again and again are gone.
-        expect(text).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
-        expect(text).toMatch(/✓ bash/);
-        expect(text).toMatch(/… 1\d lines\n[\s\S]*over/);
-        expect(text.match(/Slowly/g)).toHaveLength(1);
-      },
-      44,
-    );
+    await using terminal = await runInTerminal(script, 44);
+    expect(await terminal.see(/Slowly I say a\s+few/)).not.toMatch(/terminal\n/);
+    await terminal.see(/ 19\n +20\n/);
+    await terminal.resize(34, 30);
+    const text = await terminal.see(/done after 2 steps[\s\S]*code=0/);
+    // The rows that were drawn again and again are gone.
+    expect(text).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
+    expect(text).toMatch(/✓ bash/);
+    expect(text).toMatch(/… 1\d lines\n[\s\S]*over/);
+    expect(text.match(/Slowly/g)).toHaveLength(1);
   });
 });

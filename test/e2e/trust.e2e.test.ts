@@ -4,8 +4,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { useRunsCli } from "../support/runs-cli.ts";
-import { withTerminal } from "../support/terminal.ts";
-import { until } from "./caisson-process.ts";
+import { startTerminal } from "../support/tmux.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -136,19 +135,17 @@ describe("an agent's file that came with a folder", { timeout: 90_000 }, () => {
   test("on a terminal the question is asked, and only yes is a yes", async () => {
     const folder = await cli.folder();
     put(folder, "agents/a.prompt", agent('sandbox: { environment: { A: "\\e[2K\\r  nothing" } }'));
-    await withTerminal({ cwd: folder, env: cli.environment({}) }, async ({ type, screen }) => {
-      const see = (pattern: RegExp) => until(`${pattern} on the screen`, () => pattern.test(screen()), 30_000);
-      for (const [answer, code] of [
-        ["", 1],
-        ["y", 0],
-      ] as const) {
-        type(`${cli.commandLine()} trust; echo "code $?" ${answer || "no"}\n`);
-        await see(answer === "" ? /\[y\/N\]/ : /\[y\/N\][\s\S]*\[y\/N\]/);
-        expect(screen()).toContain('+ set the variable A="\\u001b[2K\\r  nothing"');
-        type(`${answer}\n`);
-        await see(new RegExp(`code ${code} ${answer || "no"}`));
-      }
-    });
+    await using terminal = await startTerminal({ cwd: folder, env: cli.environment({}) });
+    for (const [answer, code] of [
+      ["", 1],
+      ["y", 0],
+    ] as const) {
+      await terminal.type(`${cli.commandLine()} trust; echo "code $?" ${answer || "no"}\n`);
+      const asked = await terminal.see(answer === "" ? /\[y\/N\]/ : /\[y\/N\][\s\S]*\[y\/N\]/);
+      expect(asked).toContain('+ set the variable A="\\u001b[2K\\r  nothing"');
+      await terminal.type(`${answer}\n`);
+      await terminal.see(new RegExp(`code ${code} ${answer || "no"}`));
+    }
     expect(JSON.parse((await cli.run(["trust", "--list", "--json"])).text)).toMatchObject([
       { path: join(folder, "agents/a.prompt"), state: "trusted" },
     ]);
