@@ -28,6 +28,20 @@ export function raisedBudgets(facts: RunFacts): Budgets {
   };
 }
 
+/**
+ * Bounds of a whole run that leave it this much more to spend: of steps and time, where nothing is given, what its
+ * agent has for a run.
+ */
+export function onTopOfSpent(more: Budgets, facts: RunFacts): Budgets {
+  const spent = spentBy(facts);
+  return {
+    steps: facts.step + (more.steps ?? facts.bounds.steps),
+    timeMs: Math.ceil(spent.timeMs) + (more.timeMs ?? facts.bounds.timeMs),
+    ...(more.tokens === undefined ? {} : { tokens: spent.tokens + more.tokens }),
+    ...(more.costUsd === undefined ? {} : { costUsd: spent.costUsd + more.costUsd }),
+  };
+}
+
 function spentBy({ usage, costUsd, workedMs }: RunFacts): { costUsd: number; tokens: number; timeMs: number } {
   return { costUsd: costUsd ?? 0, tokens: usage.inputTokens + usage.outputTokens, timeMs: workedMs };
 }

@@ -2,6 +2,7 @@ import { AgentDefinition } from "../contract/agent.ts";
 import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run-facts.ts";
+import { defined } from "../lib/defined.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
@@ -18,6 +19,8 @@ export interface ToolCallState {
   question: string | null;
   /** It was started in a sandbox that is no more: nobody knows how far it came. What became of that sandbox's files. */
   sandboxLost: "kept" | "gone" | null;
+  /** The run ended before it did, and went on later: it is neither made nor finished any more. */
+  abandoned: boolean;
 }
 
 export interface QuestionState {
@@ -122,6 +125,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "run.ended":
       state.ended = { reason: event.data.reason, text: event.data.text };
       return;
+    case "run.reopened":
+      applyReopened(state, event.data);
+      return;
     case "step.started":
       state.tools.clear();
       state.lastStop = null;
@@ -199,6 +205,21 @@ function applyCreated(state: RunState, data: DataOf<"run.created">): void {
   state.conversation.begin({ system: state.definition.system, task: data.task });
 }
 
+/** A new beginning with an old conversation: nothing that led to the end leads to it again. */
+function applyReopened(state: RunState, { onAsk, onBudget }: DataOf<"run.reopened">): void {
+  const { definition } = state;
+  state.definition = { ...definition, harness: { ...definition.harness, ...defined({ onAsk, onBudget }) } };
+  state.ended = null;
+  state.openCall = null;
+  state.lastStop = null;
+  state.emptyAnswers = 0;
+  state.overflow = null;
+  state.questions.clear();
+  state.callHistory = [];
+  state.noticed = null;
+  for (const tool of state.tools.values()) if (tool.status !== "ended") tool.abandoned = true;
+}
+
 function applyRequested(state: RunState, data: DataOf<"model.requested">): void {
   if (state.openCall?.call !== data.call) {
     state.position += 1;
@@ -237,6 +258,7 @@ function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallSt
     status: "new",
     question: null,
     sandboxLost: null,
+    abandoned: false,
   };
 }
 

@@ -72,6 +72,7 @@ async function prepareInLiveSandbox(call: ToolCallState, options: RunToolsOption
 }
 
 async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
+  if (call.abandoned) return abandoned(call);
   const tool = options.tools.get(call.name);
   if (!tool)
     return answered(call, "error", `There is no tool ${JSON.stringify(call.name)}. There are: ${[...options.tools.keys()].join(", ")}.`);
@@ -250,13 +251,24 @@ async function afterHooks(
   return { text: `A hook stopped the run: ${verdict.reason}`, stop: `hook: ${verdict.reason.slice(0, 500)}` };
 }
 
-function answered(call: ToolCallState, outcome: "error" | "blocked" | "denied", text: string): Prepared {
+/** What was asked for before the run ended is told, and not done: whoever went on with the run may not want it. */
+function abandoned(call: ToolCallState): Prepared {
+  const text =
+    call.status === "started"
+      ? "The run ended during this call. How far it came is not known, and it was not made again. Look at what it was to change before you call it again."
+      : "The run ended before this call was made, and it was not made since. Call it again if it is still wanted.";
+  return answered(call, "interrupted", text);
+}
+
+function answered(call: ToolCallState, outcome: AnsweredOutcome, text: string): Prepared {
   return { kind: "answered", events: [ended(call, outcome, text)] };
 }
 
-function ended(call: ToolCallState, outcome: "error" | "blocked" | "denied", text: string): NewRunEvent {
+function ended(call: ToolCallState, outcome: AnsweredOutcome, text: string): NewRunEvent {
   return { type: "tool.ended", data: { call: call.call, outcome, text, durationMs: 0 } };
 }
+
+type AnsweredOutcome = "error" | "blocked" | "denied" | "interrupted";
 
 const isObject = (value: unknown): value is Record<string, never> => typeof value === "object" && value !== null && !Array.isArray(value);
 const short = (text: string) => (text.length > 500 ? `${text.slice(0, 500)}…` : text);

@@ -160,6 +160,7 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
       answer: "answer",
       pause: "answer",
       resume: "answer",
+      continue: "answer",
       stop: "answer",
       check: "answer",
     },

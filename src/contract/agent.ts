@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { EnvName } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
-import { Permission } from "./run.ts";
+import { OnAsk, OnBudget, Permission } from "./run.ts";
 import { LimitsRequest } from "./sandbox.ts";
 
 /** What an agent is once its file, the config and the flags have been put together. Stored with each run. */
@@ -15,9 +15,9 @@ export const HarnessSettings = z.strictObject({
     .min(1000)
     .default(30 * 60_000),
   /** What happens when a budget is reached: ask a person, or end. */
-  onBudget: z.enum(["ask", "stop"]).default("ask"),
+  onBudget: OnBudget.default("ask"),
   /** What happens where a permission says `ask`: wait for a person, or deny. */
-  onAsk: z.enum(["wait", "deny"]).default("wait"),
+  onAsk: OnAsk.default("wait"),
   doomLoop: z.strictObject({ threshold: z.int().min(2).max(50).default(3), action: DoomLoopAction.default("pause") }).prefault({}),
   compaction: z
     .strictObject({

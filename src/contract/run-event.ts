@@ -11,6 +11,8 @@ import {
   MessageId,
   MessageMode,
   MessageSource,
+  OnAsk,
+  OnBudget,
   QuestionId,
   RunId,
   SessionId,
@@ -75,6 +77,20 @@ export const RunEnded = defineEvent("run.ended", 1, {
   usage: Usage,
   costUsd: z.number().nullable(),
   ...worked,
+});
+
+/**
+ * A run that had ended goes on: by itself, or with the message that follows in the same append. Of its bounds, those
+ * that are given hold from here on, for the whole run.
+ */
+export const RunReopened = defineEvent("run.reopened", 1, {
+  by: z.string(),
+  /** Absent: the one it had. */
+  model: z.string().optional(),
+  budgets: Budgets,
+  /** Whether somebody is there to be asked, from here on. */
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
 });
 
 export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive(), ...worked });
@@ -185,6 +201,7 @@ const all = [
   RunContinued,
   RunStopRequested,
   RunEnded,
+  RunReopened,
   StepStarted,
   ModelRequested,
   ModelStreamed,

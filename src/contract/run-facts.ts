@@ -113,6 +113,9 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       facts.status = "ended";
       facts.finish = event.data.reason;
       return;
+    case "run.reopened":
+      applyReopened(facts, event.data);
+      return;
     case "step.started":
       facts.step = event.data.step;
       return;
@@ -175,6 +178,18 @@ function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "
   facts.budgets = data.budgets;
   facts.bounds = { steps: harness.maxSteps, timeMs: harness.timeoutMs };
   facts.createdAt = at;
+}
+
+/** What was asked, and of whom it was asked to stop, ended with the run; so did its sandbox. */
+function applyReopened(facts: RunFacts, data: Extract<RunEvent, { type: "run.reopened" }>["data"]): void {
+  facts.status = "running";
+  facts.finish = null;
+  facts.paused = null;
+  facts.stopRequested = null;
+  facts.sandbox = null;
+  facts.asked = [];
+  facts.model = data.model ?? facts.model;
+  facts.budgets = { ...facts.budgets, ...data.budgets };
 }
 
 /** The first answer counts. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { EnvName, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
-import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, QuestionId, RunId, SessionId } from "./run.ts";
+import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
 import { RunEvent } from "./run-event.ts";
 import { LimitsRequest } from "./sandbox.ts";
 import { WorkspaceSource } from "./session.ts";
@@ -22,8 +22,8 @@ export const RunSettings = z.strictObject({
   gateway: GatewaySpec.optional(),
   maxSteps: z.int().min(1).max(100_000).optional(),
   timeoutMs: z.int().min(1000).optional(),
-  onAsk: z.enum(["wait", "deny"]).optional(),
-  onBudget: z.enum(["ask", "stop"]).optional(),
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
   /** Added to the agent's own. */
   permissions: z.union([PermissionPreset, PermissionRules]).default({}),
 });
@@ -155,6 +155,27 @@ export const SendMessage = z.strictObject({
 export type SendMessage = z.input<typeof SendMessage>;
 export const SentMessage = z.object({ message: MessageId });
 export type SentMessage = z.infer<typeof SentMessage>;
+
+/** The next turn of a conversation that had come to its end. */
+export const ContinueRun = z.strictObject({
+  text: z.string().trim().min(1, "there is no message"),
+  by: z.string(),
+  /** Absent: the one it had. */
+  model: z.string().min(1).optional(),
+  /**
+   * For what is to come, on top of what was spent. Steps and time that are not given are the agent's own, anew; bounds
+   * of cost and tokens that are not given stay as they were, for the whole run.
+   */
+  budgets: Budgets.default({}),
+  /** As of a new run: whether somebody is there to answer. */
+  attended: z.boolean().default(false),
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
+  /** Driven by a process of its own rather than by the station's. */
+  detached: z.boolean().default(false),
+});
+export type ContinueRun = z.infer<typeof ContinueRun>;
+export type ContinueRunInput = z.input<typeof ContinueRun>;
 
 export const AnswerQuestion = z.strictObject({
   /** Absent: the oldest one that is open. */

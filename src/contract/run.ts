@@ -36,6 +36,10 @@ export const Budgets = z.object({
 });
 export type Budgets = z.infer<typeof Budgets>;
 
+/** What becomes of a call that a person has to be asked about, and of a run whose budget is reached. */
+export const OnAsk = z.enum(["wait", "deny"]);
+export const OnBudget = z.enum(["ask", "stop"]);
+
 /** What an assistant says: words, thoughts, and tools it asks for, in order. */
 export const AssistantPart = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), text: z.string() }),

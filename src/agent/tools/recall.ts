@@ -70,6 +70,7 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     case "run.continued":
     case "run.stop_requested":
     case "run.ended":
+    case "run.reopened":
     case "step.started":
     case "model.requested":
     case "model.streamed":

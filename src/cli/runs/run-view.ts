@@ -175,6 +175,11 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         return [dim(`stop asked for by ${event.data.by}`)];
       case "run.ended":
         return ended(event);
+      case "run.reopened":
+        startedMs = Date.parse(event.at);
+        waiting = false;
+        doing = "starting";
+        return [line``, dim(`continued by ${event.data.by}${event.data.model === undefined ? "" : ` with ${event.data.model}`}`)];
       case "network.denied":
       case "network.failed":
       case "network.changed":

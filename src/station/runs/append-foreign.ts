@@ -25,7 +25,7 @@ export async function appendForeign(log: Log, run: string, make: (facts: RunFact
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended") {
       throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
-        hint: `Go on in its session: caisson run --session ${facts.session} "…"`,
+        hint: `Continue it: caisson run --continue ${run} "…"`,
         details: { finish: facts.finish },
       });
     }

@@ -41,7 +41,11 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
   await using held = await holdLease(log, runStream(run), { owner: options.owner, ttlMs: LEASE_TTL_MS, ownerGone: options.ownerGone });
   // Its owner is at it.
   if (!held) return false;
-  if (head !== null) return await finishRun((await foldRun(log, run)).state, { ...options, runtime });
+  if (head !== null) {
+    const { state } = await foldRun(log, run);
+    // Somebody may have let it go on before the lease was ours.
+    return state.status === "ended" && (await finishRun(state, { ...options, runtime }));
+  }
   await removeAll(run, { ...options, runtime });
   return true;
 }

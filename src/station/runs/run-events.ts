@@ -27,7 +27,8 @@ export async function* runEvents(
   for await (const stored of log.subscribe(runStream(run), { fromSeq, ...(signal && { signal }) })) {
     const event = parseRunEvent(stored);
     yield { ...event, seq: stored.seq };
-    if (event.type === "run.ended") return;
+    // Unless somebody let it go on: nothing else comes after an end.
+    if (event.type === "run.ended" && (await log.lastSeq(runStream(run))) === stored.seq) return;
   }
 }
 

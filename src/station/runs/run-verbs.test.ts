@@ -182,7 +182,6 @@ test("a run that its starter lets go stays as it is, says so to who waits, and i
   await station.until(run, "run.claimed", () => true);
   await runs.stop(run, { by: "me" });
   expect(await runs.get(run)).toMatchObject({ status: "ended", finish: "cancelled" });
-  await expect(runs.resume(run, { by: "me" })).rejects.toMatchObject({ code: "conflict" });
   await runs.stop(run, { by: "me" });
 });
 

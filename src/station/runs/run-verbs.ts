@@ -1,11 +1,13 @@
 import type { Model } from "../../agent/model/model.ts";
+import { onTopOfSpent } from "../../agent/run-budgets.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { waitsForResume } from "../../contract/run-facts.ts";
-import { AnswerQuestion, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
+import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { headOfRun } from "./head-of-run.ts";
 import { listRuns, viewOf } from "./list-runs.ts";
+import type { ReopenRun } from "./reopen-run.ts";
 import type { RunDrives } from "./run-drives.ts";
 import { allRunEvents, runEvents } from "./run-events.ts";
 import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from "./start-run.ts";
@@ -25,6 +27,19 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
   const { log, runs, drives } = options;
   const views = { log, sessions: options.sessions, driverOf: runs.driverOf };
   const view = async (run: string): Promise<RunView> => await viewOf(await headOfRun(log, run), views);
+
+  /** Resolves with the run as it was before its driver began. */
+  const begin = async (run: string, { signal, detached }: { signal: AbortSignal | undefined; detached: boolean }): Promise<RunView> => {
+    const before = await view(run);
+    if (detached) await beginDetached(run, { ...options, fromSeq: before.seq + 1 });
+    else drives.begin(run, signal === undefined ? {} : { signal });
+    return before;
+  };
+  const reopen = async (run: string, request: ReopenRun): Promise<void> => {
+    // This process may still be putting away what the run left.
+    await drives.outcome(run)?.catch(() => undefined);
+    await runs.reopen(run, request);
+  };
 
   return {
     async start(given, { signal } = {}) {
@@ -51,23 +66,34 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     },
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, asked) => runs.pause(run, asked),
-    async resume(run, { by, signal, detached = false }) {
+    async resume(run, { by, signal, detached = false, budgets = {} }) {
       const { facts } = await headOfRun(log, run);
-      const { status, finish, session } = facts;
-      if (status === "ended") {
-        throw new CaissonError("conflict", `the run ${run} has ended (${finish})`, {
-          hint: `Go on in its session: caisson run --session ${session} "…"`,
-        });
-      }
-      if (waitsForResume(facts)) await runs.goOn(run, { by });
-      const before = await view(run);
-      if (detached) await beginDetached(run, { ...options, fromSeq: before.seq + 1 });
-      else drives.begin(run, signal === undefined ? {} : { signal });
-      return before;
+      if (facts.status === "ended") await reopen(run, { by, budgets: () => budgets });
+      else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
+      else if (waitsForResume(facts)) await runs.goOn(run, { by });
+      return await begin(run, { signal, detached });
+    },
+    async continue(run, given, { signal } = {}) {
+      const { text, by, model, budgets, attended, detached, onAsk, onBudget } = parseRequest(ContinueRun, given, "a turn");
+      await reopen(run, {
+        text,
+        by,
+        budgets: (facts) => onTopOfSpent(budgets, facts),
+        onAsk: onAsk ?? (attended ? "wait" : "deny"),
+        onBudget: onBudget ?? (attended ? "ask" : "stop"),
+        ...defined({ model }),
+      });
+      return await begin(run, { signal, detached });
     },
     stop: (run, asked) => stopRun(run, asked, options),
     check: () => log.check(),
   };
+}
+
+function boundsOfOpenRun(run: string): CaissonError {
+  return new CaissonError("conflict", `the run ${run} has not ended, and its bounds cannot be changed from outside`, {
+    hint: `Where it asks about one: caisson answer ${run} allow --max-steps N`,
+  });
 }
 
 /** Resolves once the process that was started for it has the run. */
@@ -87,8 +113,10 @@ function modelOf(tape: ModelTape, options: Pick<RunVerbsOptions, "model">): { mo
 }
 
 async function untilEnded(run: string, { log, signal }: Pick<RunVerbsOptions, "log"> & { signal: AbortSignal | undefined }): Promise<void> {
-  for await (const event of runEvents(log, run, { follow: true, ...(signal && { signal }) })) if (event.type === "run.ended") return;
-  throw notWaitedFor(run);
+  let last: string | undefined;
+  // It may have ended before, and gone on.
+  for await (const { type } of runEvents(log, run, { follow: true, ...(signal && { signal }) })) last = type;
+  if (last !== "run.ended") throw notWaitedFor(run);
 }
 
 async function orCancelled(drive: Promise<void>, run: string, signal: AbortSignal | undefined): Promise<void> {

@@ -13,6 +13,7 @@ import { driveOwned, type RunsOptions } from "./drive.ts";
 import { headOfRun, runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { isGone } from "./ownership.ts";
+import { type ReopenRun, reopenRun } from "./reopen-run.ts";
 import { withSubAgents } from "./sub-agents.ts";
 
 export interface NewRun {
@@ -58,6 +59,8 @@ export interface Runs {
   /** Interrupts what it is doing and holds it until `goOn`. */
   pause(run: string, options: { text: string }): Promise<void>;
   goOn(run: string, options: { by: string }): Promise<void>;
+  /** Lets a run that has ended go on; see `reopenRun`. */
+  reopen(run: string, request: ReopenRun): Promise<void>;
   /**
    * Asks it to end, and ends it when nobody drives it. One that was stopped before is no error; `conflict` for one that
    * ended otherwise.
@@ -106,6 +109,7 @@ export function createRuns(options: RunsOptions): Runs {
     },
     pause: (run, { text }) => appendForeign(log, run, () => ({ type: "run.paused", data: { why: "user", text } })),
     goOn: (run, { by }) => appendForeign(log, run, () => ({ type: "run.continued", data: { by } })),
+    reopen: (run, request) => reopenRun(run, request, { ...options, owner }),
     async stop(run, { by }) {
       try {
         // Once is enough, whoever asked first.

@@ -1,6 +1,8 @@
+import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import type {
   AnswerQuestion,
+  ContinueRunInput,
   FedRunEvent,
   ListRuns,
   LogDamage,
@@ -46,11 +48,19 @@ export interface RunVerbs {
   /** Interrupts what it is doing and holds it until `resume`. Throws `conflict` for a run that has ended. */
   pause(run: string, options: { text: string }): Promise<void>;
   /**
-   * Goes on with a run that was held or whose process died, as `start` does; resolves with the run as it was when its
-   * driver began. `detached`: driven by a process of its own. Throws `conflict` for a run that has ended, `unavailable`
-   * when the process that was started did not begin.
+   * Goes on with a run that was held, whose process died, or that ended otherwise than `done`, as `start` does;
+   * resolves with the run as it was when its driver began. `detached`: driven by a process of its own. `budgets`:
+   * bounds of the whole run, for one that ended. Throws `conflict` for a run that is done or whose bounds still hold,
+   * `gone` when its session was removed, `unavailable` when the process that was started did not begin.
    */
-  resume(run: string, options: { by: string; signal?: AbortSignal; detached?: boolean }): Promise<RunView>;
+  resume(run: string, options: { by: string; signal?: AbortSignal; detached?: boolean; budgets?: Budgets }): Promise<RunView>;
+  /**
+   * The next turn of a run that has ended, however it did: the message follows its whole conversation, on the same
+   * files. It is the same run, reopened: its log, cost and diff go on (ADR 22). Driven and resolved as by `resume`;
+   * follow it with `events(run, { fromSeq: view.seq + 1, follow: true })` and `wait`. Throws what `resume` throws,
+   * `conflict` for a run that has not ended: `send` is for those.
+   */
+  continue(run: string, request: ContinueRunInput, options?: { signal?: AbortSignal }): Promise<RunView>;
   /**
    * Resolves when it has ended. One that was stopped before is no error; `conflict` for one that ended otherwise,
    * `timeout` when what drives it does not answer, `cancelled` with the signal: it was asked to stop then, and has not

@@ -1,0 +1,124 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type BudgetKind, exceededBudget } from "../../agent/decide-step.ts";
+import { systemMessage } from "../../agent/journal.ts";
+import { applyEvent, type RunState } from "../../agent/run-state.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { makeEvent } from "../../contract/event-family.ts";
+import type { Budgets } from "../../contract/run.ts";
+import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/run-event.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import { newId } from "../../lib/new-id.ts";
+import type { HeldLease } from "../../log/hold-lease.ts";
+import type { RunsOptions } from "./drive.ts";
+import { finishRun } from "./finish-runs.ts";
+import { headOfRun, runStream } from "./head-of-run.ts";
+import { foldRun } from "./owned-journal.ts";
+import { acquireRun, isGone } from "./ownership.ts";
+
+/** How long the last owner of a run that has ended may take to put its files away. */
+const FINISH_MS_MAX = 60_000;
+const FINISH_POLL_MS = 50;
+
+export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets"> {
+  /** What is said to it; absent: it goes on where it was. */
+  text?: string;
+  /** The whole run's bounds from here on, by what it has spent. Those that are not given stay. */
+  budgets: (facts: RunFacts) => Budgets;
+}
+
+/**
+ * Lets a run that has ended go on: its events get the reopening and what is said with it in one append, under the run's
+ * lease, so that there is no moment at which somebody still puts away what somebody else goes on with. Nobody drives it
+ * yet. Nothing changes when it throws: `conflict` for a run that has not ended, that is done and is told nothing new,
+ * whose bounds still hold, or whose session is in use; `invalid` for a sub-run; `gone` when its session was removed;
+ * what a model throws that cannot be used.
+ */
+export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { owner: string }): Promise<void> {
+  const { log, sessions, crashpoint } = options;
+  checkReopenable(run, (await headOfRun(log, run)).facts, request);
+  await using held = await whenPutAway(run, options);
+  const { state, seq } = await foldRun(log, run);
+  checkReopenable(run, state, request);
+  // Its owner may have died before it put everything away.
+  await putAway(state, options);
+  if (!(await sessions.has(state.session))) {
+    throw new CaissonError("gone", `the session ${state.session} of the run ${run} was removed, and its files with it`, {
+      hint: 'Start another: caisson run "…"',
+    });
+  }
+  await sessions.checkFree(state.session);
+  const events = reopening(state, request);
+  const at = new Date().toISOString();
+  for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
+  checkBounds(run, state);
+  await options.model(state.model);
+  crashpoint("run.reopened:before");
+  await log.append(
+    runStream(run),
+    events.map((event) => makeEvent(runEvents, event, at)),
+    { expectedSeq: seq, lease: held.lease },
+  );
+  crashpoint("run.reopened:after");
+}
+
+function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): void {
+  if (facts.parent !== null) {
+    throw new CaissonError("invalid", `the run ${run} is a part of ${facts.parent.run}, and goes on with it alone`, {
+      hint: `Continue that one: caisson send ${facts.parent.run} "…"`,
+    });
+  }
+  if (facts.status !== "ended") {
+    throw new CaissonError("conflict", `the run ${run} has not ended`, { hint: `Say it to the running one: caisson send ${run} "…"` });
+  }
+  if (text === undefined && facts.finish === "done") {
+    throw new CaissonError("conflict", `the run ${run} is done, and there is nothing to resume`, {
+      hint: `Say what is next: caisson send ${run} "…"`,
+      details: { finish: facts.finish },
+    });
+  }
+}
+
+/** Becomes the run's owner once the last one has put away what the run left. */
+async function whenPutAway(run: string, options: RunsOptions & { owner: string }): Promise<HeldLease> {
+  const ownerGone = (other: string) => isGone(options, other);
+  for (const startMs = performance.now(); ; await delay(FINISH_POLL_MS)) {
+    try {
+      return await acquireRun(run, { ...options, ownerGone });
+    } catch (error) {
+      const isHeld = error instanceof CaissonError && error.code === "conflict";
+      if (!isHeld || performance.now() - startMs > FINISH_MS_MAX) throw error;
+    }
+  }
+}
+
+async function putAway(state: RunState, options: RunsOptions): Promise<void> {
+  const session = await options.sessions.get(state.session).catch(() => null);
+  const name = session?.runtime ?? state.sandbox?.runtime;
+  // No sandbox was ever made for it.
+  if (name === undefined || name === null) return;
+  await finishRun(state, { ...options, runtime: await options.runtime(name) });
+}
+
+function reopening(state: RunState, { text, budgets, ...about }: ReopenRun): NewRunEvent[] {
+  const goesOn = text === undefined ? "It goes on now." : "A message continues it.";
+  const note = `This run had ended (${state.finish}). ${goesOn} The files of the workspace are as they were left; the sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
+  return [
+    { type: "run.reopened", data: { ...about, budgets: budgets(state) } },
+    systemMessage(note),
+    ...(text === undefined
+      ? []
+      : [{ type: "message.received" as const, data: { message: newId("msg"), source: "user" as const, mode: "steer" as const, text } }]),
+  ];
+}
+
+const optionFor: Record<BudgetKind, string> = { steps: "--max-steps", time: "--timeout", tokens: "--max-tokens", cost: "--max-cost" };
+
+/** A run whose bound still holds would end again at once. */
+function checkBounds(run: string, state: RunState): void {
+  const reached = exceededBudget(state);
+  if (reached === null) return;
+  throw new CaissonError("conflict", `a bound of the run ${run} still holds: ${reached.text.replace(/\.$/, "")}`, {
+    hint: `Raise it with ${optionFor[reached.budget]}.`,
+    details: { budget: reached.budget },
+  });
+}
