@@ -238,6 +238,32 @@ describe("caisson exec", () => {
     expect((await inProject("--allow-root", "--user", "root", "--", "id", "-u")).text).toBe("0\n");
   });
 
+  test.skipIf(!existsSync("/var/lib/dpkg/status"))("root inside installs a package with apt, and nothing of it is outside", async () => {
+    const tree = join(project, "package");
+    await mkdir(join(tree, "DEBIAN"), { recursive: true });
+    await mkdir(join(tree, "usr/bin"), { recursive: true });
+    const fields = [
+      "Package: caisson-greeting",
+      "Version: 1.0",
+      "Architecture: all",
+      "Maintainer: Ada <ada@example.com>",
+      "Description: a test",
+    ];
+    await writeFile(join(tree, "DEBIAN/control"), `${fields.join("\n")}\n`);
+    // What packages do when they are configured: make a user of their own.
+    await writeFile(join(tree, "DEBIAN/postinst"), "#!/bin/sh\nset -e\nadduser --system --quiet --gecos Greeting caisson-greeting\n", {
+      mode: 0o755,
+    });
+    await writeFile(join(tree, "usr/bin/caisson-greeting"), "#!/bin/sh\necho hello\n", { mode: 0o755 });
+    execFileSync("dpkg-deb", ["--build", "--root-owner-group", tree, join(project, "greeting.deb")], { stdio: "ignore" });
+    const script = "apt-get install -y ./greeting.deb && caisson-greeting && id -un caisson-greeting && dpkg-query -W caisson-greeting";
+    const result = await inProject("--allow-root", "--user", "root", "--", "sh", "-c", script);
+    expect(result, result.stderr).toMatchObject({ code: 0 });
+    expect(result.text).toMatch(/\nhello\ncaisson-greeting\ncaisson-greeting\t1\.0\n$/);
+    expect(existsSync("/usr/bin/caisson-greeting")).toBe(false);
+    expect(existsSync("/var/lib/dpkg/info/caisson-greeting.list")).toBe(false);
+  });
+
   test("--json prints events, output included, each of the contract", async () => {
     const result = await inProject("--json", "--", "sh", "-c", "echo hi; printf '\\377' >&2; exit 4");
     expect(result.code).toBe(4);

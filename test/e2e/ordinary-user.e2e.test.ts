@@ -76,6 +76,14 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
+  test.skipIf(!existsSync("/var/lib/dpkg/status"))("cannot install packages over the machine's own, and is told why and what to do", () => {
+    const asRoot = ["exec", "--allow-root", "--user", "root", "--"];
+    const refused = run(...asRoot, "apt-get", "-y", "install", "hello");
+    expect(refused.code).toBe(100);
+    expect(refused.stderr).toContain("caisson image build debian --include");
+    expect(run(...asRoot, "apt-get", "--version")).toMatchObject({ code: 0 });
+  });
+
   test("commits in a linked work tree, and nothing of it is outside", () => {
     // Not in the folder for temporary files: sandboxes have one of their own there.
     const place = mkdtempSync(process.getuid?.() === 0 ? "/srv/caisson-test-" : join(homedir(), ".caisson-test-"));

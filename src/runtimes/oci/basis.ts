@@ -8,6 +8,7 @@ import { readSnapshot } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 import { type HostTemplate, hostTemplate } from "./template/host-template.ts";
 import { writeSkeleton } from "./template/skeleton.ts";
+import { refusedPackageTools } from "./template/system-packages.ts";
 import { createTemplateCache } from "./template/template-cache.ts";
 
 type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
@@ -56,11 +57,13 @@ async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Ba
 async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
   const { home, path } = oci.options;
   const avoid = [oci.context.stateDir, ...(spec.workspace.kind === "folder" ? [spec.workspace.path] : [])];
-  const template = await hostTemplate({ home, path, avoid });
+  const { rootless } = oci.identity();
+  const template = await hostTemplate({ home, path, avoid, installsPackages: spec.allowRoot && !rootless });
+  const refused = spec.allowRoot && rootless ? refusedPackageTools() : [];
   const dir = await skeleton(oci, {
     folders: [...template.folders, ...ours.folders],
     links: [...template.links, ...ours.links],
-    files: [...template.files, ...ours.files],
+    files: [...template.files, ...ours.files, ...refused],
     copies: template.copies,
   });
   return {
@@ -72,7 +75,7 @@ async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
 }
 
 function hostBind({ source, target, kind }: { source: string; target: string; kind: "folder" | "file" }, allowRoot: boolean): RootBind {
-  const system = /^\/(?:usr|bin|sbin|lib\w*)$/.test(target);
+  const system = /^\/(?:usr|bin|sbin|lib\w*|var\/lib\/dpkg)$/.test(target);
   return { source, target, kind, writable: allowRoot && system, layers: [], ids: "sandbox" };
 }
 

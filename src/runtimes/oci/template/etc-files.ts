@@ -88,13 +88,13 @@ export function etcCopies(etc = "/etc"): EtcCopy[] {
   return [...fixedCopies, ...versioned];
 }
 
-/** The files of /etc that say who and where we are: of our own making, so that nothing of the host shows. */
-export function etcGenerated(options: { shell: string }): GeneratedFile[] {
-  const { shell } = options;
+/** The files of /etc that say who and where we are: generated, so that nothing of the host shows. */
+export function etcGenerated(options: { shell: string; accounts?: SystemAccounts }): GeneratedFile[] {
+  const { shell, accounts = noAccounts } = options;
   const file = (path: string, ...lines: string[]) => ({ path, mode: 0o644, content: `${lines.join("\n")}\n` });
   return [
-    file("/etc/passwd", ...passwdLines(shell)),
-    file("/etc/group", ...groupLines),
+    file("/etc/passwd", ...passwdLines(shell, accounts)),
+    file("/etc/group", ...groupLines(accounts)),
     { path: "/etc/nsswitch.conf", mode: 0o644, content: nameServiceSwitch({ hosts: "files" }) },
     file("/etc/hostname", sandboxHostname),
     file("/etc/hosts", `127.0.0.1 localhost ${sandboxHostname}`, `::1 localhost ip6-localhost ip6-loopback`),
@@ -113,6 +113,14 @@ export function nameServiceSwitch({ hosts }: { hosts: string }): string {
   const kinds = ["passwd", "group", "shadow", "hosts", "networks", "protocols", "services", "ethers", "rpc"];
   return kinds.map((kind) => `${kind}: ${kind === "hosts" ? hosts : "files"}\n`).join("");
 }
+
+/** Accounts of the machine that programs inside look up by name: name, uid, gid. */
+export interface SystemAccounts {
+  users: readonly (readonly [string, number, number])[];
+  groups: readonly (readonly [string, number])[];
+}
+
+export const noAccounts: SystemAccounts = { users: [], groups: [] };
 
 /** Name, uid, gid: the same on all distributions that matter; programs look some of them up by name. */
 const systemUsers: readonly (readonly [string, number, number])[] = [
@@ -138,23 +146,27 @@ const systemGroups: readonly (readonly [string, number])[] = [
   ["users", 100],
 ];
 
-function passwdLines(shell: string): string[] {
+function passwdLines(shell: string, { users }: SystemAccounts): string[] {
   const { name, uid, gid, home } = sandboxUser;
+  const more = users.filter(([system]) => !systemUsers.some(([known]) => known === system));
   return [
     `root:x:0:0:root:/root:${shell}`,
-    ...systemUsers.map(([system, id, group]) => `${system}:x:${id}:${group}:${system}:/nonexistent:/usr/sbin/nologin`),
+    ...[...systemUsers, ...more].map(([system, id, group]) => `${system}:x:${id}:${group}:${system}:/nonexistent:/usr/sbin/nologin`),
     `${name}:x:${uid}:${gid}:${name}:${home}:${shell}`,
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin",
   ];
 }
 
-const groupLines: readonly string[] = [
-  "root:x:0:",
-  ...systemUsers.map(([name, , gid]) => `${name}:x:${gid}:`),
-  ...systemGroups.map(([name, gid]) => `${name}:x:${gid}:`),
-  `${sandboxUser.name}:x:${sandboxUser.gid}:`,
-  "nogroup:x:65534:",
-];
+function groupLines({ groups }: SystemAccounts): string[] {
+  const known = [...systemUsers.map(([name, , gid]) => [name, gid] as const), ...systemGroups];
+  const more = groups.filter(([name]) => !known.some(([system]) => system === name));
+  return [
+    "root:x:0:",
+    ...[...known, ...more].map(([name, gid]) => `${name}:x:${gid}:`),
+    `${sandboxUser.name}:x:${sandboxUser.gid}:`,
+    "nogroup:x:65534:",
+  ];
+}
 
 /** A login shell must not lose the toolchains, so PATH stays as it was given. */
 const profileLines = [

@@ -1,7 +1,8 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
-import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, sandboxUser } from "./etc-files.ts";
+import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, noAccounts, sandboxUser } from "./etc-files.ts";
+import { systemPackages } from "./system-packages.ts";
 import type { Toolchain } from "./toolchain.ts";
 import { toolchainAt } from "./toolchains.ts";
 
@@ -65,6 +66,8 @@ export interface HostTemplateOptions {
   avoid?: readonly string[];
   /** Where nothing may be mounted; the default suits the oci runtime. */
   reserved?: readonly string[];
+  /** Root inside may install packages of the distribution, over the machine's own. */
+  installsPackages?: boolean;
 }
 
 /**
@@ -78,16 +81,27 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
   const { binds: system, links } = systemFolders();
   const picked = pickToolchains(options, { system, reserved, avoid: [...(options.avoid ?? [])] });
   const shell = exists("/bin/bash") ? "/bin/bash" : "/bin/sh";
-  const files = [...etcGenerated({ shell }), npmSettings, ...picked.files];
-  const copies = etcCopies().filter(({ path }) => exists(path));
-  const binds = withoutNested([...system, ...picked.binds]);
+  const packages = options.installsPackages === true ? systemPackages() : null;
+  const files = [
+    ...etcGenerated({ shell, accounts: packages?.accounts ?? noAccounts }),
+    ...(packages?.files ?? []),
+    npmSettings,
+    ...picked.files,
+  ];
+  const copies = [...etcCopies(), ...(packages?.copies ?? [])].filter(({ path }) => exists(path));
+  const binds = withoutNested([...system, ...picked.binds, ...(packages?.binds ?? [])]);
   const hidden = [...hiddenBelowUsr, ...picked.hidden].filter((path) => exists(path));
   const path = [...new Set([...picked.path, ...standardPath])];
   const env = { ...nodeHeaders(path), ...picked.env, PATH: [userPrograms, ...path].join(":") };
   return {
     binds,
     folders: skeletonFolders({
-      paths: [...binds.map(mountPoint), ...[...files, ...picked.links].map((each) => dirname(each.path)), userPrograms],
+      paths: [
+        ...binds.map(mountPoint),
+        ...[...files, ...picked.links].map((each) => dirname(each.path)),
+        userPrograms,
+        ...(packages?.folders ?? []),
+      ],
       users: picked.folders,
     }),
     links: [...links, ...fixedLinks, ...picked.links],
@@ -101,7 +115,7 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
         ({ path, target }): TemplateEntry => ({ path, what: "link", why: `leads to ${target}, as on the host` }),
       ),
       ...copies.map(({ path, why }): TemplateEntry => ({ path, what: "copied", why })),
-      ...files.map(({ path }): TemplateEntry => ({ path, what: "generated", why: "of our own making, so that nothing of the host shows" })),
+      ...files.map(({ path }): TemplateEntry => ({ path, what: "generated", why: "generated" })),
       ...hidden.map((path): TemplateEntry => ({ path, what: "hidden", why: "may hold credentials" })),
       ...picked.ignored,
     ],
