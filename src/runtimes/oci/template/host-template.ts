@@ -2,6 +2,7 @@ import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, noAccounts, sandboxUser } from "./etc-files.ts";
+import { isWithin, skeletonFolders } from "./skeleton-folders.ts";
 import { systemPackages } from "./system-packages.ts";
 import type { Toolchain } from "./toolchain.ts";
 import { toolchainAt } from "./toolchains.ts";
@@ -268,10 +269,6 @@ function realPath(path: string): string | null {
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
-}
-
 function exists(path: string): boolean {
   return lstatOrNull(path) !== null;
 }
@@ -283,22 +280,4 @@ function withoutNested(binds: TemplateBind[]): TemplateBind[] {
 
 function mountPoint({ kind, target }: TemplateBind): string {
   return kind === "folder" ? target : dirname(target);
-}
-
-/**
- * Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs, and what
- * toolchains want to write to.
- */
-function skeletonFolders({ paths, users }: { paths: string[]; users: string[] }): TemplateFolder[] {
-  const fixed = ["/dev", "/etc", "/home", sandboxUser.home, "/mnt", "/opt", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr"];
-  const below = ["/run/lock", "/var/cache", "/var/lib", "/var/log", "/var/spool", "/workspace"];
-  const all = new Set<string>();
-  for (const path of [...fixed, ...below, ...paths, ...users]) {
-    for (let folder = path; folder !== "/"; folder = dirname(folder)) all.add(folder);
-  }
-  return [...all].sort().map((path) => ({
-    path,
-    mode: path === "/tmp" || path === "/run/lock" ? 0o1777 : 0o755,
-    owner: isWithin(path, sandboxUser.home) || path === "/workspace" || users.includes(path) ? "user" : "root",
-  }));
 }

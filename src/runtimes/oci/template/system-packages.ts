@@ -101,8 +101,8 @@ export function packageSources({ osRelease, arch }: { osRelease: string; arch: s
 }
 
 /**
- * The accounts that dpkg's list of overridden modes names, by this machine's ids: dpkg does nothing at all while it does
- * not know one of them. And the one as which apt downloads.
+ * The accounts that dpkg's list of overridden modes names, by this machine's ids: dpkg does nothing at all while it
+ * does not know one of them. And the one as which apt downloads.
  */
 export function packageAccounts(files: { overrides: string; passwd: string; group: string }): SystemAccounts {
   const named = files.overrides.split("\n").map((line) => line.split(" "));
