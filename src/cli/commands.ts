@@ -24,7 +24,8 @@ export const specOptions: readonly OptionSpec[] = [
   runtimeOption,
   ociRuntimeOption,
   { name: "image", value: "REF", summary: "Start from a rootfs folder, an OCI layout, a docker-archive or an image reference" },
-  { name: "snapshot", value: "ID", summary: "Start from a snapshot" },
+  { name: "name", value: "NAME", summary: "A name that stands for the sandbox's id" },
+  { name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by its id or name" },
   {
     name: "workspace",
     short: "w",
@@ -45,13 +46,16 @@ export const specOptions: readonly OptionSpec[] = [
 ];
 
 const processOptions: readonly OptionSpec[] = [
-  { name: "sandbox", short: "s", value: "ID", summary: "Use this sandbox instead of a new one" },
+  { name: "sandbox", short: "s", value: "SANDBOX", summary: "Use this sandbox, by its id or name, instead of a new one" },
   { name: "cwd", value: "PATH", summary: "The folder to start in, inside (default /workspace)" },
   { name: "user", short: "u", value: "USER", summary: "user (default), root (with --allow-root) or a uid" },
   { name: "keep", summary: "Keep the sandbox afterwards; its id is printed on stderr" },
 ];
 
-const sandboxArgument: ArgumentSpec = { name: "ID", summary: "a sandbox's id, see `caisson sandbox ls`" };
+const sandboxArgument: ArgumentSpec = {
+  name: "SANDBOX",
+  summary: "a sandbox's id, the beginning of it, or its name; see `caisson sandbox ls`",
+};
 
 export const commands: readonly CommandSpec[] = [
   ...runCommands,
@@ -102,7 +106,10 @@ export const commands: readonly CommandSpec[] = [
     handlesSignals: true,
     options: [jsonOption, ...specOptions, { name: "label", value: "K=V", repeat: true, summary: "A label, shown by ls" }],
     arguments: [],
-    examples: [["id=$(caisson sandbox create)", "then: caisson exec --sandbox $id -- COMMAND"]],
+    examples: [
+      ["id=$(caisson sandbox create)", "then: caisson exec --sandbox $id -- COMMAND"],
+      ["caisson sandbox create --name build", "then: caisson exec --sandbox build -- COMMAND"],
+    ],
     load: () => import("./sandboxes/sandbox-create.ts"),
   },
   {
@@ -148,7 +155,7 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["sandbox", "snapshot"],
     summary: "Keep a sandbox's files under an id of their own",
-    options: [jsonOption, { name: "name", value: "TEXT", summary: "A name, shown by `caisson snapshot ls`" }],
+    options: [jsonOption, { name: "name", value: "NAME", summary: "A name that stands for the snapshot's id" }],
     arguments: [sandboxArgument],
     examples: [["caisson exec --snapshot $(caisson sandbox snapshot sb_k3v7q2m5x4ab) -- ls", "start from it"]],
     load: async () => (await import("./sandboxes/sandbox-life.ts")).snapshot,
@@ -173,7 +180,9 @@ export const commands: readonly CommandSpec[] = [
     path: ["snapshot", "rm"],
     summary: "Remove snapshots",
     options: [],
-    arguments: [{ name: "ID", summary: "a snapshot's id, see `caisson snapshot ls`", repeat: true }],
+    arguments: [
+      { name: "SNAPSHOT", summary: "a snapshot's id, the beginning of it, or its name; see `caisson snapshot ls`", repeat: true },
+    ],
     examples: [["caisson snapshot rm sn_k3v7q2m5x4ab", ""]],
     load: async () => (await import("./sandboxes/snapshot.ts")).remove,
   },
@@ -181,7 +190,7 @@ export const commands: readonly CommandSpec[] = [
     path: ["cp"],
     summary: "Copy files into and out of a sandbox",
     details:
-      "One side is ID:/path, the other a path outside or - for a tar archive on standard input or output.\nLinks that lead out of a copied folder, and names that are not UTF-8, are left out and named on stderr.",
+      "One side is SANDBOX:/path, the other a path outside or - for a tar archive on standard input or output.\nLinks that lead out of a copied folder, and names that are not UTF-8, are left out and named on stderr.",
     options: [
       { name: "user", short: "u", value: "USER", summary: "Read and write inside as this user" },
       { name: "max-size", value: "SIZE", summary: "The most that is copied out (default 16g, and never more than the disk has room for)" },

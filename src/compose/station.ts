@@ -57,6 +57,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
         defaultRuntime: config.runtime,
         home: parts.home,
         notice: parts.say,
+        claimName: async (name) => (await local()).claimName(name),
         async finishRuns(ofRuns) {
           const { finishRuns } = await import("../station/runs/finish-runs.ts");
           await finishRuns({ ...(await local()), runtimes: ofRuns });

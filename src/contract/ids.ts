@@ -7,6 +7,19 @@ export type SandboxId = z.infer<typeof SandboxId>;
 export const SnapshotId = z.string().regex(/^sn_[a-z2-7]{12}$/, "a snapshot id looks like sn_k3v7q2m5x4ab");
 export type SnapshotId = z.infer<typeof SnapshotId>;
 
+/**
+ * A name that somebody chose for a sandbox, a run, a session or a snapshot: it works wherever an id does. What begins
+ * like an id is one, so that the two are never confused.
+ */
+export const ChosenName = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9._-]{0,63}$/,
+    "a name is 1 to 64 lower-case letters, digits, dots, dashes or underscores, and begins with a letter or digit",
+  )
+  .refine((name) => !/^(?:sb|sn|run)_/.test(name), "a name does not begin with sb_, sn_ or run_, as ids do");
+export type ChosenName = z.infer<typeof ChosenName>;
+
 /** Names a process inside a sandbox; chosen by the host, remembered by the guest. */
 export const ProcessRef = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, "1 to 64 letters, digits or . _ : -");
 export type ProcessRef = z.infer<typeof ProcessRef>;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
-import { SandboxId } from "./ids.ts";
+import { ChosenName, SandboxId } from "./ids.ts";
 import { networkEvents } from "./network-event.ts";
 import {
   AssistantPart,
@@ -45,6 +45,8 @@ export const RunCreated = defineEvent("run.created", 1, {
   task: z.string(),
   model: z.string(),
   budgets: Budgets,
+  /** Chosen by whoever started it. */
+  name: ChosenName.optional(),
 });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
 export const RunClaimed = defineEvent("run.claimed", 1, {

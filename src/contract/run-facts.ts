@@ -8,7 +8,7 @@ import { Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 1;
+export const RUN_FACTS_VERSION = 2;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -18,6 +18,8 @@ const TITLE_CHARACTERS_MAX = 1000;
  */
 export const RunFacts = z.object({
   run: z.string(),
+  /** Chosen by whoever started it. */
+  name: z.string().nullable(),
   session: z.string(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
   agent: z.string(),
@@ -58,6 +60,7 @@ export type RunFacts = z.infer<typeof RunFacts>;
 export function emptyRunFacts(): RunFacts {
   return {
     run: "",
+    name: null,
     session: "",
     parent: null,
     agent: "",
@@ -170,6 +173,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
 function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "run.created" }>): void {
   const { harness } = AgentDefinition.parse(data.agent.definition);
   facts.run = data.run;
+  facts.name = data.name ?? null;
   facts.session = data.session;
   facts.parent = data.parent;
   facts.agent = data.agent.name;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
-import { EnvName, SandboxId } from "./ids.ts";
+import { ChosenName, EnvName, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
 import { RunEvent } from "./run-event.ts";
@@ -32,6 +32,8 @@ export type RunSettings = z.infer<typeof RunSettings>;
 /** What a run is to do, with what, and where. */
 export const StartRun = z.strictObject({
   task: z.string().trim().min(1, "there is no task"),
+  /** Stands for the run's id from now on, until another one that is started after its end has it. */
+  name: ChosenName.optional(),
   /** An agent's name, the path of its file, or its definition, which the caller vouches for. */
   agent: z.union([z.string().min(1), AgentDefinition]).default("coder"),
   /** Whether the caller vouches for the agent's file; otherwise what it asks for must have been trusted. */
@@ -68,6 +70,8 @@ export type StartRunInput = z.input<typeof StartRun>;
 /** A run as it is shown: plain data, whatever process asks. */
 export const RunView = z.object({
   run: RunId,
+  /** Chosen by whoever started it. */
+  name: z.string().nullable(),
   session: z.string(),
   /** The folder that its session works on; null when that is another source, or the session is gone. */
   folder: z.string().nullable(),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { SandboxInfo, SandboxSpec } from "./sandbox.ts";
 import { WorkspaceGuard } from "./workspace-guard.ts";
 
@@ -9,6 +9,8 @@ export const CreateSandbox = z.strictObject({
   /** A runtime's name, or `auto`: the strongest that works here, never the host. Absent: the station's default. */
   runtime: z.string().min(1).optional(),
   spec: SandboxSpec,
+  /** The snapshot to start from, by id, the beginning of it, or name; wins over the spec's template. */
+  snapshot: z.string().min(1).optional(),
   /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */
   guard: WorkspaceGuard.optional(),
 });
@@ -32,5 +34,5 @@ export const SnapshotView = z.object({
 });
 export type SnapshotView = z.infer<typeof SnapshotView>;
 
-export const SnapshotSandbox = z.strictObject({ name: z.string().min(1).max(256).optional() });
+export const SnapshotSandbox = z.strictObject({ name: ChosenName.optional() });
 export type SnapshotSandbox = z.infer<typeof SnapshotSandbox>;

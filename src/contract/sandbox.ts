@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EnvName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { ChosenName, EnvName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 
 const MIB = 1024 * 1024;
@@ -96,6 +96,8 @@ export const SandboxSpec = z.strictObject({
   /** Lives on after its creator; otherwise it is removed with it. */
   keep: z.boolean().default(false),
   labels: z.record(z.string().max(64), z.string().max(256)).default({}),
+  /** Stands for its id; the station sees to it that only one has it. */
+  name: ChosenName.optional(),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;
 /** What a caller writes: everything optional. */
@@ -128,6 +130,7 @@ export const SandboxInfo = z.lazy(() =>
     allowRoot: z.boolean(),
     keep: z.boolean(),
     labels: z.record(z.string(), z.string()),
+    name: z.string().optional(),
     /** What was asked for by default and cannot be enforced here, each as a sentence. */
     warnings: z.array(z.string()),
   }),

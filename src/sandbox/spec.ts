@@ -9,6 +9,16 @@ export function parseSpec(input: SandboxSpecInput): SandboxSpec {
   throw new CaissonError("invalid", `the sandbox's spec is not valid: ${tellProblems(parsed.problems)}`);
 }
 
+/**
+ * Of a fork: its snapshot holds what the layer held, which two sandboxes must never share; and a name stands for one
+ * sandbox alone.
+ */
+export function forkedSpec({ name: _, ...spec }: SandboxSpec): SandboxSpec {
+  if (spec.workspace.kind !== "folder") return spec;
+  const { layer: __, ...workspace } = spec.workspace;
+  return { ...spec, workspace };
+}
+
 /** For runtimes that keep a workspace's changes nowhere on the host. Throws `unsupported`. */
 export function refuseLayer(spec: SandboxSpec, runtime: string): void {
   if (spec.workspace.kind !== "folder" || spec.workspace.layer === undefined) return;

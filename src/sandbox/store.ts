@@ -8,6 +8,7 @@ import { RuntimeName, SandboxId } from "../contract/ids.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import { defined } from "../lib/defined.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
@@ -170,8 +171,8 @@ export function createStore(options: { stateDir: string }): Store {
 /** What a user sees of a record. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
   const { id, runtime, state, createdAt, spec, limits, warnings } = record;
-  const { template, workspace, network, allowRoot, keep, labels } = spec;
-  return { id, runtime, state, createdAt, template, workspace, limits, network, allowRoot, keep, labels, warnings };
+  const { template, workspace, network, allowRoot, keep, labels, name } = spec;
+  return { id, runtime, state, createdAt, template, workspace, limits, network, allowRoot, keep, labels, warnings, ...defined({ name }) };
 }
 
 /** True for a sandbox that died with its creator and is for `sweep` to remove. */

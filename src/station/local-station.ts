@@ -14,6 +14,8 @@ import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
+import { claimName } from "./names/claim-name.ts";
+import { findRun, withFoundRuns } from "./names/find-run.ts";
 import type { RunsOptions } from "./runs/drive.ts";
 import { endRuns } from "./runs/end-runs.ts";
 import { isGone } from "./runs/ownership.ts";
@@ -39,6 +41,7 @@ export interface LocalStation extends AsyncDisposable {
   ownerGone: (owner: string) => boolean;
   crashpoint: Crashpoint;
   removeRemains: RunsOptions["removeRemains"];
+  claimName: StartRunOptions["claimName"];
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions">;
 }
@@ -96,20 +99,34 @@ export function createLocalStation(options: {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
-  const common = { log, runs, sessions, stateDir, home: options.git.home ?? "", identity, alive, crashpoint, ...options.settings };
+  const claim = (name: string) => claimName(name, { log, store, sessions, owner, ownerGone });
+  const common = {
+    claimName: claim,
+    log,
+    runs,
+    sessions,
+    stateDir,
+    home: options.git.home ?? "",
+    identity,
+    alive,
+    crashpoint,
+    ...options.settings,
+  };
   const verbs = {
-    runs: createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }),
+    runs: withFoundRuns(createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }), log),
     sessions: createSessionVerbs({
       ...common,
       git: options.git,
       runtime: options.runtime,
       runtimes: options.runtimes,
+      findRun: (word) => findRun(word, log),
       facts: (run) => runs.facts(run),
       endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes }),
     }),
   };
   return {
     verbs,
+    claimName: claim,
     log,
     runs,
     sessions,

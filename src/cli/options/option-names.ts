@@ -10,7 +10,6 @@ const optionOf: Readonly<Record<string, string>> = {
   "limits.diskBytes": "disk",
   "limits.outputBytes": "output-max",
   "limits.wallClockMs": "timeout",
-  "template.id": "snapshot",
   "template.reference": "image",
   "workspace.path": "workspace",
   "env.*": "env",
@@ -39,6 +38,7 @@ const optionOf: Readonly<Record<string, string>> = {
   "budgets.costUsd": "max-cost",
   "budgets.tokens": "max-tokens",
   model: "model",
+  name: "name",
   task: "task",
 };
 

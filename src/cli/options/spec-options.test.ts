@@ -3,7 +3,7 @@ import type { CommandSpec } from "../command.ts";
 import { commands } from "../commands.ts";
 import type { CliContext } from "../context.ts";
 import { parseArguments } from "./arguments.ts";
-import { specFrom, timeoutFrom } from "./spec-options.ts";
+import { sandboxFrom, timeoutFrom } from "./spec-options.ts";
 
 const exec = commands.find((command) => command.path[0] === "exec") as CommandSpec;
 /** Only what a spec is made of. */
@@ -12,13 +12,14 @@ const context = {
   config: {
     runtime: "auto",
     limits: { pids: 50, memoryBytes: 2 ** 30 },
+    workspace: { hide: [], show: [] },
     secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"], ports: [443] } },
   },
   variable: (name: string) => (name === "SET" ? "outside" : undefined),
 } as unknown as CliContext;
 const spec = (...argv: string[]) => {
   const given = parseArguments(exec, [...argv, "--", "true"]);
-  return specFrom(context, given, { keep: false, timeoutMs: timeoutFrom(given) });
+  return sandboxFrom(context, given, { keep: false, timeoutMs: timeoutFrom(given) }).spec;
 };
 
 describe("the spec that options ask for", () => {
@@ -62,7 +63,8 @@ describe("the spec that options ask for", () => {
     [["--workspace", ":rw"], "invalid"],
     [["--workspace", ".", "--no-workspace"], "invalid"],
     [["--image", "a", "--snapshot", "sn_aaaaaaaaaaaa"], "invalid"],
-    [["--snapshot", "nonsense"], "invalid"],
+    [["--name", "sb_mine"], "invalid"],
+    [["--name", "Mine"], "invalid"],
     [["--network", "none", "--network", "example.org"], "invalid"],
     [["--network", "not a host"], "invalid"],
     [["--network", "none", "--secret", "A@example.org"], "invalid"],

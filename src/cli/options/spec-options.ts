@@ -9,7 +9,9 @@ import {
   WorkspaceAccess,
   type WorkspaceMount,
 } from "../../contract/sandbox.ts";
+import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { hidingFrom } from "./hiding-asked.ts";
@@ -18,15 +20,15 @@ import { checkOptions } from "./option-names.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
 /**
- * The spec that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`,
+ * The sandbox that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`,
  * `unsupported`.
  */
-export function specFrom(
+export function sandboxFrom(
   context: CliContext,
   given: ParsedArguments,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
-): SandboxSpec {
-  return checkOptions(SandboxSpec, {
+): CreateSandbox {
+  const spec = checkOptions(SandboxSpec, {
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
@@ -35,11 +37,13 @@ export function specFrom(
     allowRoot: given.flag("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},
+    ...defined({ name: given.option("name") }),
   });
+  return { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime"), snapshot: given.option("snapshot") }) };
 }
 
 /** How the workspace is looked at before the sandbox sees it. Throws `invalid`. */
-export function guardFrom(context: CliContext, given: ParsedArguments): WorkspaceGuard {
+function guardFrom(context: CliContext, given: ParsedArguments): WorkspaceGuard {
   return { ...hidingFrom(context, given), named: given.flag("workspace"), allowHooks: given.flag("allow-hooks") };
 }
 
@@ -53,7 +57,8 @@ function templateFrom(context: CliContext, given: ParsedArguments): Template {
   const snapshot = given.option("snapshot");
   const image = given.option("image");
   if (snapshot !== undefined && image !== undefined) throw new CaissonError("invalid", "--image and --snapshot exclude each other");
-  if (snapshot !== undefined) return { kind: "snapshot", id: snapshot };
+  // The station knows which one is meant.
+  if (snapshot !== undefined) return { kind: "host" };
   const reference = image ?? context.config.image;
   if (reference === undefined || reference === "host") return { kind: "host" };
   return { kind: "image", reference: imageFrom(reference, context.cwd) };

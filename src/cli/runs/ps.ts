@@ -38,6 +38,7 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
 function rowOf(run: RunView, unapplied: Unapplied | null) {
   return {
     run: run.run,
+    name: run.name,
     agent: run.agent,
     model: run.model,
     session: run.session,
@@ -54,11 +55,12 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
   };
 }
 
-const HEADINGS = ["RUN", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED", "FOLDER", "TASK"];
+const HEADINGS = ["RUN", "NAME", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED", "FOLDER", "TASK"];
 
 function cellsOf(row: ReturnType<typeof rowOf>): string[] {
   return [
     row.run,
+    row.name ?? "–",
     row.agent,
     row.status,
     String(row.steps),

@@ -44,6 +44,7 @@ async function requestFrom(context: CliContext, given: ParsedArguments): Promise
     attended: context.stdout.isTerminal || given.flag("detach"),
     ...defined({
       model: given.option("model"),
+      name: given.option("name"),
       record: fileFrom("record"),
       replay: fileFrom("replay"),
       session,

@@ -4,8 +4,16 @@ import { hidingOptions } from "../options/hiding-options.ts";
 import { networkOptions } from "../options/network-options.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
-const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, see `caisson ps` (default: this folder's newest)", optional: true };
-const optionalRun: ArgumentSpec = { name: "RUN", summary: "a run's or session's id (default: this folder's newest run)", optional: true };
+const runArgument: ArgumentSpec = {
+  name: "RUN",
+  summary: "a run's id, the beginning of it, or its name; see `caisson ps` (default: this folder's newest)",
+  optional: true,
+};
+const optionalRun: ArgumentSpec = {
+  name: "RUN",
+  summary: "a run or a session, by id or name (default: this folder's newest run)",
+  optional: true,
+};
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
 const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
 
@@ -29,6 +37,7 @@ const runOptions: readonly OptionSpec[] = [
   ...hidingOptions,
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   inputOption,
+  { name: "name", value: "NAME", summary: "A name that stands for the run's id" },
   { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
   { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },

@@ -34,7 +34,7 @@ export async function runAndPaths(
   words: readonly string[],
 ): Promise<{ name: string; paths: string[]; isRunNamed: boolean }> {
   const [first, ...rest] = words;
-  if (first !== undefined && (RunId.safeParse(first).success || (await isSession(context, first))))
+  if (first !== undefined && (await standsFor(first, (word) => context.station.sessions.get(word))))
     return { name: first, paths: rest, isRunNamed: true };
   const name = await runNamed(context, undefined);
   const { folder } = await context.station.runs.get(name);
@@ -42,20 +42,24 @@ export async function runAndPaths(
   return { name, paths: words.map((word) => relative(top as string, resolve(here as string, word)) || "."), isRunNamed: false };
 }
 
-async function isSession({ station }: Pick<CliContext, "station">, name: string): Promise<boolean> {
-  if (!SessionId.safeParse(name).success) return false;
-  return await station.sessions.get(name).then(
+/** Words that begin with a run, or with none: then this folder's newest is meant. */
+export async function runAndRest(context: CliContext, words: readonly string[]): Promise<{ run: string; rest: readonly string[] }> {
+  const [first] = words;
+  const isRun = first !== undefined && (await standsFor(first, (word) => context.station.runs.get(word)));
+  return isRun ? { run: first, rest: words.slice(1) } : { run: await runNamed(context, undefined), rest: words };
+}
+
+/**
+ * Whether a word is, or looks like, something of ours rather than a path or a text. Throws for what stands for several.
+ */
+async function standsFor(word: string, find: (word: string) => Promise<unknown>): Promise<boolean> {
+  if (RunId.safeParse(word).success) return true;
+  if (!SessionId.safeParse(word).success) return false;
+  return await find(word).then(
     () => true,
     (error: unknown) => {
       if (error instanceof CaissonError && error.code === "not_found") return false;
       throw error;
     },
   );
-}
-
-/** Words that begin with a run, or with none: then this folder's newest is meant. */
-export async function runAndRest(context: CliContext, words: readonly string[]): Promise<{ run: string; rest: readonly string[] }> {
-  const [first] = words;
-  const isRun = first !== undefined && RunId.safeParse(first).success;
-  return isRun ? { run: first, rest: words.slice(1) } : { run: await runNamed(context, undefined), rest: words };
 }

@@ -1,9 +1,8 @@
 import { CaissonError } from "../../contract/error.ts";
-import { defined } from "../../lib/defined.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { guardFrom, specFrom } from "../options/spec-options.ts";
+import { sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { printSandboxWarnings } from "./sandbox-warnings.ts";
 
@@ -44,7 +43,7 @@ export async function sandboxForCommand(
 ): Promise<CommandSandbox> {
   const id = given.option("sandbox");
   if (id !== undefined) {
-    const inVain = [...creationOptions, "no-workspace", "allow-root", "keep"].find((name) => given.flag(name));
+    const inVain = [...creationOptions, "no-workspace", "allow-root", "keep", "name"].find((name) => given.flag(name));
     if (inVain !== undefined) {
       throw new CaissonError("invalid", `--${inVain} cannot change the existing sandbox ${id}`, {
         hint: "Leave it out, or make a new sandbox with it.",
@@ -54,8 +53,7 @@ export async function sandboxForCommand(
     return { sandbox, shared: true, end: () => sandbox.release() };
   }
   const keep = given.flag("keep");
-  const spec = specFrom(context, given, { keep, timeoutMs: options.timeoutMs });
-  const request = { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime") }) };
+  const request = sandboxFrom(context, given, { keep, timeoutMs: options.timeoutMs });
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;
   const end = async () => {

@@ -1,13 +1,11 @@
-import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { guardFrom, pairs, specFrom } from "../options/spec-options.ts";
+import { pairs, sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { printSandboxWarnings } from "./sandbox-warnings.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  const spec = specFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
-  const request = { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime") }) };
+  const request = sandboxFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   // Interrupted at the last moment: the user never learns the id, so nobody could ever remove it.
   if (context.interruption.received() !== null) {

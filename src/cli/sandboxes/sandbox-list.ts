@@ -9,8 +9,10 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const { sandboxes, damaged } = await context.station.sandboxes.list();
   if (given.flag("json")) {
     await context.stdout.printJson(sandboxes);
-  } else if (sandboxes.length > 0) {
-    await context.stdout.print(table([["ID", "RUNTIME", "STATE", "AGE", "KEPT", "WORKSPACE", "LABELS"], ...sandboxes.map(row)]));
+  } else if (sandboxes.length === 0) {
+    await context.stdout.print(line`No sandbox. Make one that stays: caisson sandbox create`);
+  } else {
+    await context.stdout.print(table([["ID", "NAME", "RUNTIME", "STATE", "AGE", "KEPT", "WORKSPACE", "LABELS"], ...sandboxes.map(row)]));
   }
   for (const record of damaged) await context.stderr.print(line`caisson: ${record.dir} is damaged: ${record.reason}`);
   return 0;
@@ -20,5 +22,5 @@ function row(info: SandboxInfo): string[] {
   const labels = Object.entries(info.labels).map(([name, value]) => `${name}=${value}`);
   const workspace = info.workspace.kind === "empty" ? "–" : `${info.workspace.path}:${info.workspace.access}`;
   const age = showDuration(Math.max(0, Date.now() - Date.parse(info.createdAt)));
-  return [info.id, info.runtime, info.state, age, info.keep ? "yes" : "no", workspace, labels.join(" ")];
+  return [info.id, info.name ?? "–", info.runtime, info.state, age, info.keep ? "yes" : "no", workspace, labels.join(" ")];
 }

@@ -2,6 +2,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { SandboxState } from "../../contract/sandbox.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
+import { forkedSpec } from "../../sandbox/spec.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { containerName } from "./container-config.ts";
@@ -74,7 +75,7 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
       const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });
       try {
         const image = await inspectImage(engine, reference);
-        return await docker.createFork(record.spec, { id: forkId, image, reference, engine });
+        return await docker.createFork(forkedSpec(record.spec), { id: forkId, image, reference, engine });
       } catch (error) {
         await removeImage(engine, reference).catch(() => {
           // The engine is gone; the next sweep finds the image by its labels.

@@ -4,6 +4,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
+import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
@@ -11,7 +12,7 @@ import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
-import { parseSpec, refuseNetwork } from "../../sandbox/spec.ts";
+import { forkedSpec, parseSpec, refuseNetwork } from "../../sandbox/spec.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FakeMachine } from "./machine.ts";
@@ -189,7 +190,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       pause: async () => unsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, id, { files: room.machine.files, name: name ?? null }),
-      fork: async () => enter(fake, build(fake, room.spec, room.machine.files.clone())),
+      fork: async () => enter(fake, build(fake, forkedSpec(room.spec), room.machine.files.clone())),
       async release() {},
       async destroy() {
         fake.rooms.delete(id);
@@ -201,11 +202,11 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
 }
 
 function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSpec, files: MemoryFiles): Room {
-  const { template, workspace, network, allowRoot, keep, labels } = spec;
+  const { template, workspace, network, allowRoot, keep, labels, name } = spec;
   const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
   const createdAt = new Date(clock.now()).toISOString();
-  const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt };
+  const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt, ...defined({ name }) };
   const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
   const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
   rooms.set(info.id, room);

@@ -1,6 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxStats } from "../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { forkedSpec } from "../../sandbox/spec.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
@@ -51,7 +52,7 @@ export function createWall(options: WallOptions): Wall {
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
     async fork() {
-      return options.forkFrom(await snapshot({ hidden: true }), withoutLayer(record.spec));
+      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec));
     },
     async release() {
       record = { ...(await oci.store.read(record.id)), owner: null };
@@ -74,11 +75,4 @@ function stats(details: OciDetails): SandboxStats {
     diskBytes: null,
     source: "host",
   };
-}
-
-/** The snapshot holds what the layer held; two sandboxes must never share one. */
-function withoutLayer(spec: SandboxRecord["spec"]): SandboxRecord["spec"] {
-  if (spec.workspace.kind !== "folder") return spec;
-  const { layer: _, ...workspace } = spec.workspace;
-  return { ...spec, workspace };
 }

@@ -1,6 +1,6 @@
 import { allowMore, denySome } from "../../contract/change-policy.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { SandboxId } from "../../contract/ids.ts";
+import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkChange } from "../../contract/network-verbs.ts";
 import { unreachable } from "../../lib/unreachable.ts";
@@ -8,7 +8,8 @@ import { networkStateFile } from "../../network/held/network-state.ts";
 import { servedBy } from "../../network/held/serving.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
-import { createStore } from "../../sandbox/store.ts";
+import { createStore, type Store } from "../../sandbox/store.ts";
+import { findSandbox } from "../names/find-sandbox.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { LocalSandboxes } from "../sandboxes/local-sandboxes.ts";
 import type { NetworkVerbs } from "./verbs.ts";
@@ -31,7 +32,8 @@ export interface LocalNetworks extends NetworkVerbs {
 
 export function createLocalNetworks(options: LocalNetworksOptions): LocalNetworks {
   const store = createStore(options);
-  const hold = async (name: string): Promise<OwnedSandbox> => options.sandboxes.hold(await sandboxOf(name, options));
+  const context = { runs: options.runs, store };
+  const hold = async (name: string): Promise<OwnedSandbox> => options.sandboxes.hold(await sandboxOf(name, context));
   const withNetwork = async <Result>(name: string, work: (network: SandboxNetwork) => Promise<Result>): Promise<Result> => {
     await using sandbox = await hold(name);
     if (sandbox.network === null) throw new CaissonError("unsupported", `the runtime of ${sandbox.id} has no network of its own`);
@@ -44,7 +46,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
   };
   return {
     async show(name) {
-      const sandbox = await sandboxOf(name, options);
+      const sandbox = await sandboxOf(name, context);
       const folder = await folderOf(sandbox);
       const state = await networkStateFile(folder).read();
       const secrets = Object.entries(state?.secrets ?? {}).map(([secret, { hosts }]) => ({
@@ -59,7 +61,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     revoke: (name, request) => withNetwork(name, (network) => network.revoke(request.secret, { by: byOf(request) })),
     async *log(name, asked = {}) {
       const { networkEvents } = await import("./network-events.ts");
-      yield* networkEvents(name, { ...asked, events: options.runs.events, sandboxOf: () => sandboxOf(name, options), folderOf });
+      yield* networkEvents(name, { ...asked, events: options.runs.events, sandboxOf: () => sandboxOf(name, context), folderOf });
     },
     async preview(name, request) {
       const { openPreview } = await import("./open-ports.ts");
@@ -81,7 +83,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     },
     async serve(id, { signal }) {
       const { serveAsKeeper } = await import("./serve-as-keeper.ts");
-      const sandbox = await sandboxOf(id, options);
+      const sandbox = await sandboxOf(id, context);
       const runtime = await options.runtimes.get((await store.read(sandbox)).runtime);
       return serveAsKeeper(sandbox, { runtime, store, signal });
     },
@@ -106,10 +108,17 @@ function changed(before: NetworkPolicy, { how, policy }: NetworkChange): Network
 /**
  * The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one.
  */
-async function sandboxOf(name: string, { runs }: Pick<LocalNetworksOptions, "runs">): Promise<SandboxId> {
-  if (SandboxId.safeParse(name).success) return name;
+async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOptions, "runs"> & { store: Store }): Promise<SandboxId> {
+  const named = name.startsWith("run_") ? null : await findSandbox(name, store).catch(ifNotThere);
+  if (named !== null) return named;
   const { finish, sandbox } = await runs.get(name);
   if (finish === null && sandbox !== null) return sandbox.id;
   const what = finish !== null ? "has ended, and its sandbox with it" : "has no sandbox yet";
   throw new CaissonError("conflict", `the run ${name} ${what}`, { hint: `\`caisson logs ${name}\` shows what it did.` });
+}
+
+/** It may be the name of a run. */
+function ifNotThere(error: unknown): null {
+  if (error instanceof CaissonError && error.code === "not_found") return null;
+  throw error;
 }

@@ -26,7 +26,7 @@ export interface OpenedPort<View> extends AsyncDisposable {
 export type PortEvent = Extract<NetworkEvent, { type: "port.opened" | "port.closed" }>;
 
 /**
- * What can be done with the networks of sandboxes. `name` is a sandbox's id or that of a run; throws `not_found`,
+ * What can be done with the networks of sandboxes. `name` stands for a sandbox or a run; throws `not_found`,
  * `conflict` for a run without a sandbox, `unsupported` where the runtime has no network.
  */
 export interface NetworkVerbs {

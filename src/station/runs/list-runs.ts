@@ -49,9 +49,11 @@ export async function viewOf(
   { driverOf, sessions }: Pick<ViewOptions, "driverOf"> & { sessions: Pick<SessionStore, "get"> },
 ): Promise<RunView> {
   const { facts, seq, at, damage } = head;
-  const { run, session, parent, agent, model, title, paused, finish, sandbox, step, usage, costUsd, workedMs, budgets, bounds } = facts;
+  const { run, name, session, parent, agent, model, title, paused, finish, sandbox, step, usage, costUsd, workedMs, budgets, bounds } =
+    facts;
   return {
     run,
+    name,
     session,
     folder: await folderOf(session, sessions),
     parent,

@@ -7,6 +7,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
 import { RunCreated } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
+import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { appendForeign } from "./append-foreign.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
@@ -24,6 +25,7 @@ export interface NewRun {
   budgets?: Budgets;
   parent?: { run: string; call: string };
   id?: string;
+  name?: string;
 }
 
 /**
@@ -143,5 +145,6 @@ function createdEvent(run: string, request: NewRun) {
     task: request.task,
     model: request.model,
     budgets: request.budgets ?? {},
+    ...defined({ name: request.name }),
   });
 }

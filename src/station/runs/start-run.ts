@@ -4,6 +4,7 @@ import type { AgentSource } from "../../agent/rights/agent-source.ts";
 import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { ChosenName } from "../../contract/ids.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { StartRun } from "../../contract/run-verbs.ts";
@@ -43,6 +44,8 @@ export interface StartRunOptions extends RunCreation {
   /** The user's home folder. */
   home: string;
   stateDir: string;
+  /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
+  claimName: (name: string) => Promise<AsyncDisposable>;
 }
 
 /**
@@ -63,9 +66,13 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   }
   // Fails here, before anything is made, when the model cannot be used.
   await options.model(model, tapeOf(request));
-  const run = { id: newId("run"), definition, task: request.task, model, budgets: request.budgets };
+  const run = { id: newId("run"), definition, task: request.task, model, budgets: request.budgets, ...defined({ name: request.name }) };
   const known = await knownSession(request, options);
   checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
+  const newSession = known ? undefined : request.session?.id;
+  await using _session =
+    newSession === undefined ? null : await options.claimName(parseRequest(ChosenName, newSession, "a session's name"));
+  await using _run = request.name === undefined || request.name === newSession ? null : await options.claimName(request.name);
   if (known) return await options.runs.create({ ...run, session: known.id });
   const source = request.source ?? { kind: "empty" as const };
   await checkSource(source);

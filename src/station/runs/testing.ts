@@ -15,8 +15,11 @@ import { createMemoryLog } from "../../log/memory/log.ts";
 import type { Program } from "../../runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
+import { createStore } from "../../sandbox/store.ts";
 import { createSessionStore, type SessionStore } from "../../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
+import { claimName } from "../names/claim-name.ts";
+import { findRun, withFoundRuns } from "../names/find-run.ts";
 import { createSessionVerbs } from "../sessions/session-verbs.ts";
 import type { Station } from "../station.ts";
 import { endRuns } from "./end-runs.ts";
@@ -113,23 +116,29 @@ export async function createTestStation(options: {
     });
     const drives = createRunDrives({ drive: runs.drive });
     const trusting = { places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] }, load: async (name: string) => named(name) };
-    const common = { log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash };
+    const owner = { owner: JSON.stringify(identity), ownerGone: () => false };
+    const claim = (name: string) => claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...owner });
+    const common = { claimName: claim, log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash };
     const verbs = {
-      runs: createRunVerbs({
-        ...common,
-        drives,
-        agents: trusting,
-        model: async () => model,
-        defaultModel: "scripted",
-        limits: {},
-        secrets: options.secrets ?? {},
-        cwd: folder,
-        home: "/nowhere",
-        driveDetached: async (run) => void detached.push(run),
-        endSandboxes: async () => undefined,
-      }),
+      runs: withFoundRuns(
+        createRunVerbs({
+          ...common,
+          drives,
+          agents: trusting,
+          model: async () => model,
+          defaultModel: "scripted",
+          limits: {},
+          secrets: options.secrets ?? {},
+          cwd: folder,
+          home: "/nowhere",
+          driveDetached: async (run) => void detached.push(run),
+          endSandboxes: async () => undefined,
+        }),
+        log,
+      ),
       sessions: createSessionVerbs({
         ...common,
+        findRun: (word) => findRun(word, log),
         facts: (run) => runs.facts(run),
         endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes: async () => undefined }),
         runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,

@@ -16,7 +16,10 @@ import type {
 /** One event of a run, with its place in the run's log. */
 export type NumberedRunEvent = RunEvent & { seq: number };
 
-/** What can be done with runs. All that take one throw `not_found` for a run that does not exist. */
+/**
+ * What can be done with runs. All that take one take its id, the beginning of it or its name, and throw `not_found` for
+ * a run that does not exist, `invalid` for what stands for several (`details.candidates`).
+ */
 export interface RunVerbs {
   /**
    * Makes a run and resolves with it at once; it is driven beside, by this process until the station or `signal` lets

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import { SandboxId } from "../../contract/ids.ts";
+import { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
@@ -23,6 +23,8 @@ export interface LocalSandboxesOptions {
   home: string;
   /** Told what is worth a word to the user. */
   notice: (text: string) => void;
+  /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
+  claimName: (name: string) => Promise<AsyncDisposable>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
 }
@@ -40,16 +42,27 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
   const { stateDir, runtimes } = options;
   const store = createStore({ stateDir });
   const runtimeOf = async (id: SandboxId): Promise<Runtime> => runtimes.get((await store.read(id)).runtime);
+  /** A whole id needs no look at the others. */
+  const find = async (word: string): Promise<SandboxId> => {
+    if (SandboxId.safeParse(word).success) return word;
+    const { findSandbox } = await import("../names/find-sandbox.ts");
+    return findSandbox(word, store);
+  };
   const holds = createSandboxHolds({ open: async (id) => (await runtimeOf(id)).open(id) });
   const context = { store, runtimes, runtimeOf };
   const withHeld = async <Result>(id: string, work: (sandbox: OwnedSandbox) => Promise<Result>): Promise<Result> => {
-    await using sandbox = await holds.hold(checkSandboxId(id));
+    await using sandbox = await holds.hold(await find(id));
     return await work(sandbox);
   };
   const verbs: LocalSandboxes = {
-    create: async (request, { signal } = {}) => holds.adopt(await make(request, { ...options, ...defined({ signal }) })),
-    hold: async (id, asked) => holds.hold(checkSandboxId(id), asked),
-    get: async (id) => infoOf(await store.read(checkSandboxId(id))),
+    async create(request, { signal } = {}) {
+      const { name } = request.spec;
+      await using _claim = name === undefined ? null : await options.claimName(name);
+      const whole = await withTemplate(request, runtimes);
+      return holds.adopt(await make(whole, { ...options, ...defined({ signal }) }));
+    },
+    hold: async (id, asked) => holds.hold(await find(id), asked),
+    get: async (id) => infoOf(await store.read(await find(id))),
     async list() {
       await verbs.sweep();
       const { records, damaged } = await store.list();
@@ -59,12 +72,10 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
     pause: (id) => withHeld(id, (sandbox) => sandbox.pause()),
     resume: (id) => withHeld(id, (sandbox) => sandbox.resume()),
-    snapshot: (id, asked = {}) =>
-      withHeld(id, async (sandbox) => {
-        const made = await sandbox.snapshot(defined(asked));
-        const { findSnapshot } = await import("./snapshots.ts");
-        return (await findSnapshot(runtimes, made)).snapshot;
-      }),
+    async snapshot(id, request = {}) {
+      const { keepSnapshot } = await import("./snapshots.ts");
+      return keepSnapshot(runtimes, request, (named) => withHeld(id, (sandbox) => sandbox.snapshot(named)));
+    },
     fork: (id) =>
       withHeld(id, async (sandbox) => {
         const forked = holds.adopt(await sandbox.fork());
@@ -73,7 +84,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       }),
     async remove(id) {
       const { removeSandbox } = await import("./remove-sandbox.ts");
-      await removeSandbox(checkSandboxId(id), context);
+      await removeSandbox(await find(id), context);
     },
     async sweep() {
       const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
@@ -96,13 +107,11 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
   return verbs;
 }
 
-/** Throws `invalid`. */
-function checkSandboxId(text: string): SandboxId {
-  const parsed = SandboxId.safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${JSON.stringify(text)} is not a sandbox's id`, {
-    hint: "An id looks like sb_k3v7q2m5x4ab; `caisson sandbox ls` lists them.",
-  });
+async function withTemplate({ snapshot, ...request }: CreateSandbox, runtimes: RuntimeSet): Promise<CreateSandbox> {
+  if (snapshot === undefined) return request;
+  const { findSnapshot } = await import("./snapshots.ts");
+  const id = SnapshotId.safeParse(snapshot).success ? snapshot : (await findSnapshot(runtimes, snapshot)).snapshot.id;
+  return { ...request, spec: { ...request.spec, template: { kind: "snapshot", id } } };
 }
 
 /** Throws `invalid` for a folder that is not to be shown, `unsupported` for what cannot be kept from a sandbox here. */

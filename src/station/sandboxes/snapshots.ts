@@ -1,8 +1,11 @@
 import { CaissonError } from "../../contract/error.ts";
-import { SnapshotId } from "../../contract/ids.ts";
-import type { SnapshotView } from "../../contract/sandbox-verbs.ts";
+import { ChosenName, type SnapshotId } from "../../contract/ids.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import { SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import { isIdPrefix, oneOf } from "../names/one-of.ts";
 
 interface FoundSnapshot {
   snapshot: SnapshotView;
@@ -23,13 +26,41 @@ export async function everySnapshot(runtimes: RuntimeSet): Promise<FoundSnapshot
   return found;
 }
 
-/** Throws `invalid` for what is not an id, `not_found`. */
-export async function findSnapshot(runtimes: RuntimeSet, text: string): Promise<FoundSnapshot> {
-  const id = SnapshotId.safeParse(text);
-  if (!id.success) {
-    throw new CaissonError("invalid", `${JSON.stringify(text)} is not a snapshot's id`, { hint: "An id looks like sn_k3v7q2m5x4ab." });
+/**
+ * The snapshot that a word stands for: its id, the beginning of it, or its name. Throws `invalid` for what is neither
+ * and for what stands for several, `not_found`.
+ */
+export async function findSnapshot(runtimes: RuntimeSet, word: string): Promise<FoundSnapshot> {
+  const isId = isIdPrefix("sn", word);
+  if (!isId && !ChosenName.safeParse(word).success) {
+    throw new CaissonError("invalid", `${JSON.stringify(word)} is not a snapshot's id or name`, {
+      hint: "An id looks like sn_k3v7q2m5x4ab, and its beginning is enough; `caisson snapshot ls` lists them.",
+    });
   }
-  const found = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.id === id.data);
-  if (found !== undefined) return found;
-  throw new CaissonError("not_found", `there is no snapshot ${text}`, { hint: "`caisson snapshot ls` lists them." });
+  const all = await everySnapshot(runtimes);
+  const matching = all.filter(({ snapshot: { id, name } }) => (isId ? id.startsWith(word) : name === word));
+  const candidates = matching.map(({ snapshot }) => snapshot);
+  const id = oneOf(word, candidates, { what: "snapshot", listedBy: "caisson snapshot ls" });
+  return matching.find(({ snapshot }) => snapshot.id === id) as FoundSnapshot;
+}
+
+/** See `SandboxVerbs.snapshot`. */
+export async function keepSnapshot(
+  runtimes: RuntimeSet,
+  request: SnapshotSandbox,
+  take: (options: { name?: string }) => Promise<SnapshotId>,
+): Promise<SnapshotView> {
+  const { name } = parseRequest(SnapshotSandbox, request, "a snapshot");
+  if (name !== undefined) await refuseTakenName(runtimes, name);
+  const made = await take(defined({ name }));
+  return (await findSnapshot(runtimes, made)).snapshot;
+}
+
+/** Throws `exists` for a name that another snapshot has. */
+async function refuseTakenName(runtimes: RuntimeSet, name: string): Promise<void> {
+  const holder = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.name === name);
+  if (holder === undefined) return;
+  throw new CaissonError("exists", `the snapshot ${holder.snapshot.id} has the name ${name}`, {
+    hint: `Choose another name, or remove it: caisson snapshot rm ${name}`,
+  });
 }

@@ -3,14 +3,15 @@ import type { CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "
 import type { HeldSandbox } from "./held-sandbox.ts";
 
 /**
- * What can be done with sandboxes. All that take an id throw `invalid` for a malformed one, `not_found`, and `lost`
- * when only remains are there.
+ * What can be done with sandboxes. Where an id is taken, the beginning of it or a name will do as well; all that take
+ * one throw `invalid` for what is neither and for what stands for several (`details.candidates`), `not_found`, and
+ * `lost` when only remains are there.
  */
 export interface SandboxVerbs {
   /**
    * A new sandbox, held by the caller. Without `keep` it is removed when its last holder lets go; with it, it lives on.
    * Throws `invalid`, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate,
-   * `cancelled`; nothing is left behind then.
+   * `cancelled`, `exists` for a name that something else has; nothing is left behind then.
    */
   create(request: CreateSandbox, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
   /**
@@ -26,7 +27,7 @@ export interface SandboxVerbs {
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
-  /** Keeps its files as a template for later sandboxes. Throws `unsupported`, `no_space`. */
+  /** Keeps its files as a template for later sandboxes. Throws `unsupported`, `no_space`, `exists`. */
   snapshot(id: string, options?: SnapshotSandbox): Promise<SnapshotView>;
   /** A new kept sandbox that starts from this one's files. Throws `unsupported`. */
   fork(id: string): Promise<SandboxInfo>;

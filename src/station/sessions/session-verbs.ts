@@ -1,5 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { ChosenName } from "../../contract/ids.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import type { Session } from "../../contract/session.ts";
@@ -17,6 +18,8 @@ import { unappliedOf } from "./unapplied.ts";
 import type { SessionVerbs } from "./verbs.ts";
 
 export interface SessionVerbsOptions extends ChangesOptions {
+  /** The run that a word stands for, see `RunVerbs`. Throws `not_found`, `invalid`. */
+  findRun: (word: string) => Promise<string>;
   /** Of a run. Throws `not_found`. */
   facts: (run: string) => Promise<RunFacts>;
   /** Ends every run of a session that is not over; whoever drives one is told to. */
@@ -29,7 +32,7 @@ export interface SessionVerbsOptions extends ChangesOptions {
 
 export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   const { sessions } = options;
-  const find = async (name: string) => await sessions.get(name.startsWith("run_") ? (await options.facts(name)).session : name);
+  const find = async (name: string) => await sessions.get(await sessionNamed(name, options));
   const view = async (session: Session): Promise<SessionView> => ({
     ...session,
     source: withoutSecret(session.source),
@@ -95,6 +98,20 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return { removed, dryRun };
     },
   };
+}
+
+/** Its own name, or a run in it, by whatever stands for that. */
+async function sessionNamed(name: string, { sessions, findRun, facts }: SessionVerbsOptions): Promise<string> {
+  if (!name.startsWith("run_")) {
+    // One that is not there, and what cannot be a session's name, is refused by whoever looks for it.
+    if (!ChosenName.safeParse(name).success || (await sessions.has(name))) return name;
+    const run = await findRun(name).catch((error: unknown) => {
+      if (error instanceof CaissonError && error.code === "not_found") return null;
+      throw error;
+    });
+    return run === null ? name : (await facts(run)).session;
+  }
+  return (await facts(await findRun(name))).session;
 }
 
 function chosen(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {

@@ -23,7 +23,10 @@ interface DiffOptions {
   signal?: AbortSignal;
 }
 
-/** What can be done with sessions. `name` is a session's id or that of a run in it; all throw `not_found`. */
+/**
+ * What can be done with sessions. `name` is a session's name, or a run in it by whatever stands for that (`RunVerbs`);
+ * all throw `not_found`.
+ */
 export interface SessionVerbs {
   get(name: string): Promise<SessionDetails>;
   /** The last used first. One whose record is damaged is not shown. */

@@ -1,0 +1,102 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { SandboxSpec } from "../../contract/sandbox.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { createStore, type SandboxRecord, type Store } from "../../sandbox/store.ts";
+import { createTestStation } from "../runs/testing.ts";
+import { claimName } from "./claim-name.ts";
+import { findSandbox } from "./find-sandbox.ts";
+
+let stateDir: string;
+let store: Store;
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "caisson-test-names-"));
+  store = createStore({ stateDir });
+});
+afterEach(() => rm(stateDir, { recursive: true, force: true }));
+
+const dead = { pid: 2 ** 22 - 1, startTicks: 1, bootId: "another" };
+
+function keep(id: string, over: { name?: string; owner?: SandboxRecord["owner"] } = {}): void {
+  const { name, owner = null } = over;
+  const spec = SandboxSpec.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
+  const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null };
+  store.note({ id, runtime: "oci", state: "running", createdAt: new Date().toISOString(), spec, limits, warnings: [], owner, details: {} });
+}
+
+test("a sandbox is found by its id, by what only its id begins with, and by its name", async () => {
+  keep("sb_aaaaaaaaaaaa", { name: "build" });
+  keep("sb_aabbbbbbbbbb");
+  expect(await findSandbox("sb_aaa", store)).toBe("sb_aaaaaaaaaaaa");
+  expect(await findSandbox("build", store)).toBe("sb_aaaaaaaaaaaa");
+  // A whole id is believed: whoever opens it says whether it is there.
+  expect(await findSandbox("sb_cccccccccccc", store)).toBe("sb_cccccccccccc");
+  await expect(findSandbox("sb_aa", store)).rejects.toMatchObject({
+    code: "invalid",
+    message: "sb_aa stands for more than one sandbox",
+    hint: expect.stringMatching(/^Which one: .*sb_aaaaaaaaaaaa \(build\)/),
+    details: { candidates: expect.arrayContaining(["sb_aaaaaaaaaaaa", "sb_aabbbbbbbbbb"]) },
+  });
+  for (const word of ["sb_c", "buil", "other"]) await expect(findSandbox(word, store)).rejects.toMatchObject({ code: "not_found" });
+  for (const word of ["sb_", "sb_AA", "sb_aaaaaaaaaaaaa", "", "../x", "Build"])
+    await expect(findSandbox(word, store)).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("a name is given to one thing that lives; a dead creator's sandbox keeps none", async () => {
+  const log = createMemoryLog();
+  const sessions = { has: async (id: string) => id === "a-session" };
+  const owner = JSON.stringify({ ...store.ownerOf(), host: "here" });
+  const claim = (name: string, by = owner) => claimName(name, { log, store, sessions, owner: by, ownerGone: (other) => other === "dead" });
+  keep("sb_aaaaaaaaaaaa", { name: "kept" });
+  keep("sb_bbbbbbbbbbbb", { name: "left", owner: dead });
+  keep("sb_cccccccccccc", { name: "used", owner: store.ownerOf() });
+  for (const name of ["kept", "used", "a-session"]) await expect(claim(name)).rejects.toMatchObject({ code: "exists" });
+  await (await claim("left"))[Symbol.asyncDispose]();
+
+  const first = await claim("new");
+  await expect(claim("new")).rejects.toMatchObject({ code: "conflict" });
+  await first[Symbol.asyncDispose]();
+  const byDead = await claim("new", "dead");
+  await (await claim("new"))[Symbol.asyncDispose]();
+  await byDead[Symbol.asyncDispose]();
+});
+
+test("a run is found by what its id begins with and by its name, which the next one may have after its end", async () => {
+  await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
+  const { runs, sessions } = station.verbs;
+  const start = (over: object = {}) => runs.start({ task: "do it", source: { kind: "empty" }, ...over });
+  const { run: first } = await start({ name: "fix" });
+  expect(await runs.wait("fix")).toMatchObject({ run: first, name: "fix" });
+  expect(await runs.get(first.slice(0, 12))).toMatchObject({ run: first });
+  expect(await sessions.get("fix")).toMatchObject({ id: first });
+  expect(await sessions.get(first.slice(0, 12))).toMatchObject({ id: first });
+  const events = [];
+  for await (const { type } of runs.events("fix")) events.push(type);
+  expect(events[0]).toBe("run.created");
+
+  const { run: second } = await start({ name: "fix", detached: true });
+  // The first one ended: the name is the second's now, which is not over.
+  expect(await runs.get("fix")).toMatchObject({ run: second });
+  await expect(start({ name: "fix" })).rejects.toMatchObject({ code: "exists" });
+  await runs.stop("fix", { by: "me" });
+  expect(await runs.get("fix")).toMatchObject({ run: second, finish: "cancelled" });
+  await expect(runs.get("run_")).rejects.toMatchObject({ code: "invalid" });
+  await expect(runs.get("nobody")).rejects.toMatchObject({ code: "not_found", message: "there is no run nobody" });
+  await expect(sessions.get("nobody")).rejects.toMatchObject({ code: "not_found", message: "there is no session nobody" });
+});
+
+test("runs and new sessions get no name that looks like an id, or that something else has", async () => {
+  await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
+  const { runs, sessions } = station.verbs;
+  const start = (over: object) => runs.start({ task: "do it", source: { kind: "empty" }, detached: true, ...over });
+  for (const name of ["run_x", "sb_x", "sn_x"]) {
+    await expect(start({ name })).rejects.toMatchObject({ code: "invalid" });
+    await expect(start({ session: { id: name } })).rejects.toMatchObject({ code: "invalid" });
+  }
+  await start({ name: "mine", session: { id: "mine" } });
+  await expect(start({ session: { id: "other" }, name: "mine" })).rejects.toMatchObject({ code: "exists" });
+  expect((await sessions.list()).map(({ id }) => id)).toEqual(["mine"]);
+  expect((await runs.list()).total).toBe(1);
+});
