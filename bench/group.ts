@@ -1,27 +1,23 @@
-import { benchCommandLine } from "./command-line.ts";
-import { benchCommands } from "./commands.ts";
-import { benchDiff } from "./diff.ts";
-import { benchHeld } from "./held.ts";
-import { benchNetwork } from "./network.ts";
-import { openPlace } from "./place.ts";
 import type { Row, Target } from "./report.ts";
-import { benchRuns } from "./runs.ts";
-import { benchStarts } from "./starts.ts";
-import { benchStreams } from "./streams.ts";
 
-/** Measures one group, in a process of its own: what one group does to the memory of its process must not weigh on the next. Prints JSON. */
+/**
+ * Measures one group, in a process of its own that loads nothing else: what one group does to the memory of its process
+ * must not weigh on the next. Prints JSON.
+ */
 const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> = {
-  starts: () => inPlace(benchStarts),
-  commands: () => inPlace(benchCommands),
-  streams: () => inPlace(benchStreams),
-  held: () => inPlace(benchHeld),
-  "command-line": () => inPlace(benchCommandLine),
-  runs: benchRuns,
-  network: benchNetwork,
-  diff: benchDiff,
+  starts: async () => await inPlace((await import("./starts.ts")).benchStarts),
+  commands: async () => await inPlace((await import("./commands.ts")).benchCommands),
+  streams: async () => await inPlace((await import("./streams.ts")).benchStreams),
+  held: async () => await inPlace((await import("./held.ts")).benchHeld),
+  "command-line": async () => await inPlace((await import("./command-line.ts")).benchCommandLine),
+  runs: async () => await (await import("./runs.ts")).benchRuns(),
+  "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
+  network: async () => await (await import("./network.ts")).benchNetwork(),
+  diff: async () => await (await import("./diff.ts")).benchDiff(),
 };
 
-async function inPlace<Result>(bench: (place: Awaited<ReturnType<typeof openPlace>>) => Promise<Result>): Promise<Result> {
+async function inPlace<Result>(bench: (place: import("./place.ts").Place) => Promise<Result>): Promise<Result> {
+  const { openPlace } = await import("./place.ts");
   await using place = await openPlace();
   return await bench(place);
 }

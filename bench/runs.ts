@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { StoredEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { createFakeRuntime } from "../src/runtimes/fake/runtime.ts";
 import { findChanges } from "../src/workspace/changes.ts";
 import { type BenchStation, oci, openBenchStation } from "./bench-station.ts";
 import { benchListing } from "./listing.ts";
@@ -13,20 +12,12 @@ import { summarise, timeEach } from "./measure.ts";
 import type { Figures } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
-const _guestPath = join(root, "guest", "build", "caisson-guest");
 
-/** What runs cost: a step, durable events, many at once, recovery, large folders. */
+/** What runs cost: a step, durable events, recovery, large folders. */
 export async function benchRuns(): Promise<Figures> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-bench-runs-"));
   try {
-    const parts = [
-      await benchSteps(dir),
-      await benchLog(dir),
-      await benchListing(dir),
-      await benchMany(dir),
-      await benchRecovery(dir),
-      await benchFolders(dir),
-    ];
+    const parts = [await benchSteps(dir), await benchLog(dir), await benchListing(dir), await benchRecovery(dir), await benchFolders(dir)];
     return { rows: parts.flatMap((part) => part.rows), targets: parts.flatMap((part) => part.targets) };
   } finally {
     await rm(dir, { recursive: true, force: true });
@@ -106,41 +97,6 @@ async function benchLog(dir: string): Promise<Figures> {
     targets: [
       { name: "durable events with 50 runs", measured: manyPerS, unit: "per s", atLeast: 20_000 },
       { name: "50 runs against single inserts", measured: manyPerS / singlePerS, unit: "×", atLeast: 4 },
-    ],
-  };
-}
-
-async function benchMany(dir: string): Promise<Figures> {
-  const runs = 200;
-  const steps = 20;
-  await using station = await openBenchStation(dir, () => createFakeRuntime());
-  const turns = Array.from({ length: steps - 1 }, (_, at) => ({
-    calls: [{ tool: "write", arguments: { path: `f${at}.txt`, content: `${at}` } }],
-  }));
-  let peakBytes = 0;
-  const watching = setInterval(() => {
-    peakBytes = Math.max(peakBytes, process.memoryUsage.rss());
-  }, 20);
-  const start = performance.now();
-  const all = await Promise.all(Array.from({ length: runs }, () => station.run({ turns: [...turns, { say: "Done." }] })));
-  const tookMs = performance.now() - start;
-  clearInterval(watching);
-  const isWhole = (events: readonly StoredEvent[]) => {
-    const last = events.at(-1);
-    return (
-      last?.type === "run.ended" && (last.data as { reason: string }).reason === "done" && events.every((event, at) => event.seq === at + 1)
-    );
-  };
-  const whole = all.filter(isWhole).length;
-  return {
-    rows: [
-      { group: "200 runs of 20 steps at once", name: "to the end of the last", value: tookMs, unit: "ms", n: runs },
-      { group: "200 runs of 20 steps at once", name: "steps", value: ((runs * steps) / tookMs) * 1000, unit: "per s", n: runs * steps },
-      { group: "200 runs of 20 steps at once", name: "memory of the process, at most", value: peakBytes / 2 ** 20, unit: "MiB", n: 1 },
-    ],
-    targets: [
-      { name: "of 200 runs, not done or with a gap", measured: runs - whole, unit: "left", atMost: 0 },
-      { name: "memory with 200 runs at once", measured: peakBytes / 2 ** 20, unit: "MiB", atMost: 286 },
     ],
   };
 }

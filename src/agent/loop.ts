@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
@@ -12,6 +11,7 @@ import { isLogFailure, type Journal, letGoError, systemMessage } from "./journal
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import type { Tool } from "./tool.ts";
+import { toolSchema } from "./tool-schema.ts";
 
 /**
  * How long an effect that was interrupted may take to end by itself; then its sandbox is ended, and it has as long
@@ -40,7 +40,7 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
-  const schemas = options.tools.map(toSchema);
+  const schemas = options.tools.map(toolSchema);
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
     const heard = journal.heard();
@@ -218,10 +218,4 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
       clearTimeout(timer);
     },
   };
-}
-
-function toSchema(tool: Tool): ToolSchema {
-  if (tool.jsonSchema !== undefined) return { name: tool.name, description: tool.description, parameters: tool.jsonSchema };
-  const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: "input" });
-  return { name: tool.name, description: tool.description, parameters: parameters as ToolSchema["parameters"] };
 }

@@ -15,6 +15,8 @@ export async function* subscription<Event>(options: {
   listen: (wake: () => void) => () => void;
   /** The events from this number on, and the number to continue from: the same one when the store has nothing more. */
   read: (from: number, limit: number) => Promise<{ events: readonly Event[]; next: number }>;
+  /** The number up to which the subscriber has the events already: those are not read again. */
+  known?: (() => number) | undefined;
 }): AsyncGenerator<Event> {
   const { signal } = options;
   let { from } = options;
@@ -29,6 +31,7 @@ export async function* subscription<Event>(options: {
   try {
     while (!signal?.aborted) {
       woken = false;
+      from = Math.max(from, (options.known?.() ?? 0) + 1);
       const { events, next } = await options.read(from, PAGE);
       for (const event of events) {
         if (signal?.aborted) return;

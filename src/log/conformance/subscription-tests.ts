@@ -20,6 +20,21 @@ export function testSubscriptions(using: UseLog): void {
       expect((await got).map((each) => each.seq)).toEqual([1, 2]);
     }));
 
+  test("a subscription passes over what its subscriber knows, and over nothing else", () =>
+    using(async (log, open) => {
+      const other = await open();
+      await log.append("a", [event(1), event(2)]);
+      let known = 2;
+      const got = take(log.subscribe("a", { known: () => known }), 2);
+      for (let n = 3; n <= 10; n++) {
+        known = n;
+        await log.append("a", [event(n)]);
+      }
+      await other.append("a", [event(11)]);
+      await other.append("a", [event(12)]);
+      expect((await got).map((each) => each.seq)).toEqual([11, 12]);
+    }));
+
   test("a subscription ends with its signal", () =>
     using(async (log) => {
       const abort = new AbortController();

@@ -67,9 +67,9 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
     async lastSeq(name) {
       return streams.get(name)?.events.length ?? 0;
     },
-    subscribe(name, { fromSeq = 1, signal } = {}) {
+    subscribe(name, { fromSeq = 1, signal, known } = {}) {
       const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
-      return subscription({ from: fromSeq, signal, listen, read: page });
+      return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
     subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
       const page = async (from: number, limit: number) => {

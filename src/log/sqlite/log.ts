@@ -80,9 +80,9 @@ export function createSqliteLog(options: {
       return events;
     },
     lastSeq: async (stream) => lastSeqOf(stream),
-    subscribe(stream, { fromSeq = 1, signal } = {}) {
+    subscribe(stream, { fromSeq = 1, signal, known } = {}) {
       const read = async (from: number, limit: number) => pageOf(closed ? [] : readNow(stream, from, limit), from);
-      return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read });
+      return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
     subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
       const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { prefix, limit }));

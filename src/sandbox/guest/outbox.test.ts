@@ -142,3 +142,30 @@ test("a guest that makes us answer and reads nothing is given up, with bounded m
   expect(await link.closed).toMatchObject({ code: "protocol" });
   expect(sent * 12).toBeLessThan(33 * 1024 * 1024);
 });
+
+test("a thousand connections that send little hold little", async () => {
+  const { socket, writes } = slowSocket();
+  socket.setMaxListeners(0);
+  const before = process.memoryUsage().arrayBuffers;
+  const outboxes = Array.from({ length: 1000 }, () => new Outbox(socket));
+  for (const outbox of outboxes) outbox.add(encodeFrame("CANCEL", 1));
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1000 * 4096);
+  await turn();
+  expect(writes.length).toBeGreaterThan(0);
+});
+
+test("pieces of any size come out whole and in order, while the room for them grows", async () => {
+  const { socket, writes, take } = slowSocket();
+  const outbox = new Outbox(socket);
+  const pieces = Array.from({ length: 400 }, (_, at) => Buffer.alloc((at * 977) % 20_000, at));
+  for (const [at, piece] of pieces.entries()) {
+    outbox.add(piece);
+    if (at % 50 === 0) await turn();
+    take();
+  }
+  for (let at = 0; at < 1000; at++) {
+    await turn();
+    take();
+  }
+  expect(Buffer.concat(writes).equals(Buffer.concat(pieces))).toBe(true);
+});

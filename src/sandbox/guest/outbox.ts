@@ -5,7 +5,9 @@ import type { Duplex } from "node:stream";
  * where they are.
  */
 export const COPIED_BYTES_MAX = 16_384;
-const SLAB_BYTES = 65_536;
+/** A connection that sends little holds little: there may be hundreds of them, most of them idle. */
+const SLAB_BYTES = 2_048;
+const SLAB_BYTES_MAX = 65_536;
 /** More than this is not held back until the turn's end. */
 const HELD_BYTES_MAX = 262_144;
 const nothing = Buffer.alloc(0);
@@ -66,7 +68,7 @@ export class Outbox {
       this.flush();
       return;
     }
-    if (piece.length > SLAB_BYTES - this.#used) this.#renew();
+    if (piece.length > this.#slab.length - this.#used) this.#renew(piece.length);
     this.#slab.set(piece, this.#used);
     this.#used += piece.length;
     if (this.#heldBytes > HELD_BYTES_MAX) this.flush();
@@ -123,9 +125,12 @@ export class Outbox {
     this.#from = this.#used;
   }
 
-  #renew(): void {
+  /** Twice as large when what is not written yet would fill most of it: then much is sent at a time. */
+  #renew(pieceBytes: number): void {
     this.#seal();
-    this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+    const isSmall = this.#heldBytes > this.#slab.length / 2;
+    const bytes = Math.max(this.#slab.length * (isSmall ? 2 : 1), pieceBytes);
+    this.#slab = Buffer.allocUnsafeSlow(Math.min(bytes, SLAB_BYTES_MAX));
     this.#from = 0;
     this.#used = 0;
   }

@@ -1,8 +1,10 @@
 import type { OnReadOpts } from "node:net";
 
-const SLAB_BYTES = 1_048_576;
-/** Most connections never see more; memory outside of its heap makes the collector run more often. */
-const FIRST_SLAB_BYTES = 131_072;
+/** For answers and lines of output; memory outside of its heap makes the collector run more often. */
+const SLAB_BYTES = 131_072;
+/** While much comes at a time. */
+const BULK_SLAB_BYTES = 1_048_576;
+const BULK_READ_BYTES = 16_384;
 /** A new slab is taken when less than this is left of the old one. */
 const READ_BYTES_MIN = 65_536;
 
@@ -11,8 +13,9 @@ const READ_BYTES_MIN = 65_536;
  * each read, costs more in collecting garbage than in reading. Nothing is ever overwritten: views of a slab stay valid.
  */
 export class SlabReader {
-  #slab = Buffer.allocUnsafeSlow(FIRST_SLAB_BYTES);
+  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   #used = 0;
+  #lastBytes = 0;
   /** Takes the bytes; set before any can come. */
   onChunk: (chunk: Buffer) => void = () => {};
 
@@ -21,6 +24,7 @@ export class SlabReader {
     callback: (bytes) => {
       const chunk = this.#slab.subarray(this.#used, this.#used + bytes);
       this.#used += bytes;
+      this.#lastBytes = bytes;
       this.onChunk(chunk);
       return true;
     },
@@ -28,7 +32,7 @@ export class SlabReader {
 
   #room(): Buffer {
     if (this.#slab.length - this.#used < READ_BYTES_MIN) {
-      this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+      this.#slab = Buffer.allocUnsafeSlow(this.#lastBytes < BULK_READ_BYTES ? SLAB_BYTES : BULK_SLAB_BYTES);
       this.#used = 0;
     }
     return this.#slab.subarray(this.#used);

@@ -189,7 +189,7 @@ async function watchStream(
   const { stream, signal, seq, onNew } = options;
   while (!signal.aborted) {
     try {
-      for await (const event of log.subscribe(stream, { fromSeq: seq() + 1, signal })) if (event.seq > seq()) await onNew();
+      for await (const event of log.subscribe(stream, { known: seq, signal })) if (event.seq > seq()) await onNew();
     } catch {
       // A log that cannot be read now may be readable soon, and what others say must be heard then.
       await delay(WATCH_AGAIN_MS, undefined, { signal }).catch(() => undefined);
