@@ -85,8 +85,8 @@ export interface Log extends AsyncDisposable {
   lastSeq(stream: string): Promise<number>;
   /**
    * Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A
-   * slow consumer is served from the store, not from memory. Ends with the signal. Whoever appends to the stream as well
-   * says by `known` up to where it has the events already, and is spared reading its own.
+   * slow consumer is served from the store, not from memory. Ends with the signal. Whoever appends to the stream as
+   * well says by `known` up to where it has the events already, and is spared reading its own.
    */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal; known?: () => number }): AsyncIterable<StoredEvent>;
   /**
