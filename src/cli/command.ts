@@ -6,6 +6,11 @@ export interface OptionSpec {
   short?: string;
   /** What the value is called in help; absent for a switch. */
   value?: string;
+  /**
+   * The value may be left out: then it is empty. The next word is the value where this says so; what follows `=` is in
+   * any case.
+   */
+  isValue?: (word: string) => boolean;
   repeat?: boolean;
   summary: string;
   /** What completion offers for the value. */
@@ -43,5 +48,7 @@ export interface ParsedArguments {
   flag(name: string): boolean;
   option(name: string): string | undefined;
   options(name: string): readonly string[];
+  /** Of those that were given. */
+  readonly optionNames: readonly string[];
   readonly positionals: readonly string[];
 }

@@ -102,7 +102,12 @@ function fish(table: readonly CommandSpec[]): string {
     const seen = command.path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
     for (const option of optionsOf(command)) {
       const short = option.short === undefined ? "" : ` -s ${option.short}`;
-      const value = option.value === undefined ? "" : option.choices === undefined ? " -r" : ` -x -a ${quote(option.choices.join(" "))}`;
+      const value =
+        option.value === undefined || option.isValue !== undefined
+          ? ""
+          : option.choices === undefined
+            ? " -r"
+            : ` -x -a ${quote(option.choices.join(" "))}`;
       lines.push(`complete -c caisson -n "${seen}" -l ${option.name}${short}${value} -d ${quote(option.summary)}`);
     }
   }

@@ -48,7 +48,8 @@ export function commandHelp(command: CommandSpec): string {
 
 function optionUsage(option: OptionSpec): string {
   const short = option.short === undefined ? "    " : `-${option.short}, `;
-  return `${short}--${option.name}${option.value === undefined ? "" : ` ${option.value}`}`;
+  const value = option.value === undefined ? "" : option.isValue === undefined ? ` ${option.value}` : `[=${option.value}]`;
+  return `${short}--${option.name}${value}`;
 }
 
 function columns(rows: readonly (readonly [string, string])[]): string[] {

@@ -198,7 +198,46 @@ describe("kill -9 anywhere", () => {
     console.log(matrix(wanted, outcomes));
     expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
   });
+
+  test("around the end of a run that goes on after it", { timeout: 60_000 }, async () => {
+    const turns = [
+      { calls: [count("one")] },
+      { say: "One." },
+      { calls: [count("two")], expect: { news: ["and to two"] } },
+      { say: "Two." },
+    ];
+    const model = await cli.script({ turns });
+    for (const point of ["run.ended:after#1", "run.reopened:before#1", "run.reopened:after#1"]) {
+      expect(await crashBetweenTurns(point, model)).toEqual({
+        point,
+        // Our note, and what was said.
+        types: ["run.sandboxed", "run.ended", "run.reopened", "message.received", "message.received", "run.sandboxed", "run.ended"],
+        counter: "one\ntwo\n",
+      });
+    }
+  });
 });
+
+/** A run of two turns; whichever process dies at the point, the next one goes on with everything that was said. */
+async function crashBetweenTurns(point: string, model: string): Promise<{ point: string; types: string[]; counter: string }> {
+  const cwd = await cli.folder();
+  const home = join(cwd, "..", `home-turns-${point.replaceAll(/[^a-z0-9]/g, "-")}`);
+  const more = ["--json", "--permissions", "strict"];
+  const env = { CAISSON_CRASH_AT: point };
+  const first = await cli.run(["run", "count to one", "--model", model, "--runtime", "oci", ...more], { cwd, home, env });
+  const next = ["run", "--continue", "and to two", "--json"];
+  const second = first.signal === null ? await cli.run(next, { cwd, home, env }) : first;
+  expect(second.signal, second.stderr).toBe("SIGKILL");
+  const id = (await runIn(home)) ?? "";
+  const isOver = (await eventsIn(home, id)).at(-1)?.type === "run.ended";
+  const last = await cli.run(isOver ? next : ["resume", "--json", id], { cwd, home });
+  expect(last.code, `${point}: ${last.stderr}`).toBe(0);
+  const events = await eventsIn(home, id);
+  const types = events.map(({ type }) => type).filter((type) => /^run\.(ended|reopened|sandboxed)$|^message\.received$/.test(type));
+  const counter = await readFile(join(home, "sessions", id, "layer", "upper", "counter"), "utf8");
+  expect(cli.sandboxes(home)).toEqual([]);
+  return { point, types, counter };
+}
 
 /** Two at a time. */
 async function crashAtEach(points: readonly string[], crash: (point: string) => Promise<Outcome>): Promise<Outcome[]> {

@@ -227,7 +227,7 @@ describe("from other processes", { timeout: 90_000 }, () => {
     expect(logs.text).toContain("background work");
     expect(logs.text).toMatch(/done after 2 steps/);
     expect([attached.code, reasonOf(attached.events)]).toEqual([0, "done"]);
-    expect((await cli.run(["resume", id])).stderr).toMatch(/has ended \(done\)[\s\S]*--session/);
+    expect((await cli.run(["resume", id])).stderr).toMatch(/is done[\s\S]*caisson send/);
     expect(JSON.parse((await cli.run(["ps", "--all", "--json"])).text).find((each: { run: string }) => each.run === id)).toMatchObject({
       status: "done",
     });

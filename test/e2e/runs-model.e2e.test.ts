@@ -75,6 +75,34 @@ describe("a run with a model behind HTTP", () => {
     expect(readFileSync(join(cli.home(), "log.db"), "latin1")).not.toContain("key-of-the-test");
   });
 
+  test("a message to a run that has ended is sent after its whole conversation, on its files", { timeout: 60_000 }, async () => {
+    const replies: Reply[] = [
+      { calls: [call("bash", { command: "echo one > kept.txt" })] },
+      { say: "Kept." },
+      { calls: [call("bash", { command: "cat kept.txt" })] },
+      { say: "It says one." },
+      { say: "You are welcome." },
+    ];
+    await using server = await startModelServer((_, number) => replies[number] ?? { status: 500 });
+    const options = { cwd: await cli.folder(), env: { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "key" } };
+    const first = await cli.run(["run", TASK, "--model", "compatible/test-model", "--json"], options);
+    expect(first.code, first.stderr).toBe(0);
+    const id = first.events[0]?.type === "run.created" ? first.events[0].data.run : "";
+    const sent = await cli.run(["send", "--wait", id, "what did you write?"], options);
+    expect(sent, sent.stderr).toMatchObject({ code: 0, text: expect.stringContaining("first seen by model call m3") });
+    expect(sent.stderr).toContain(`${id} had ended (done); it goes on in the background`);
+    expect((await cli.run(["attach", id], options)).code).toBe(0);
+    expect((await cli.run(["run", "--continue", "thank you"], options)).code).toBe(0);
+    const [, second, third, fourth, fifth] = server.requests.map(({ messages }) => messages);
+    expect(third?.slice(0, second?.length)).toEqual(second);
+    expect(JSON.stringify(third?.slice(second?.length))).toMatch(/Kept\.[\s\S]*This run had ended \(done\)[\s\S]*what did you write\?/);
+    expect(JSON.stringify(fourth?.at(-1))).toContain("one");
+    expect(fifth?.slice(0, fourth?.length)).toEqual(fourth);
+    expect(JSON.stringify(fifth?.at(-1))).toContain("thank you");
+    expect(server.requests).toHaveLength(5);
+    expect((await cli.run(["diff", "--stat"], options)).text).toContain("kept.txt");
+  });
+
   test("nonsense in a call's arguments is told to the model; an unknown price keeps no budget", { timeout: 60_000 }, async () => {
     const replies: Reply[] = [
       { calls: [{ name: "bash", arguments: '{"command": nonsense' }, call("bash", { cmd: 1 }), call("fly", {})] },

@@ -32,7 +32,8 @@ export function parseArguments(spec: CommandSpec, argv: readonly string[]): Pars
       if (inline !== undefined) rest.unshift(`-${inline}`);
       continue;
     }
-    const value = inline ?? rest.shift();
+    const isLeftOut = inline === undefined && option.isValue !== undefined && !option.isValue(rest[0] ?? "");
+    const value = isLeftOut ? "" : (inline ?? rest.shift());
     if (value === undefined) throw usage(spec, `--${option.name} needs a value: ${option.value}`);
     const before = found.get(option.name) ?? [];
     if (before.length > 0 && option.repeat !== true) throw usage(spec, `--${option.name} was given twice`);
@@ -82,7 +83,13 @@ function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>,
     if (!declared.has(name)) throw new CaissonError("internal", `${spec.path.join(" ")} has no option --${name}`);
     return found.get(name) ?? [];
   };
-  return { flag: (name) => values(name).length > 0, option: (name) => values(name)[0], options: values, positionals: words };
+  return {
+    flag: (name) => values(name).length > 0,
+    option: (name) => values(name)[0],
+    options: values,
+    optionNames: [...found.keys()],
+    positionals: words,
+  };
 }
 
 function usage(spec: CommandSpec, problem: string, hint?: string): CaissonError {

@@ -11,10 +11,12 @@ import { inputsFrom, parseBytes, parseChoice, parseCount, parseDuration, parseNu
 import { imageFrom } from "../options/spec-options.ts";
 import { sourceFrom } from "../options/workspace-source.ts";
 import { line } from "../terminal/line.ts";
+import { continueRun } from "./continue-run.ts";
 import { showDrivenRun } from "./show-driven-run.ts";
 
-/** `caisson run [AGENT] TASK` */
+/** `caisson run [AGENT] TASK`, `caisson run --continue[=RUN] TEXT` */
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (given.flag("continue")) return await continueRun(context, given);
   const letGo = new AbortController();
   const detached = given.flag("detach");
   const request = checkOptions(StartRun, { ...(await requestFrom(context, given)), detached });

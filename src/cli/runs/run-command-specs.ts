@@ -2,6 +2,7 @@ import { agentCommands, inputOption } from "../agents/agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
 import { hidingOptions } from "../options/hiding-options.ts";
 import { networkOptions } from "../options/network-options.ts";
+import { boundOptions } from "./run-bounds.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
 const runArgument: ArgumentSpec = {
@@ -21,6 +22,13 @@ const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even wh
 const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
 
 const runOptions: readonly OptionSpec[] = [
+  {
+    name: "continue",
+    short: "c",
+    value: "RUN",
+    isValue: (word) => word.startsWith("run_"),
+    summary: "Say this to a run that has ended (default: this folder's newest): it goes on with its conversation and files",
+  },
   { name: "repo", value: "DIR|URL", summary: "What to work on: a folder (default: this one, copy-on-write) or a git address" },
   { name: "branch", value: "NAME", summary: "Of a git address" },
   { name: "ref", value: "REF", summary: "A tag or commit of a git address; wins over --branch" },
@@ -84,6 +92,7 @@ export const runCommands: readonly CommandSpec[] = [
     examples: [
       ['caisson run "fix the failing test"', "the built-in coder, in this folder"],
       ['caisson run reviewer "look at the last commit" --model anthropic/claude-sonnet-4-5', "another agent"],
+      ['caisson run --continue "now also the tests"', "the next turn of this folder's newest run"],
       ['caisson run "add a --json flag" --repo https://example.org/tool.git --max-cost 2', "a fresh clone, with a budget"],
     ],
     handlesSignals: true,
@@ -126,16 +135,20 @@ export const runCommands: readonly CommandSpec[] = [
   },
   {
     path: ["resume"],
-    summary: "Go on with a run that was held or lost its process",
-    options: [json],
+    summary: "Resume a run that was held, interrupted or stopped, or that ended before it was done",
+    options: [...boundOptions("For a run that ended: the whole run's new bound of"), json],
     arguments: [optionalRun],
-    examples: [["caisson resume run_k3v7q2m5x4ab", "from exactly where it was"]],
+    examples: [
+      ["caisson resume run_k3v7q2m5x4ab", "from exactly where it was"],
+      ["caisson resume --max-steps 100", "this folder's newest run, which had used up its 50 steps"],
+    ],
     handlesSignals: true,
     load: async () => ({ run: (await import("./run-control.ts")).resume }),
   },
   {
     path: ["send"],
-    summary: "Say something to a running agent",
+    summary: "Say something to an agent, also to one whose run has ended",
+    details: "A run that has ended goes on in the background with the message, with its conversation and its files.",
     options: [
       { name: "steer", summary: "Before its next model call (default)" },
       { name: "queue", summary: "When it would be done otherwise" },
@@ -145,7 +158,10 @@ export const runCommands: readonly CommandSpec[] = [
       json,
     ],
     arguments: [runArgument, { name: "TEXT", summary: "the message", repeat: true }],
-    examples: [['caisson send run_k3v7q2m5x4ab "the API is in src/http"', "steer it"]],
+    examples: [
+      ['caisson send run_k3v7q2m5x4ab "the API is in src/http"', "steer it"],
+      ['caisson send "now also the tests"', "this folder's newest run, which may have ended"],
+    ],
     load: async () => ({ run: (await import("./run-control.ts")).send }),
   },
   {
@@ -153,9 +169,7 @@ export const runCommands: readonly CommandSpec[] = [
     summary: "Answer what a run asks",
     options: [
       { name: "question", value: "ID", summary: "Which question (default: the oldest open one)" },
-      { name: "max-cost", value: "USD", summary: "For a budget question: the new bound" },
-      { name: "max-steps", value: "N", summary: "For a budget question: the new bound" },
-      { name: "timeout", value: "TIME", summary: "For a budget question: the new bound" },
+      ...boundOptions("For a budget question: the new bound of"),
       noResume,
       json,
     ],

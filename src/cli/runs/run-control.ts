@@ -3,10 +3,11 @@ import type { MessageMode } from "../../contract/run.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
+import { parseCount } from "../options/option-values.ts";
 import { line } from "../terminal/line.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { followRun } from "./follow-run.ts";
+import { boundsFrom } from "./run-bounds.ts";
 import { runAndRest, runNamed } from "./run-named.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
@@ -49,12 +50,12 @@ export async function attach(context: CliContext, given: ParsedArguments): Promi
   return exitCodes[view.finish];
 }
 
-/** `caisson resume RUN`: goes on with a run that was paused or lost its process. */
+/** `caisson resume RUN`: goes on with a run that was paused, lost its process, or ended before it was done. */
 export async function resume(context: CliContext, given: ParsedArguments): Promise<number> {
   const letGo = new AbortController();
   const name = await runNamed(context, given.positionals[0]);
   const by = context.variable("USER") ?? "user";
-  const { run, seq } = await context.station.runs.resume(name, { by, signal: letGo.signal });
+  const { run, seq } = await context.station.runs.resume(name, { by, signal: letGo.signal, budgets: boundsFrom(given) });
   return await showDrivenRun(context, run, { json: given.flag("json"), letGo, fromSeq: seq + 1 });
 }
 
@@ -66,12 +67,38 @@ export async function send(context: CliContext, given: ParsedArguments): Promise
   const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
   if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
   const mode: MessageMode = modes[0] ?? "steer";
-  const { message } = await context.station.runs.send(run, { text, mode, source: "user" });
-  const goesOn = await goOnIfUndriven(context, run, given);
+  const { message, goesOn } = await say(context, given, { run, text, mode });
   const receipt = given.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
   if (given.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
   else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
+}
+
+/** To a run that works, or as the next turn of one that has ended. */
+async function say(
+  context: CliContext,
+  given: ParsedArguments,
+  { run, text, mode }: { run: string; text: string; mode: MessageMode },
+): Promise<{ message: string; goesOn: boolean }> {
+  const { runs } = context.station;
+  try {
+    const { message } = await runs.send(run, { text, mode, source: "user" });
+    return { message, goesOn: await goOnIfUndriven(context, run, given) };
+  } catch (error) {
+    const hasEnded = error instanceof CaissonError && error.code === "conflict" && error.details?.finish !== undefined;
+    if (!hasEnded || given.flag("no-resume")) throw error;
+    const by = context.variable("USER") ?? "user";
+    const { seq } = await runs.continue(run, { text, by, attended: true, detached: true });
+    await context.stderr.print(line`caisson: ${run} had ended (${String(error.details?.finish)}); it goes on in the background`);
+    await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+    return { message: await messageAt(context, run, seq), goesOn: true };
+  }
+}
+
+async function messageAt(context: CliContext, run: string, seq: number): Promise<string> {
+  for await (const event of context.station.runs.events(run, { fromSeq: seq }))
+    if (event.type === "message.received") return event.data.message;
+  throw new CaissonError("internal", `the message to ${run} is not in its log`);
 }
 
 async function waitForReceipt(context: CliContext, run: string, message: string): Promise<string | null> {
@@ -93,19 +120,10 @@ export async function answer(context: CliContext, given: ParsedArguments): Promi
   if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Answer allow, always or deny." });
   const { asked } = await runs.get(run);
   const question = given.option("question") ?? asked[0]?.question;
-  const parse = <Value>(option: string, read: (name: string, value: string) => Value): Value | undefined => {
-    const value = given.option(option);
-    return value === undefined ? undefined : read(option, value);
-  };
-  const budgets = defined({
-    costUsd: parse("max-cost", parseNumber),
-    timeMs: parse("timeout", parseDuration),
-    steps: parse("max-steps", parseCount),
-  });
   await runs.answer(run, {
     answer: chosen,
     by: context.variable("USER") ?? "user",
-    budgets,
+    budgets: boundsFrom(given),
     ...defined({ question, text: text.length === 0 ? undefined : text.join(" ") }),
   });
   await goOnIfUndriven(context, run, given);

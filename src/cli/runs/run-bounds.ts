@@ -1,0 +1,25 @@
+import type { Budgets } from "../../contract/run.ts";
+import { defined } from "../../lib/defined.ts";
+import type { OptionSpec, ParsedArguments } from "../command.ts";
+import { parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
+
+/** Options for the bounds of a run that is there already; `what` says what a bound is of. */
+export const boundOptions = (what: string): readonly OptionSpec[] => [
+  { name: "max-cost", value: "USD", summary: `${what} cost` },
+  { name: "max-tokens", value: "N", summary: `${what} tokens` },
+  { name: "max-steps", value: "N", summary: `${what} steps` },
+  { name: "timeout", value: "TIME", summary: `${what} working time` },
+];
+
+export function boundsFrom(given: ParsedArguments): Budgets {
+  const parse = <Value>(option: string, read: (name: string, text: string) => Value): Value | undefined => {
+    const text = given.option(option);
+    return text === undefined ? undefined : read(option, text);
+  };
+  return defined({
+    costUsd: parse("max-cost", parseNumber),
+    tokens: parse("max-tokens", parseCount),
+    steps: parse("max-steps", parseCount),
+    timeMs: parse("timeout", parseDuration),
+  });
+}
