@@ -10,8 +10,10 @@ import {
   childrenNamed,
   errorCode,
   finish,
+  type Link,
   newRef,
-  pidsWith,
+  ownSeconds,
+  pidsSleeping,
   run,
   shell,
   spawnIn,
@@ -303,58 +305,75 @@ describe("when a part of the guest dies", () => {
   });
 
   test("a supervisor takes its tree with it, and the next command runs", async () => {
-    const { stream } = spawnIn(link, { argv: ["sh", "-c", "setsid sleep 67 & sleep 67"] });
+    const seconds = ownSeconds(67);
+    const { stream } = spawnIn(link, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     const { pid } = await started(stream);
-    await until("the tree is there", () => pidsWith("sleep\u000067").length === 2);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
     const supervisor = statusOf(pid, "PPid");
     process.kill(supervisor, "SIGKILL");
     expect((await finish(link, stream)).ended).toMatchObject({ kind: 2, signal: 9 });
-    await until("nothing is left", () => pidsWith("sleep\u000067").length === 0);
+    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
     expect((await shell(link, "echo on")).stdout).toBe("on\n");
   });
 });
 
 describe("shutdown", () => {
-  test("terminates, waits for the grace, kills, answers, exits", async () => {
+  /** A command that says when it has set its trap. */
+  const trapping = async (last: Link, trap: string) => {
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `trap ${trap} TERM; echo ready; while :; do sleep 0.05; done`] });
+    await started(stream);
+    await stream.next();
+    return stream;
+  };
+
+  test("terminates, and answers and exits as soon as nothing runs", async () => {
     const ending = await startGuest();
     const last = await ending.link();
-    const polite = spawnIn(last, { argv: ["sh", "-c", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.05; done"] });
-    const stubborn = spawnIn(last, { argv: ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"] });
-    for (const { stream } of [polite, stubborn]) {
-      await started(stream);
-      await stream.next();
-    }
-    const before = Date.now();
-    const answer = last.open("SHUTDOWN", { graceMs: 400 });
-    expect((await finish(last, polite.stream, [6, 0])).ended.exitCode).toBe(4);
+    const polite = await trapping(last, "'echo bye; exit 4'");
+    const answer = last.open("SHUTDOWN", { graceMs: 600_000 });
+    expect((await finish(last, polite, [6, 0])).ended.exitCode).toBe(4);
     expect((await answer.next()).type).toBe("OK");
-    expect(Date.now() - before).toBeGreaterThanOrEqual(400);
-    expect((await stubborn.stream.nextOther("OUTPUT")).type).toBe("ENDED");
+    expect(await ending.exited).toBe(0);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("kills what is left after the grace, not before", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const stubborn = await trapping(last, "''");
+    const before = performance.now();
+    const answer = last.open("SHUTDOWN", { graceMs: 400 });
+    expect((await answer.next()).type).toBe("OK");
+    // Its clock counts whole milliseconds.
+    expect(performance.now() - before).toBeGreaterThan(398);
+    expect((await finish(last, stubborn, [6, 0])).ended).toMatchObject({ kind: 6, signal: 9 });
     expect(await ending.exited).toBe(0);
     await ending[Symbol.asyncDispose]();
   });
 
   test("by a signal to the guest leaves nothing behind", async () => {
+    const seconds = ownSeconds(68);
     const ending = await startGuest();
     const last = await ending.link();
-    const { stream } = spawnIn(last, { argv: ["sh", "-c", "setsid sleep 68 & sleep 68"] });
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     await started(stream);
-    await until("the tree is there", () => pidsWith("sleep\u000068").length === 2);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
     ending.child.kill("SIGTERM");
     expect(await ending.exited).toBe(0);
-    expect(pidsWith("sleep\u000068")).toEqual([]);
+    expect(pidsSleeping(seconds)).toEqual([]);
     await ending[Symbol.asyncDispose]();
   });
 
   test("a guest that is killed takes its commands with it", async () => {
+    const seconds = ownSeconds(69);
     const ending = await startGuest();
     const last = await ending.link();
-    const { stream } = spawnIn(last, { argv: ["sh", "-c", "setsid sleep 69 & sleep 69"] });
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     await started(stream);
-    await until("the tree is there", () => pidsWith("sleep\u000069").length === 2);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
     ending.child.kill("SIGKILL");
     await ending.exited;
-    await until("nothing is left", () => pidsWith("sleep\u000069").length === 0);
+    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
     expect(ending.child.signalCode).toBe("SIGKILL");
     await ending[Symbol.asyncDispose]();
   });

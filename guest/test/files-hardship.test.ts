@@ -5,6 +5,22 @@ import { describe, expect, test } from "vitest";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symbolicLink } from "./files-archive.ts";
 import { hasStrace, isSanitised, refusal, startWorker, temporaryFolder } from "./files-client.ts";
 
+describe.runIf(hasStrace)("a signal at the worst moment", () => {
+  test("just as the archive's next file appears: it goes with the worker, and what was whole stays", async () => {
+    using temporary = temporaryFolder();
+    // The file is there for half a second before the worker hears that it has made it.
+    await using worker = startWorker({ inject: "openat:delay_exit=500000" });
+    const exchange = worker.open("TAR_IN", { folder: temporary.path });
+    exchange.data(Buffer.concat([file("whole", "x"), header({ name: "half", size: 1 << 20 })]));
+    const tracer = worker.process.pid as number;
+    await expect.poll(() => existsSync(join(temporary.path, "half")), { interval: 5 }).toBe(true);
+    const traced = readFileSync(`/proc/${tracer}/task/${tracer}/children`, "utf8").trim();
+    process.kill(Number(traced), "SIGTERM");
+    await worker.ended;
+    expect(readdirSync(temporary.path)).toEqual(["whole"]);
+  });
+});
+
 describe.runIf(hasStrace)("on kernels and file systems that can do less", () => {
   test.each(["ENOSYS", "EPERM"])("without openat2 (%s) links are refused all the same", async (error) => {
     using temporary = temporaryFolder();

@@ -300,7 +300,13 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   }
 }
 
-/** Processes of the machine whose command line has this text, also those that are about to become it (`setsid sleep 65`); zombies have none. */
+/** So many seconds for `sleep`, and a bit that no other test run on this machine uses: one's own can be told from theirs. */
+export const ownSeconds = (seconds: number): string => `${seconds}.${process.pid}`;
+
+/** Processes of the machine that sleep for so long, or are about to (`setsid sleep 65`). */
+export const pidsSleeping = (seconds: string): number[] => pidsWith(`sleep\0${seconds}\0`);
+
+/** Processes of the machine whose command line has this text; zombies have none. */
 export function pidsWith(text: string): number[] {
   return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
 }

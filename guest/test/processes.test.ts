@@ -9,8 +9,9 @@ import {
   errorMessage,
   finish,
   newRef,
+  ownSeconds,
   pidsRunning,
-  pidsWith,
+  pidsSleeping,
   run,
   shell,
   spawnIn,
@@ -219,53 +220,57 @@ describe("output", () => {
   });
 
   test("a descendant that keeps the pipes open and silent does not hold the end back", async () => {
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "sleep 61 & echo hi"] });
+    const seconds = ownSeconds(61);
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `sleep ${seconds} & echo hi`] });
     await started(stream);
     expect((await finish(link, stream)).stdout).toBe("hi\n");
-    expect(pidsWith("sleep\u000061"), "it is there still").toHaveLength(1);
+    await until("it is there still", () => pidsSleeping(seconds).length === 1);
     expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsWith("sleep\u000061")).toEqual([]);
+    expect(pidsSleeping(seconds)).toEqual([]);
   });
 
   test("of a descendant after the end is thrown away, and does not kill it", async () => {
     const file = join(guest.folder, "alive");
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `(sleep 0.5; echo late; echo late >&2; touch ${file}; sleep 62) &`] });
+    const seconds = ownSeconds(62);
+    const script = `(sleep 0.5; echo late; echo late >&2; touch ${file}; sleep ${seconds}) &`;
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
     await started(stream);
     expect((await finish(link, stream)).stdout).toBe("");
     await until("the descendant wrote and lives", () => existsSync(file));
     expect(await link.ask("FORGET", { ref })).toBe("OK");
     // Forgotten, but not out of reach.
     expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsWith("sleep\u000062")).toEqual([]);
+    expect(pidsSleeping(seconds)).toEqual([]);
   });
 });
 
 describe("a tree", () => {
-  const runaway = "setsid sh -c 'sh -c \"sleep 63 & sleep 63\" &' & (setsid sleep 63 &) ; sleep 63";
+  const seconds = ownSeconds(63);
+  const runaway = `setsid sh -c 'sh -c "sleep ${seconds} & sleep ${seconds}" &' & (setsid sleep ${seconds} &) ; sleep ${seconds}`;
 
   test("is killed whole when its time is up, sessions of its own included", async () => {
     const { ended } = await shell(link, runaway, { timeoutMs: 300 });
     expect(ended).toMatchObject({ kind: TIMED_OUT });
     expect(ended.durationMs).toBeGreaterThanOrEqual(300);
-    await until("nothing is left", () => pidsWith("sleep\u000063").length === 0);
+    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
   });
 
   test("is killed whole on request, and the answer comes when nothing lives", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", runaway] });
     await started(stream);
-    await until("the tree is there", () => pidsWith("sleep\u000063").length === 4);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 4);
     expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsWith("sleep\u000063")).toEqual([]);
+    expect(pidsSleeping(seconds)).toEqual([]);
     expect((await finish(link, stream)).ended).toMatchObject({ kind: CANCELLED, signal: 9 });
   });
 
   test("that forks as fast as it can does not get away", async () => {
-    const script = "f() { sleep 64 & (setsid sleep 64 &); f & exit; }; f";
+    const script = `f() { sleep ${seconds} & (setsid sleep ${seconds} &); f & exit; }; f`;
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
     await started(stream);
-    await until("it is under way", () => pidsWith("sleep\u000064").length > 10);
+    await until("it is under way", () => pidsSleeping(seconds).length > 10);
     expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsWith("sleep\u000064")).toEqual([]);
+    expect(pidsSleeping(seconds)).toEqual([]);
   });
 
   test("gets a signal whole, or its leader alone", async () => {
@@ -291,18 +296,18 @@ describe("a tree", () => {
   });
 
   test("is listed with its ref, and so is what ended", async () => {
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "setsid sleep 65 & wait"] });
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `setsid sleep ${seconds} & wait`] });
     const { pid } = await started(stream);
     const over = newRef();
     await run(link, { ref: over, argv: ["true"] });
-    await until("the child runs", () => pidsRunning("sleep", "65").length === 1);
+    await until("the child runs", () => pidsRunning("sleep", seconds).length === 1);
     const listing = link.open("LIST", {});
     const found = [];
     for (let frame = await listing.next(); frame.type === "ENTRY"; frame = await listing.next())
       found.push(decodeFields("ENTRY", entries.process, frame.payload));
     expect(found.filter((each) => each.ref === ref)).toMatchObject([
-      { pid, state: 1, command: "sh -c setsid sleep 65 & wait" },
-      { state: 1, command: "sleep 65", parentPid: pid },
+      { pid, state: 1, command: `sh -c setsid sleep ${seconds} & wait` },
+      { state: 1, command: `sleep ${seconds}`, parentPid: pid },
     ]);
     expect(found.filter((each) => each.ref === over)).toMatchObject([{ state: 2 }]);
     expect(found.some((each) => each.pid === guest.child.pid)).toBe(false);

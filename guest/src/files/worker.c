@@ -14,14 +14,15 @@ static volatile sig_atomic_t termination_noted;
 static volatile sig_atomic_t temporary_folder = -1;
 static char temporary_base[256];
 
-static void on_termination(int signal_number) {
-  (void)signal_number;
-  if (termination_deferred) {
-    termination_noted = 1;
-    return;
-  }
+static void terminate(void) {
   if (temporary_folder >= 0) unlinkat(temporary_folder, temporary_base, 0);
   _exit(128 + SIGTERM);
+}
+
+static void on_termination(int signal_number) {
+  (void)signal_number;
+  if (termination_deferred) termination_noted = 1;
+  else terminate();
 }
 
 void temporary_set(int folder_fd, const char *name) {
@@ -37,7 +38,7 @@ void termination_defer(void) { termination_deferred = 1; }
 bool termination_wanted(void) { return termination_noted != 0; }
 void termination_allow(void) {
   termination_deferred = 0;
-  if (termination_noted) _exit(128 + SIGTERM);
+  if (termination_noted) terminate();
 }
 
 void temporary_name(char name[TEMPORARY_NAME_BYTES]) {

@@ -93,7 +93,7 @@ bool worker_cancelled_now(struct worker *worker);
 /* What SIGTERM has to remove before the process ends; a name that is not there is no harm. */
 void temporary_set(int folder_fd, const char *name);
 void temporary_clear(void);
-/* While deferred, SIGTERM is only noted: for work whose remains take more than one unlink. */
+/* While deferred, SIGTERM is only noted: for work whose remains take more than one unlink, or have no name yet. */
 void termination_defer(void);
 void termination_allow(void);
 bool termination_wanted(void);
