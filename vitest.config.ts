@@ -31,6 +31,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,
+          expect: { poll: { timeout: 45_000 } },
           sequence: { groupOrder: 1 },
         },
       },

@@ -3,6 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { cpuMs } from "../../test/support/cpu-time.ts";
 import { readTree } from "../../test/support/tree-on-disk.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { createOciRuntime } from "../runtimes/oci/runtime.ts";
@@ -192,11 +193,9 @@ describe("changes of a workspace", () => {
     await using inside = await sandbox();
     await sh(inside, "for n in $(seq 1 100); do echo changed >> d$n/f7; done");
     await find(inside);
-    const started = performance.now();
+    const startMs = cpuMs();
     const { changes } = await find(inside);
-    const tookMs = performance.now() - started;
     expect(changes.length).toBe(100);
-    console.log(`diff of ${changes.length} among 20,000 files: ${tookMs.toFixed(0)} ms`);
-    expect(tookMs).toBeLessThan(1000);
+    expect(cpuMs() - startMs).toBeLessThan(1000);
   });
 });

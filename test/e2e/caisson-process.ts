@@ -121,7 +121,7 @@ export function tracesOf(id: string): string[] {
 }
 
 /** Resolves when a condition of the outside world holds; there is no event for what other processes do. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);

@@ -52,11 +52,10 @@ describe("the launcher", () => {
     expect(results.map((result) => [result.code, result.text])).toEqual(results.map(() => [0, "hi\n"]));
   });
 
-  test("set-up is idempotent and quick the second time", () => {
-    execFileSync(join(root, "scripts", "setup"), [], { encoding: "utf8" });
-    const began = performance.now();
-    execFileSync(join(root, "scripts", "setup"), ["--quick"]);
-    expect(performance.now() - began).toBeLessThan(2_000);
+  test("set-up is idempotent, and does nothing the second time", () => {
+    const setUp = (...options: string[]) => execFileSync(join(root, "scripts", "setup"), options, { encoding: "utf8" });
+    expect(setUp()).toContain("building");
+    expect(setUp("--quick")).toBe("");
   });
 });
 

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createInside, type Inside } from "../support/network/inside.ts";
 import { ports } from "../support/network/internet.ts";
 import { useMachine } from "../support/network/run-in.ts";
+import { settled } from "../support/settled.ts";
 
 const machine = useMachine();
 let inside: Inside;
@@ -22,8 +22,7 @@ const memoryMib = (pid: number) => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`
 const python = (script: string) => machine.start(["exec", "--sandbox", inside.id, "--", "python3", "-c", script]);
 /** A client that ended may still wait for its answer, so what it asked for is given up a few seconds later. */
 async function allClosed(): Promise<void> {
-  for (let tries = 0; tries < 400 && (await machine.internet.world.open()) > 0; tries++) await delay(25);
-  expect(await machine.internet.world.open(), "connections to the world").toBe(0);
+  await expect.poll(() => machine.internet.world.open(), { message: "connections to the world" }).toBe(0);
 }
 
 /** Opens so many tunnels at once, says something in each when all are open, and tells how it went for how many. */
@@ -89,12 +88,7 @@ time.sleep(60)
     const before = memoryMib(pid);
     const readers = [1, 2, 3, 4].map(() => python(stuck(ports.flood, 's.recv(100000); print("stuck", flush=True)')));
     await Promise.all(readers.map((reader) => reader.says(/stuck/)));
-    let sent = -1;
-    for (let tries = 0; tries < 40 && sent !== (await world.floodedBytes()); tries++) {
-      sent = await world.floodedBytes();
-      await delay(250);
-    }
-    expect(await world.floodedBytes(), "the servers stopped").toBe(sent);
+    const sent = await settled(() => world.floodedBytes());
     expect(sent / MIB).toBeLessThan(100);
     expect(memoryMib(pid) - before).toBeLessThan(48);
     for (const reader of readers) reader.child.kill("SIGTERM");

@@ -4,6 +4,7 @@ import { connect as tlsConnect } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { settled } from "../../../test/support/settled.ts";
 import { createEgressRig, type EgressRig, readAll } from "./testing.ts";
 
 let rig: EgressRig;
@@ -79,9 +80,7 @@ describe("peers that behave badly", () => {
     allow(port);
     const { socket } = await rig.tunnel(`site.test:${port}`);
     // Until the server stands still: what it sends then would be held in memory.
-    const standsStill = async () => {
-      for (let before = -1; before !== written; await new Promise((next) => setTimeout(next, 100))) before = written;
-    };
+    const standsStill = () => settled(() => written);
     await standsStill();
     const memoryBefore = memoryBytes();
     expect(written).toBeLessThan(30_000_000);

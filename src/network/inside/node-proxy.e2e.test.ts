@@ -102,7 +102,7 @@ async function run(node: string, program: string, options: { name?: string; env?
     ...options.env,
   };
   return new Promise((resolve, reject) => {
-    execFile(node, [path], { env, timeout: 8_000 }, (error, stdout, stderr) => {
+    execFile(node, [path], { env, timeout: 50_000 }, (error, stdout, stderr) => {
       if (error !== null) reject(new Error(`${error.message}\n${stdout}\n${stderr}`));
       else
         resolve({

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
+import { settled } from "../../../test/support/settled.ts";
 import type { CaissonError } from "../../contract/error.ts";
 import { createForward } from "./forward.ts";
 import { connectLocal, exchange, serveLocal } from "./testing.ts";
@@ -45,13 +46,8 @@ test("a reader that does not read stops the writer inside", async () => {
   const forward = await createForward({ connect: async () => nearlyEndless(), port: 1 });
   const socket = connect(forward.listenPort, "127.0.0.1").pause();
   await once(socket, "connect");
-  // Quiet once nothing was written between two looks.
-  for (let before = -1; before !== written; ) {
-    before = written;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  expect(written).toBeGreaterThan(0);
-  expect(written).toBeLessThan(32_000_000);
+  await expect.poll(() => written).toBeGreaterThan(0);
+  expect(await settled(() => written)).toBeLessThan(32_000_000);
   socket.destroy();
   await forward.close();
 });
