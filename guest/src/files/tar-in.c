@@ -122,7 +122,7 @@ static bool take_file(struct unpacking *unpacking, const struct placed *entry) {
   unpacking->bytes += entry->size;
   int parent_fd;
   const char *base;
-  /* From its first moment on it goes with the worker; but what was there before under that name is not ours to remove. */
+  /* From its first moment on it goes with the worker; what had that name before is not ours to remove. */
   termination_defer();
   cleanup_fd int fd = place_file(place, entry, &parent_fd, &base);
   if (fd >= 0) temporary_set(parent_fd, base);

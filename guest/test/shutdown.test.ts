@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { finish, type Link, ownSeconds, pidsSleeping, spawnIn, started, startGuest, until } from "./guest-driver.ts";
+
+describe("shutdown", () => {
+  /** A command that says when it has set its trap. */
+  const trapping = async (last: Link, trap: string) => {
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `trap ${trap} TERM; echo ready; while :; do sleep 0.05; done`] });
+    await started(stream);
+    await stream.next();
+    return stream;
+  };
+
+  test("terminates, and answers and exits as soon as nothing runs", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const polite = await trapping(last, "'echo bye; exit 4'");
+    const answer = last.open("SHUTDOWN", { graceMs: 600_000 });
+    expect((await finish(last, polite, [6, 0])).ended.exitCode).toBe(4);
+    expect((await answer.next()).type).toBe("OK");
+    expect(await ending.exited).toBe(0);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("kills what is left after the grace, not before", async () => {
+    const ending = await startGuest();
+    const last = await ending.link();
+    const stubborn = await trapping(last, "''");
+    const before = performance.now();
+    const answer = last.open("SHUTDOWN", { graceMs: 400 });
+    expect((await answer.next()).type).toBe("OK");
+    // Its clock counts whole milliseconds.
+    expect(performance.now() - before).toBeGreaterThan(398);
+    expect((await finish(last, stubborn, [6, 0])).ended).toMatchObject({ kind: 6, signal: 9 });
+    expect(await ending.exited).toBe(0);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("by a signal to the guest leaves nothing behind", async () => {
+    const seconds = ownSeconds(68);
+    const ending = await startGuest();
+    const last = await ending.link();
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
+    await started(stream);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
+    ending.child.kill("SIGTERM");
+    expect(await ending.exited).toBe(0);
+    expect(pidsSleeping(seconds)).toEqual([]);
+    await ending[Symbol.asyncDispose]();
+  });
+
+  test("a guest that is killed takes its commands with it", async () => {
+    const seconds = ownSeconds(69);
+    const ending = await startGuest();
+    const last = await ending.link();
+    const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
+    await started(stream);
+    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
+    ending.child.kill("SIGKILL");
+    await ending.exited;
+    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
+    expect(ending.child.signalCode).toBe("SIGKILL");
+    await ending[Symbol.asyncDispose]();
+  });
+});
