@@ -209,21 +209,35 @@ export interface AgentRun {
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
-  const { model, agent, folder, runtime, ...rest } = options;
-  const { stateDir, variables, path, home } = environmentOf(options);
+  const { agent = "coder", folder = "." } = options;
+  return await startAgent({ ...options, ...(await programOf(options)), agent, folder: resolve(folder) });
+}
+
+export interface ContinueAgentOptions extends Omit<RunAgentOptions, "task" | "model" | "agent" | "trustAgentFile" | "folder" | "session"> {
+  run: string;
+  /** What is said to it. Absent: it goes on where it was, unless it was done. */
+  text?: string;
+  /** Another model from here on; default the one it had. One of your own has to be given again. */
+  model?: string | Model;
+}
+
+/**
+ * Goes on with a run that has ended, with its conversation and files, to its next end. With a text `budgets` are for
+ * what is to come, without one for the whole run. Throws `conflict` for a run that has not ended, that is done and is
+ * told nothing new, or whose bounds still hold; `gone` when its session was removed.
+ */
+export async function continueAgent(options: ContinueAgentOptions): Promise<AgentRun> {
+  const program = await import("./station/runs/start-agent.ts");
+  return await program.continueAgent({ ...options, ...(await programOf(options)) });
+}
+
+async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtime">) {
+  const { stateDir, variables: env, path, home } = environmentOf(options);
+  const { runtime } = options;
   await openStateFolder(stateDir);
   const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
-  return await startAgent({
-    ...rest,
-    stateDir,
-    model,
-    agent: agent ?? "coder",
-    folder: resolve(folder ?? "."),
-    env: variables,
-    path,
-    home,
-    runtime: async (name) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name)),
-  });
+  const runtimeFor = async (name: string | undefined) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name));
+  return { stateDir, env, path, home, runtime: runtimeFor };
 }
 
 /** Relative paths are taken from where the program runs; runtimes only know absolute ones. */

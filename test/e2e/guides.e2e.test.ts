@@ -25,6 +25,7 @@ const printed = [
   /^under water\n(?:.*\n)*.*file notes\/today\.txt/,
   /^not_found /,
   /^http:\/\//,
+  /^Hello\. Goodbye\. 2 steps\n$/,
 ];
 
 describe("the guide to the library", () => {

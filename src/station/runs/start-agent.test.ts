@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createScriptedModel } from "../../agent/model/scripted-model.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
-import { startAgent } from "./start-agent.ts";
+import { continueAgent, startAgent } from "./start-agent.ts";
 
 let dir = "";
 beforeEach(() => {
@@ -12,24 +12,34 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const start = (task: string) =>
-  startAgent({
-    stateDir: join(dir, "state"),
-    task,
-    model: createScriptedModel({ turns: [{ say: "Done." }] }),
-    agent: "coder",
-    folder: dir,
-    runtime: async () => createFakeRuntime(),
-    env: {},
-    path: "",
-    home: dir,
-  });
+const model = createScriptedModel({
+  turns: [{ say: "Done." }, { say: "Again.", expect: { contains: ["do it", "Done."], news: ["more"] } }],
+});
+const runtime = createFakeRuntime();
+const program = () => ({
+  stateDir: join(dir, "state"),
+  model,
+  runtime: async () => runtime,
+  env: {},
+  path: "",
+  home: dir,
+});
+const start = (task: string) => startAgent({ ...program(), task, agent: "coder", folder: dir });
 const sessions = () => (existsSync(join(dir, "state", "sessions")) ? readdirSync(join(dir, "state", "sessions")) : []);
 
 test("a run from its task to its end, in a session of its own", async () => {
   const { run, session, reason } = await start("do it");
   expect([session, reason]).toEqual([run, "done"]);
   expect(sessions()).toEqual([run]);
+});
+
+test("the next turn of a run has its conversation, and tells its own events", async () => {
+  const { run } = await start("do it");
+  const types: string[] = [];
+  const again = await continueAgent({ ...program(), run, text: "more", onRunEvent: ({ type }) => types.push(type) });
+  expect(again).toMatchObject({ run, session: run, reason: "done", text: "Again.", steps: 2 });
+  expect([types[0], types.at(-1)]).toEqual(["run.reopened", "run.ended"]);
+  await expect(continueAgent({ ...program(), run })).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("a run that cannot be made leaves no session", async () => {
