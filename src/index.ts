@@ -244,7 +244,8 @@ async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtim
 function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
   const { workspace } = spec;
   const secrets = absoluteSecrets(spec.secrets, ".");
-  return { ...spec, secrets, workspace: workspace.kind === "empty" ? workspace : { ...workspace, path: resolve(workspace.path) } };
+  const mounts = spec.mounts.map((mount) => ({ ...mount, path: resolve(mount.path) }));
+  return { ...spec, secrets, mounts, workspace: workspace.kind === "empty" ? workspace : { ...workspace, path: resolve(workspace.path) } };
 }
 
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. */

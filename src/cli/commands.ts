@@ -1,6 +1,7 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
+import { mountOption } from "./options/folder-options.ts";
 import { hidingOptions } from "./options/hiding-options.ts";
 import { networkOptions } from "./options/network-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
@@ -33,6 +34,7 @@ export const specOptions: readonly OptionSpec[] = [
     summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
   },
   { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
+  mountOption,
   ...hidingOptions,
   { name: "allow-hooks", summary: "With MODE rw: let git's hooks and settings and shell start-up files be written, too" },
   { name: "env", short: "e", value: "K=V", repeat: true, summary: "A variable inside; K alone takes the value from outside" },

@@ -41,6 +41,17 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
 ]);
 export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
 
+/** A further folder of the host's, beside the workspace. */
+export const FolderMount = z.strictObject({
+  path: z.string().min(1),
+  /** Where it is seen inside. What a sandbox has for itself, the workspace included, is refused with `invalid`. */
+  target: SandboxPath,
+  /** `overlay`: what is written there goes with the sandbox. */
+  access: WorkspaceAccess.default("ro"),
+});
+export type FolderMount = z.infer<typeof FolderMount>;
+export const MOUNTS_MAX = 16;
+
 /**
  * Limits asked for, each by its name: one that is misspelt would be none at all, so it is refused. An absent one takes
  * the default where the runtime can enforce it; one that is present and cannot be enforced is refused with
@@ -72,6 +83,7 @@ export const defaultLimits = {
 export const SandboxSpec = z.strictObject({
   template: Template.default({ kind: "host" }),
   workspace: WorkspaceMount.default({ kind: "empty" }),
+  mounts: z.array(FolderMount).max(MOUNTS_MAX).default([]),
   limits: LimitsRequest.default({}),
   network: NetworkPolicy.default({ mode: "none" }),
   /** By the name of the variable that holds the placeholder inside. */
@@ -125,6 +137,7 @@ export const SandboxInfo = z.lazy(() =>
     createdAt: z.iso.datetime(),
     template: Template,
     workspace: WorkspaceMount,
+    mounts: z.array(FolderMount).default([]),
     limits: Limits,
     network: NetworkPolicy,
     allowRoot: z.boolean(),
@@ -158,6 +171,8 @@ export const Capabilities = z.lazy(() =>
     sharesHostFilesystem: z.boolean(),
     templates: z.array(z.enum(["host", "image", "snapshot"])),
     workspaceAccess: z.array(WorkspaceAccess),
+    /** How further folders can be given. */
+    mounts: z.array(WorkspaceAccess),
     /** Whether an overlaid workspace's changes can be kept in a folder of the host's. */
     workspaceLayer: z.boolean(),
     limits: z.object({ cpus: z.boolean(), memoryBytes: z.boolean(), pids: z.boolean(), diskBytes: z.boolean() }),

@@ -7,6 +7,7 @@ const capabilities = (changes: Partial<Capabilities> = {}): Capabilities => ({
   sharesHostFilesystem: true,
   templates: ["host", "image"],
   workspaceAccess: ["overlay"],
+  mounts: ["overlay"],
   workspaceLayer: false,
   limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
   network: ["none"],

@@ -49,7 +49,7 @@ export function viewState(stateDir: string): StateView {
       const within = kept.find((each) => each.device === device && (each.path === path || isBelow(path, each.path)));
       if (within === undefined) return;
       if (access === "overlay" && within.path !== path && readdirSync(folder).length === 0) return;
-      throw new CaissonError("invalid", `the workspace ${folder} is in the folder where Caisson keeps its own state`, {
+      throw new CaissonError("invalid", `${folder} is in the folder where Caisson keeps its own state`, {
         hint: "Whoever works there could read keys and change other sandboxes. Give a folder of your own.",
       });
     },

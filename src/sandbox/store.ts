@@ -171,8 +171,23 @@ export function createStore(options: { stateDir: string }): Store {
 /** What a user sees of a record. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
   const { id, runtime, state, createdAt, spec, limits, warnings } = record;
-  const { template, workspace, network, allowRoot, keep, labels, name } = spec;
-  return { id, runtime, state, createdAt, template, workspace, limits, network, allowRoot, keep, labels, warnings, ...defined({ name }) };
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name } = spec;
+  return {
+    id,
+    runtime,
+    state,
+    createdAt,
+    template,
+    workspace,
+    mounts,
+    limits,
+    network,
+    allowRoot,
+    keep,
+    labels,
+    warnings,
+    ...defined({ name }),
+  };
 }
 
 /** True for a sandbox that died with its creator and is for `sweep` to remove. */

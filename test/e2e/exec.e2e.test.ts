@@ -148,6 +148,32 @@ describe("caisson exec", () => {
     expect(await readFile(join(shop, ".env"), "utf8")).toBe("mine\n");
   });
 
+  test("further folders are mounted as they are asked for, with the workspace's guards", async () => {
+    const data = join(base(), "data");
+    await mkdir(join(data, "sub"), { recursive: true });
+    await writeFile(join(data, "file"), "outside\n");
+    await writeFile(join(data, ".env"), "TOKEN=outside\n");
+    const change = (at: string) => ["--", "sh", "-c", `cat ${at}/file ${at}/.env; (echo inside > ${at}/file) 2>/dev/null; cat ${at}/file`];
+    const hidden = /1 file that looks like a credential is hidden inside: \/\S+\/\.env/;
+    const readOnly = await run(["exec", "--mount", "../data", ...change("/mnt/data")], { cwd: project });
+    expect(readOnly).toMatchObject({ text: "outside\noutside\n", stderr: expect.stringMatching(hidden) });
+    const overlay = await run(["exec", "--mount", "../data:/data:overlay", ...change("/data")], { cwd: project });
+    expect(overlay.text).toBe("outside\ninside\n");
+    expect(await readFile(join(data, "file"), "utf8")).toBe("outside\n");
+    expect((await run(["exec", "--mount", `${data}:rw`, ...change("/mnt/data")], { cwd: project })).text).toBe("outside\ninside\n");
+    expect(await readFile(join(data, "file"), "utf8")).toBe("inside\n");
+    for (const [mount, told] of [
+      [".:/workspace/sub", "sandboxes have /workspace for themselves"],
+      ["/:/mnt/all", "refusing to mount /: it is the whole machine"],
+      ["../missing", "does not exist"],
+    ]) {
+      expect(await run(["exec", "--mount", mount as string, "--", "true"], { cwd: project })).toMatchObject({
+        code: 125,
+        stderr: expect.stringContaining(told as string),
+      });
+    }
+  });
+
   test("git's hooks and settings stay as they are in a folder given read-write, while it can be committed to", async () => {
     const repository = join(base(), "repository");
     execFileSync("git", ["init", "-q", repository]);

@@ -12,6 +12,8 @@ const optionOf: Readonly<Record<string, string>> = {
   "limits.wallClockMs": "timeout",
   "template.reference": "image",
   "workspace.path": "workspace",
+  mounts: "mount",
+  "mounts.*": "mount",
   "env.*": "env",
   "labels.*": "label",
   labels: "label",

@@ -15,6 +15,7 @@ import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { hidingFrom } from "./hiding-asked.ts";
+import { mountsFrom } from "./mounts-asked.ts";
 import { networkFrom } from "./network-asked.ts";
 import { checkOptions } from "./option-names.ts";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
@@ -31,6 +32,7 @@ export function sandboxFrom(
   const spec = checkOptions(SandboxSpec, {
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
+    mounts: mountsFrom(given, { folder: context.cwd }),
     limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
     env: pairs(context, given.options("env"), "env"),
     ...networkFrom(given, { folder: context.cwd, secrets: context.config.secrets }),

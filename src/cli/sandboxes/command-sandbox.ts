@@ -23,6 +23,7 @@ const creationOptions = [
   "image",
   "snapshot",
   "workspace",
+  "mount",
   "hide",
   "show",
   "allow-hooks",

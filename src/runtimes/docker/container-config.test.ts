@@ -33,7 +33,7 @@ function configOf(spec: SandboxSpecInput = {}, changes: Partial<ContainerRequest
     insideFolder: "/state/sandboxes/sb_aaaaaaaaaaaa/inside",
     stateLabel: "abc",
     seccomp: "{}",
-    workspaceBind: null,
+    binds: [],
     socketGroup: null,
     cgroupParent: null,
     ...changes,
@@ -110,7 +110,7 @@ describe("what is asked of the engine", () => {
   });
 
   test("a bound workspace is read-only when asked, without what is mounted below it", () => {
-    const { host } = configOf({}, { workspaceBind: { source: "/home/a/project", readOnly: true, covered: [] } });
+    const { host } = configOf({}, { binds: [{ source: "/home/a/project", target: "/workspace", readOnly: true, covered: [] }] });
     expect(host.Mounts?.[3]).toMatchObject({
       Source: "/home/a/project",
       Target: "/workspace",
@@ -120,7 +120,10 @@ describe("what is asked of the engine", () => {
   });
 
   test("covered paths of a bound workspace are empty, and nothing on the way to them can be moved", () => {
-    const { host } = configOf({}, { workspaceBind: { source: "/home/a", readOnly: false, covered: [".local/state/caisson"] } });
+    const { host } = configOf(
+      {},
+      { binds: [{ source: "/home/a", target: "/workspace", readOnly: false, covered: [".local/state/caisson"] }] },
+    );
     expect(host.Mounts?.slice(4)).toMatchObject([
       { Type: "bind", Source: "/home/a/.local", Target: "/workspace/.local", ReadOnly: false },
       { Type: "bind", Source: "/home/a/.local/state", Target: "/workspace/.local/state", ReadOnly: false },

@@ -72,11 +72,18 @@ export interface ContainerRequest {
   stateLabel: string;
   /** The profile's text for Docker, a file with it for Podman. */
   seccomp: string;
-  /** A host folder bound at /workspace; `covered` are paths in it that are seen empty. */
-  workspaceBind: { source: string; readOnly: boolean; covered: readonly string[] } | null;
+  /** Host folders bound inside; `covered` are paths in one that are seen empty. */
+  binds: readonly FolderBind[];
   /** A group of the host's that the guest joins to reach its socket's folder. */
   socketGroup: number | null;
   cgroupParent: string | null;
+}
+
+export interface FolderBind {
+  source: string;
+  target: string;
+  readOnly: boolean;
+  covered: readonly string[];
 }
 
 /** Everything asked of the engine for one sandbox. Pure, so that a test can read it. */
@@ -190,7 +197,7 @@ function security(request: ContainerRequest): HostConfig {
 }
 
 function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
-  const { guestPath, socketFolder, insideFolder, workspaceBind } = request;
+  const { guestPath, socketFolder, insideFolder, binds } = request;
   const bind = (Source: string, Target: string, ReadOnly: boolean) => ({
     Type: "bind" as const,
     Source,
@@ -203,25 +210,25 @@ function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
     bind(guestPath, guestInside, true),
     bind(socketFolder, socketFolderInside, false),
     bind(insideFolder, insideTarget, true),
-    ...(workspaceBind === null ? [] : workspaceMounts(workspaceBind, bind)),
+    ...binds.flatMap((each) => folderMounts(each, bind)),
   ];
 }
 
 type Mount = NonNullable<HostConfig["Mounts"]>[number];
 
 /** What is a mount point cannot be moved or removed, so each folder on the way to a covered one is made one. */
-function workspaceMounts(
-  { source, readOnly, covered }: NonNullable<ContainerRequest["workspaceBind"]>,
+function folderMounts(
+  { source, target, readOnly, covered }: FolderBind,
   bind: (source: string, target: string, readOnly: boolean) => Mount,
 ): Mount[] {
   const above = covered.flatMap((path) => path.split("/").map((_, depth, parts) => parts.slice(0, depth).join("/")));
   return [
-    bind(source, workspaceInside, readOnly),
-    ...[...new Set(above)].filter((path) => path !== "").map((path) => bind(`${source}/${path}`, `${workspaceInside}/${path}`, readOnly)),
+    bind(source, target, readOnly),
+    ...[...new Set(above)].filter((path) => path !== "").map((path) => bind(`${source}/${path}`, `${target}/${path}`, readOnly)),
     ...covered.map((path) => ({
       Type: "tmpfs" as const,
       Source: "",
-      Target: `${workspaceInside}/${path}`,
+      Target: `${target}/${path}`,
       ReadOnly: true,
       TmpfsOptions: { SizeBytes: 4096, Mode: 0o555 },
     })),

@@ -6,6 +6,7 @@ import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
 import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { writesToHost } from "../../sandbox/shared-folders.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -19,13 +20,13 @@ import type { DockerContext, ForkSource } from "./docker-context.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
+import { type FolderPlan, planFolders } from "./folders.ts";
 import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
 import { removeSandbox } from "./remove-sandbox.ts";
 import { archiveOf } from "./small-archive.ts";
 import { accountFilesOf, uploadArchive } from "./upload-archive.ts";
-import { planWorkspace, type WorkspacePlan } from "./workspace.ts";
 
 /** From the engine's word that it runs to the guest's listening. */
 const GUEST_START_MS = 20_000;
@@ -42,7 +43,7 @@ interface Plan {
   engine: Engine;
   facts: EngineFacts;
   image: EngineImage;
-  workspace: WorkspacePlan;
+  folders: FolderPlan[];
   record: SandboxRecord;
   details: DockerDetails;
   ownUid: boolean;
@@ -89,14 +90,11 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   }
   const image =
     fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: docker.defaultImage, stateLabel: docker.stateLabel }));
-  const workspace: WorkspacePlan =
-    fork !== undefined && isStaged(spec)
-      ? { kind: "none" }
-      : await planWorkspace({ spec, facts, reasons, state: viewState(docker.context.stateDir) });
+  const folders = await planFolders({ spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined });
   const { records } = await docker.store.list();
   const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
   const id = fork?.id ?? docker.store.newId();
-  const ownerUid = workspace.kind === "bound" ? workspace.ownerUid : null;
+  const ownerUid = folders.map((plan) => (plan.kind === "bound" ? plan.ownerUid : null)).find((uid) => uid !== null) ?? null;
   const workUid = ownerUid ?? image.workUid ?? workUidFor(id, taken);
   if (ownerUid === null && taken.has(workUid)) {
     warnings.push("It has the user id of the sandbox its files come from, which still lives; the two share one count of processes.");
@@ -111,17 +109,19 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
     ownImage: fork?.reference ?? null,
     workUid,
     env: image.env,
-    workspace: workspace.kind === "bound" ? (workspace.readOnly ? "ro" : "rw") : workspace.kind,
+    workspace: workspaceKind(folders),
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
     ...{ spec, limits, warnings, owner: docker.store.ownerOf(), details },
   };
-  return { engine, facts, image, workspace, record, details, ownUid: ownerUid === null };
+  return { engine, facts, image, folders, record, details, ownUid: ownerUid === null };
 }
 
-function isStaged(spec: SandboxSpec): boolean {
-  return spec.workspace.kind === "empty" || spec.workspace.access === "overlay";
+function workspaceKind(folders: readonly FolderPlan[]): DockerDetails["workspace"] {
+  const plan = folders.find(({ target }) => target === workspaceInside);
+  if (plan?.kind !== "bound") return plan?.kind ?? "none";
+  return plan.readOnly ? "ro" : "rw";
 }
 
 function workUidOf(record: SandboxRecord): number {
@@ -154,7 +154,7 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
   const sandbox = await attachSandbox(docker, { record: running, engine, fresh: true });
   try {
     await removeTokenInside(folder);
-    if (plan.workspace.kind === "bound") await requireReadable(sandbox, plan.workspace.folder);
+    for (const each of plan.folders) if (each.kind === "bound") await requireReadable(sandbox, each);
     stopIfAborted(signal);
     return sandbox;
   } catch (error) {
@@ -164,7 +164,7 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
 }
 
 async function containerRequest(docker: DockerContext, plan: Plan, folder: string): Promise<Omit<ContainerRequest, "socketGroup">> {
-  const { record, facts, workspace } = plan;
+  const { record, facts, folders } = plan;
   return {
     id: record.id,
     spec: record.spec,
@@ -178,8 +178,7 @@ async function containerRequest(docker: DockerContext, plan: Plan, folder: strin
     insideFolder: makeInsideFolder(folder, gitSettingsFile(docker.context)),
     stateLabel: docker.stateLabel,
     seccomp: await seccompFor(plan, folder),
-    workspaceBind:
-      workspace.kind === "bound" ? { source: workspace.folder, readOnly: workspace.readOnly, covered: workspace.covered } : null,
+    binds: folders.flatMap((each) => (each.kind === "bound" ? { ...each, source: each.folder } : [])),
     cgroupParent: docker.cgroupParent,
   };
 }
@@ -191,8 +190,8 @@ function guestFor(guestPath: string, facts: EngineFacts): string {
 }
 
 /** Docker takes the filter itself, Podman the path of a file with it. */
-async function seccompFor({ facts, workspace }: Plan, folder: string): Promise<string> {
-  const profile = dockerSeccompProfile({ writesToHost: workspace.kind === "bound" && !workspace.readOnly });
+async function seccompFor({ facts, record }: Plan, folder: string): Promise<string> {
+  const profile = dockerSeccompProfile({ writesToHost: writesToHost(record.spec) });
   if (facts.kind === "docker") return profile;
   const path = join(folder, "seccomp.json");
   await writeFile(path, profile, { mode: 0o600 });
@@ -201,9 +200,9 @@ async function seccompFor({ facts, workspace }: Plan, folder: string): Promise<s
 
 /** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
 async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
-  const { engine, record, workspace, details } = plan;
+  const { engine, record, folders, details } = plan;
   const container = containerName(record.id);
-  const entries = await placeholders({ engine, container, spec: record.spec, plan: workspace });
+  const entries = await placeholders({ engine, container, spec: record.spec, folders });
   // A snapshot has them already, with what became of them since.
   if (plan.image.workUid === null) {
     const files = docker.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
@@ -211,32 +210,34 @@ async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
     docker.accountFiles.set(plan.image.id, files);
     const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
     // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
-    entries.unshift(...accounts.filter(({ name }) => workspace.kind !== "bound" || name !== workspaceInside.slice(1)));
+    const isBound = (path: string) => folders.some(({ kind, target }) => kind === "bound" && target === path);
+    entries.unshift(...accounts.filter(({ name }) => !isBound(`/${name}`)));
   }
+  const own = { uid: details.workUid, gid: details.workUid };
+  for (const { kind, target } of folders)
+    if (kind === "staged" && target !== workspaceInside) entries.unshift({ name: target.slice(1), kind: "directory", mode: 0o755, ...own });
   return archiveOf([...guestFolders(), ...entries]);
 }
 
 async function uploadFiles(docker: DockerContext, plan: Plan, signal: AbortSignal | undefined): Promise<void> {
-  const { engine, record, workspace, details } = plan;
+  const { engine, record, folders, details } = plan;
   const target = { engine, container: containerName(record.id), signal };
   const small = await smallFiles(docker, plan);
   await uploadArchive({ ...target, folder: "/", archive: [small] });
-  if (workspace.kind !== "staged") return;
-  stopIfAborted(signal);
   const owner = { uid: details.workUid, gid: details.workUid };
-  await uploadArchive({
-    ...target,
-    folder: workspaceInside,
-    archive: packFolder(workspace.folder, { excludePaths: workspace.exclude, owner }),
-  });
+  for (const each of folders) {
+    if (each.kind !== "staged") continue;
+    stopIfAborted(signal);
+    await uploadArchive({ ...target, folder: each.target, archive: packFolder(each.folder, { excludePaths: each.exclude, owner }) });
+  }
 }
 
-async function requireReadable(sandbox: OwnedSandbox, folder: string): Promise<void> {
+async function requireReadable(sandbox: OwnedSandbox, { folder, target }: Pick<FolderPlan, "folder" | "target">): Promise<void> {
   try {
-    await sandbox.list(workspaceInside, { entriesMax: 1 });
+    await sandbox.list(target, { entriesMax: 1 });
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
-    throw new CaissonError("denied", `the sandbox's user may not read the workspace ${folder}`, {
+    throw new CaissonError("denied", `the sandbox's user may not read the folder ${folder}`, {
       hint: "Its user is none of this machine's: make the folder readable for others (`chmod o+rx`), or use overlay, which copies it.",
       cause: error,
     });

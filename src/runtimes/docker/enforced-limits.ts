@@ -2,6 +2,7 @@ import type { CaissonError } from "../../contract/error.ts";
 import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
 /** Engines refuse less than this. */
@@ -22,8 +23,8 @@ export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts;
   const asked = spec.limits;
   refuseBeyondMachine(asked);
   const warnings: string[] = [];
-  const { workspace } = spec;
-  if (asked.diskBytes !== undefined && workspace.kind === "folder" && workspace.access === "rw") throw sharedFolderRefused(workspace.path);
+  const written = sharedFolders(spec).find(({ access }) => access === "rw");
+  if (asked.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
 
   function limit(name: keyof EngineFacts["limits"], byDefault: number | null): number | null {
     if (facts.limits[name]) return asked[name] ?? byDefault;

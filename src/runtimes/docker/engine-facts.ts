@@ -160,6 +160,7 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
     sharesHostFilesystem: false,
     templates: options.defaultImage === null ? ["image", "snapshot"] : ["host", "image", "snapshot"],
     workspaceAccess: mapped ? ["overlay", "ro"] : ["overlay", "rw", "ro"],
+    mounts: mapped ? ["overlay", "ro"] : ["overlay", "rw", "ro"],
     workspaceLayer: false,
     limits: facts.limits,
     network: ["none", "allow", "open"],

@@ -2,11 +2,12 @@ import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { pathBelow } from "../../sandbox/shared-folders.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
+import type { FolderPlan } from "./folders.ts";
 import type { SmallEntry } from "./small-archive.ts";
-import type { WorkspacePlan } from "./workspace.ts";
 
 /** Mounted fresh at the start: what would be below is not there yet to be covered. */
 const freshFolders = ["/tmp/", "/dev/", "/.caisson/"];
@@ -20,16 +21,17 @@ export async function placeholders(options: {
   engine: Engine;
   container: string;
   spec: SandboxSpec;
-  plan: WorkspacePlan;
+  folders: readonly FolderPlan[];
 }): Promise<SmallEntry[]> {
-  const { engine, container, spec, plan } = options;
+  const { engine, container, spec, folders } = options;
   const entries: SmallEntry[] = [];
   for (const path of [...spec.readOnlyPaths, ...spec.deniedPaths]) {
     if (freshFolders.some((folder) => path.startsWith(folder))) {
       throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is made anew when the sandbox starts`);
     }
-    const below = path.startsWith(`${workspaceInside}/`) ? path.slice(workspaceInside.length + 1) : null;
-    if (below !== null && plan.kind !== "none") {
+    const plan = folders.find(({ target }) => pathBelow(path, target) !== null);
+    if (plan !== undefined) {
+      const below = path.slice(plan.target.length + 1);
       const found = await kindOnHost(join(plan.folder, below));
       if (plan.kind === "bound") requireBound({ path, found, plan });
       else if (found === null || plan.exclude.includes(below)) entries.push(empty(path, found ?? "directory"));

@@ -12,6 +12,7 @@ import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
+import { checkMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
 import { forkedSpec, parseSpec, refuseNetwork } from "../../sandbox/spec.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -48,6 +49,7 @@ const capabilities: Capabilities = {
   sharesHostFilesystem: false,
   templates: ["host", "snapshot"],
   workspaceAccess: ["overlay"],
+  mounts: ["overlay"],
   workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: ["none", "allow", "open"],
@@ -119,7 +121,8 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       findings: [{ level: "note", text: "The fake runtime runs nothing: it is for tests." }],
     }),
     async create(asked, { signal } = {}) {
-      const spec = parseSpec(asked);
+      const parsed = parseSpec(asked);
+      const spec = { ...parsed, mounts: checkMounts(parsed.mounts) };
       refuse(spec);
       const checkCancelled = () => {
         if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: signal.reason });
@@ -202,11 +205,11 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
 }
 
 function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSpec, files: MemoryFiles): Room {
-  const { template, workspace, network, allowRoot, keep, labels, name } = spec;
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name } = spec;
   const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
   const createdAt = new Date(clock.now()).toISOString();
-  const common = { template, workspace, network, allowRoot, keep, labels, limits, warnings, createdAt, ...defined({ name }) };
+  const common = { template, workspace, mounts, network, allowRoot, keep, labels, limits, warnings, createdAt, ...defined({ name }) };
   const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
   const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
   rooms.set(info.id, room);
@@ -221,9 +224,10 @@ async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): P
     return snapshot.files.clone();
   }
   const files = freshTree(clock);
-  if (spec.workspace.kind === "folder") {
+  for (const { path, target } of sharedFolders(spec)) {
     const bounds = { bytesMax: 0, entriesMax: 0, stripComponents: 0, uid: USER };
-    await unpackIntoMemory(files, WORKSPACE, packFolder(spec.workspace.path), bounds);
+    if (target !== WORKSPACE) files.mkdir(target, { parents: true, mode: 0o755, uid: USER });
+    await unpackIntoMemory(files, target, packFolder(path), bounds);
   }
   return files;
 }
@@ -246,11 +250,13 @@ function refuse(spec: SandboxSpec): void {
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
     if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
   if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
-  if (spec.workspace.kind !== "folder") return;
-  const { path, access } = spec.workspace;
-  if (access !== "overlay") no(`give the workspace as ${access}`, reasons[access]);
-  if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory())
-    throw new CaissonError("invalid", `the workspace ${path} is not a folder`);
+  if (spec.template.kind === "snapshot" && spec.mounts.length > 0)
+    no("mount folders over a snapshot", "it has files of its own at that place");
+  for (const { path, target, access } of sharedFolders(spec)) {
+    const what = target === WORKSPACE ? "the workspace" : "the folder to mount";
+    if (access !== "overlay") no(`give ${what} as ${access}`, reasons[access]);
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new CaissonError("invalid", `${what} ${path} is not a folder`);
+  }
 }
 
 function freshTree(clock: Clock): MemoryFiles {

@@ -10,6 +10,7 @@ export const hostCapabilities: Capabilities = {
   sharesHostFilesystem: true,
   templates: ["host"],
   workspaceAccess: ["rw"],
+  mounts: [],
   workspaceLayer: false,
   limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
   network: [],
@@ -23,6 +24,7 @@ export const hostCapabilities: Capabilities = {
     isolation: "commands run on this machine as the user who started Caisson",
     overlay: "there is no layer above the folder; changes go straight to it",
     ro: "commands have the user's own rights to the folder",
+    mounts: "commands see every folder at its own path, and nothing can be put elsewhere for them alone",
     cpus: noLimit,
     memoryBytes: noLimit,
     pids: noLimit,
@@ -57,6 +59,7 @@ export function refuseUnenforceable(spec: SandboxSpec): void {
       "Ask for :rw to have commands work on the folder itself, or use the oci runtime.",
     );
   }
+  if (spec.mounts.length > 0) refuse("mount folders", reasons.mounts);
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const) {
     if (spec.limits[name] !== undefined) refuse(`limit ${name}`, reasons[name]);
   }

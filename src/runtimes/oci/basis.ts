@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { SnapshotId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { Basis } from "./details.ts";
 import { removeFiles, runInside } from "./launch/launcher.ts";
 import type { RootBind } from "./layers/layers.ts";
@@ -44,7 +45,7 @@ const BASIS_FRESH_MS = 5_000;
 const BASES_MAX = 64;
 
 async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Basis>): Promise<Basis> {
-  const key = JSON.stringify([spec.allowRoot, spec.workspace.kind === "folder" ? spec.workspace.path : null]);
+  const key = JSON.stringify([spec.allowRoot, sharedFolders(spec).map(({ path }) => path)]);
   const known = oci.bases.get(key);
   const now = performance.now();
   if (known !== undefined && now - known.atMs < BASIS_FRESH_MS) return known.basis;
@@ -56,7 +57,7 @@ async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Ba
 
 async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
   const { home, path } = oci.options;
-  const avoid = [oci.context.stateDir, ...(spec.workspace.kind === "folder" ? [spec.workspace.path] : [])];
+  const avoid = [oci.context.stateDir, ...sharedFolders(spec).map(({ path }) => path)];
   const { rootless } = oci.identity();
   const template = await hostTemplate({ home, path, avoid, installsPackages: spec.allowRoot && !rootless });
   const refused = spec.allowRoot && rootless ? refusedPackageTools() : [];

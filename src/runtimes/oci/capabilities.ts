@@ -20,6 +20,7 @@ export function ociCapabilities(oci: OciContext): Capabilities {
     sharesHostFilesystem: true,
     templates: ["host", "image", "snapshot"],
     workspaceAccess: ["overlay", "rw", "ro"],
+    mounts: ["overlay", "rw", "ro"],
     workspaceLayer: true,
     limits: { cpus, memoryBytes, pids, diskBytes },
     network: ["none", "allow", "open"],

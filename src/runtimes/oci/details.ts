@@ -17,9 +17,9 @@ const RootPlan = z.object({
       layers: z.array(z.string()),
       /**
        * Whose the files are inside: of the same ids as outside, or, of the workspace's repository, the user's for those
-       * of the folder's owner.
+       * of the folder's owner; likewise of a further folder.
        */
-      ids: z.enum(["sandbox", "repository"]).default("sandbox"),
+      ids: z.enum(["sandbox", "repository", "mount"]).default("sandbox"),
     }),
   ),
 });

@@ -48,6 +48,8 @@ describe("enforcedLimits", () => {
       expect(() => enforced({ limits: { diskBytes: 8 * MIB }, workspace: workspace("rw") }, ability)).toThrow(refused("diskBytes"));
       for (const access of ["ro", "overlay"] as const)
         expect(enforced({ limits: { diskBytes: 8 * MIB }, workspace: workspace(access) }, ability).limits.diskBytes).toBe(8 * MIB);
+      const mounts = [{ path: "/theirs", target: "/mnt/x", access: "rw" as const }];
+      expect(() => enforced({ limits: { diskBytes: 8 * MIB }, mounts }, ability)).toThrow(refused("diskBytes"));
     }
   });
 });

@@ -1,6 +1,7 @@
 import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { CgroupParents } from "./cgroups/cgroup-parents.ts";
 import type { LayerState } from "./layers/disk.ts";
 
@@ -46,7 +47,7 @@ export interface EnforcedLimits {
   warnings: string[];
 }
 
-type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
+type Asked = Pick<SandboxSpec, "limits" | "workspace" | "mounts" | "allowRoot">;
 
 /**
  * Throws `unsupported` for a limit that was asked for and cannot be enforced; a default one is dropped, with a warning.
@@ -54,6 +55,8 @@ type Asked = Pick<SandboxSpec, "limits" | "workspace" | "allowRoot">;
 export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
   const asked = spec.limits;
   refuseBeyondMachine(asked);
+  const written = sharedFolders(spec).find(({ access }) => access === "rw");
+  if (asked.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
   const warnings: string[] = [];
   const unlimited: string[] = [];
   const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {
@@ -87,10 +90,9 @@ function listed(names: readonly string[]): string {
   return before === "" ? `${names[0]} is` : `${before} and ${names.at(-1)} are`;
 }
 
-function plainDisk({ limits, workspace }: Asked, ability: LimitAbility): number | null {
-  const { diskBytes } = limits;
+function plainDisk(spec: Asked, ability: LimitAbility): number | null {
+  const { diskBytes } = spec.limits;
   if (diskBytes === undefined) return null;
-  if (workspace.kind === "folder" && workspace.access === "rw") throw sharedFolderRefused(workspace.path);
   if (!ability.diskBytes) {
     const reason = ability.reasons.diskBytes ?? "it cannot be enforced here";
     throw limitRefused({ limit: "diskBytes", reason, hint: "Leave the limit out, or provide what is missing." });

@@ -111,6 +111,7 @@ function suits(oci: OciContext, member: Started, spec: SandboxSpec, options: Sta
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
   if (layerState(spec)?.diskBytes != null) return false;
+  if (spec.mounts.length > 0) return false;
   // Routes are the launcher's to make, before the guest starts.
   if (isTransparent(spec.network)) return false;
   if (spec.readOnlyPaths.length + spec.deniedPaths.length > 0 || spec.tmpBytes !== has.tmpBytes) return false;

@@ -1,5 +1,6 @@
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import { type LinkedRepository, linkedRepository } from "../../sandbox/linked-repository.ts";
+import { isWithin } from "../../sandbox/shared-folders.ts";
 import type { StateView } from "../../sandbox/state-places.ts";
 import type { Basis } from "./details.ts";
 
@@ -16,18 +17,19 @@ export function withRepository(basis: Basis, spec: SandboxSpec, state: () => Sta
   const known = basis.root.binds.find(({ ids, source }) => ids === "repository" && found.kind === "linked" && source === found.source);
   const binds = basis.root.binds.filter((bind) => bind.ids !== "repository" || bind === known);
   const others = binds.filter((bind) => bind !== known);
-  const problem = problemOf(found, others, state);
+  const taken = [...others, ...spec.mounts].map((each) => each.target);
+  const problem = problemOf(found, taken, state);
   if (problem !== null || found.kind !== "linked") return { basis: { ...basis, root: { ...basis.root, binds: others } }, problem };
   const { source, target } = found;
   const bind = known ?? { source, target, kind: "folder" as const, writable: true, layers: [], ids: "repository" as const };
   return { basis: { ...basis, root: { ...basis.root, binds: [...others, bind] } }, problem: null };
 }
 
-function problemOf(found: LinkedRepository, others: Basis["root"]["binds"], state: () => StateView): string | null {
+function problemOf(found: LinkedRepository, others: readonly string[], state: () => StateView): string | null {
   if (found.kind === "none") return null;
   if (found.kind === "refused") return found.why;
   const { source, target } = found;
-  const taken = [...reserved, ...others.map((bind) => bind.target)].find((path) => isWithin(target, path) || isWithin(path, target));
+  const taken = [...reserved, ...others].find((path) => isWithin(target, path) || isWithin(path, target));
   if (taken !== undefined) return `its repository would be at ${target}, and sandboxes have ${taken} for themselves`;
   if (/[\n\0:,\\]/.test(source + target)) return `its repository ${source} has characters in its name that cannot be mounted`;
   try {
@@ -36,8 +38,4 @@ function problemOf(found: LinkedRepository, others: Basis["root"]["binds"], stat
   } catch {
     return `its repository ${source} is in the folder where Caisson keeps its own state`;
   }
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }

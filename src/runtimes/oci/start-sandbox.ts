@@ -6,6 +6,7 @@ import { connectGuest, type GuestConnection } from "../../sandbox/guest/connecti
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
 import { startedProcess } from "../../sandbox/process-identity.ts";
+import { resolveMounts } from "../../sandbox/shared-folders.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { findBasis, withSnapshotWorkspace } from "./basis.ts";
@@ -24,6 +25,7 @@ import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
 import { holdRecords, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { mountRecords, withMounts } from "./layers/mounts.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
@@ -68,15 +70,15 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
 async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
   const { store } = oci;
   const asked = await withSnapshotWorkspace(oci, options.spec);
-  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state: () => viewState(oci.context.stateDir) }) };
+  const state = () => viewState(oci.context.stateDir);
+  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state }), mounts: resolveMounts(asked.mounts, { state }) };
   const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
   if (spec.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();
-  const state = () => viewState(oci.context.stateDir);
-  const { basis, problem } = withRepository(await findBasis(oci, spec, { signal: options.signal }), spec, state);
+  const { basis, problem } = withRepository(withMounts(await findBasis(oci, spec, { signal: options.signal }), spec), spec, state);
   if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
   const id = store.newId();
   const namespaces = suitableNamespaces(options.namespaces, spec);
@@ -249,6 +251,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     }),
     ...transparentRecords(spec, oci.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    ...mountRecords(spec.mounts, { identity, state }),
     ...holdRecords(spec),
     // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
     ["hide", "/sys/fs/cgroup/unified"],

@@ -7,6 +7,7 @@ import type { Session } from "../../contract/session.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { hideCredentials } from "../sandboxes/guard-workspace.ts";
@@ -104,7 +105,9 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
     const rules = session.source.kind === "folder" ? session.source.hiding : undefined;
     const notice = options.notice ?? (() => {});
-    const sandbox = await options.runtime.create(rules === undefined ? spec : hideCredentials(spec, { rules, capabilities, notice }));
+    const sandbox = await options.runtime.create(
+      rules === undefined ? spec : hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice }),
+    );
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.

@@ -8,6 +8,7 @@ import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { createStore, infoOf } from "../../sandbox/store.ts";
 import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
@@ -119,16 +120,18 @@ async function guardedSpec(
   spec: SandboxSpec,
   options: Pick<LocalSandboxesOptions, "home" | "stateDir" | "notice"> & { guard: WorkspaceGuard; runtime: Runtime },
 ): Promise<SandboxSpec> {
-  if (spec.workspace.kind !== "folder") return spec;
+  if (sharedFolders(spec).length === 0) return spec;
   const { guard, home, stateDir, notice } = options;
-  const [{ guardWritable, hideCredentials }, { refuseWrongPlace }] = await Promise.all([
+  const [{ checkedMounts, guardWritable, hideCredentials }, { refuseWrongPlace }] = await Promise.all([
     import("./guard-workspace.ts"),
     import("../../workspace/wrong-place.ts"),
   ]);
   const places = { home, stateDir };
-  if (!guard.named) refuseWrongPlace(spec.workspace.path, { places, option: "workspace" });
+  if (spec.workspace.kind === "folder" && !guard.named) refuseWrongPlace(spec.workspace.path, { places, option: "workspace" });
+  const checked = { ...spec, mounts: checkedMounts(spec.mounts, places) };
   const capabilities = await options.runtime.capabilities();
-  const hidden = hideCredentials(spec, { rules: { hide: guard.hide, show: guard.show }, capabilities, notice });
+  const rules = { hide: guard.hide, show: guard.show };
+  const hidden = hideCredentials(checked, { folders: sharedFolders(checked), rules, capabilities, notice });
   return guard.allowHooks ? hidden : guardWritable(hidden, { places, capabilities });
 }
 

@@ -46,6 +46,13 @@ export const exhaustionObservations: Readonly<Record<string, { right: unknown; w
       { made: {}, answered: false },
     ],
   },
+  I28: {
+    right: { shared: ["ro"], names: [] },
+    wrong: [
+      { shared: ["ro"], names: ["state/sandboxes"] },
+      { shared: [], names: [] },
+    ],
+  },
   I24: {
     right: { shared: ["ro"], names: [] },
     wrong: [

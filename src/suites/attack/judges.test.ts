@@ -9,6 +9,7 @@ const capabilities: Capabilities = {
   sharesHostFilesystem: true,
   templates: ["host"],
   workspaceAccess: ["overlay"],
+  mounts: ["overlay"],
   workspaceLayer: false,
   limits: { cpus: true, memoryBytes: true, pids: true, diskBytes: true },
   network: ["none"],
@@ -129,6 +130,15 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
       { processes: false, files: ["/tmp/x"], stateDir: false, hostProcess: false },
       { processes: false, files: [], stateDir: true, hostProcess: false },
       { processes: false, files: [], stateDir: false, hostProcess: true },
+    ],
+  },
+  I27: {
+    right: { said: { user: "end", root: "end" }, touched: [], readable: true },
+    wrong: [
+      { said: { user: "append end" }, touched: [], readable: true },
+      { said: { user: "" }, touched: [], readable: true },
+      { said: { user: "end" }, touched: ["made"], readable: true },
+      { said: { user: "end" }, touched: [], readable: false },
     ],
   },
   I26: {

@@ -18,10 +18,22 @@ export const neighbourClaims: Claim[] = [
     title: "A shared folder that holds Caisson's state shows nothing of it",
     group: "isolation",
     tried: "Shared the folder above the state folder, and listed the state folder in it, as the user and as root inside.",
-    observe: observeStateFolder,
+    observe: (context) => observeStateFolder(context, "workspace"),
     judge: ({ shared, names }) => [
       ...names.map((name) => `seen inside: ${name}`),
       ...(shared.length > 0 ? [] : ["no folder was shared at all"]),
+    ],
+    describe: ({ shared }) => `nothing was seen (${shared.join(", ")})`,
+  }),
+  defineClaim<{ shared: string[]; names: string[] }>({
+    id: "I28",
+    title: "A mount of a folder that holds Caisson's state shows nothing of it",
+    group: "isolation",
+    tried: "Mounted the folder above the state folder in every mode, and listed the state folder in it, as the user and as root inside.",
+    observe: (context) => observeStateFolder(context, "mount"),
+    judge: ({ shared, names }) => [
+      ...names.map((name) => `seen inside: ${name}`),
+      ...(shared.length > 0 ? [] : ["no folder was mounted at all"]),
     ],
     describe: ({ shared }) => `nothing was seen (${shared.join(", ")})`,
   }),
@@ -121,23 +133,35 @@ async function everybody(context: AttackContext): Promise<{ sandbox: OwnedSandbo
   return [{ sandbox: await context.sandbox(), user: "user" }, ...(root === null ? [] : [{ sandbox: root, user: "root" }])];
 }
 
-async function observeStateFolder(context: AttackContext): Promise<{ shared: string[]; names: string[] } | NotTried> {
-  const { workspaceAccess, workspaceLayer, rootUser } = context.capabilities;
+async function observeStateFolder(
+  context: AttackContext,
+  as: "workspace" | "mount",
+): Promise<{ shared: string[]; names: string[] } | NotTried> {
+  const { workspaceAccess, mounts, workspaceLayer, rootUser } = context.capabilities;
   // Where an overlay is a copy, all that is beside the state folder would be copied.
-  const accesses = workspaceAccess.filter((access) => access !== "overlay" || workspaceLayer);
+  const accesses = (as === "workspace" ? workspaceAccess : mounts).filter((access) => access !== "overlay" || workspaceLayer);
   const shared: string[] = [];
   const names: string[] = [];
   // There is a neighbour to be seen.
   await context.sandbox();
   for (const access of accesses) {
-    const workspace = { kind: "folder" as const, path: dirname(context.stateDir), access };
+    const folder = { path: dirname(context.stateDir), access };
+    const target = as === "workspace" ? "." : "/mnt/shared";
     try {
-      const sandbox = await context.create({ workspace, allowRoot: rootUser && access !== "rw" });
+      const sandbox = await context.create({
+        ...(as === "workspace" ? { workspace: { kind: "folder", ...folder } } : { mounts: [{ ...folder, target }] }),
+        allowRoot: rootUser && access !== "rw",
+      });
       shared.push(access);
       for (const user of rootUser && access !== "rw" ? ["user", "root"] : ["user"]) {
-        const { stdout } = await context.shell(sandbox, 'find "$1" -maxdepth 2 -mindepth 1 | head -5', [basename(context.stateDir)], {
-          user,
-        });
+        const { stdout } = await context.shell(
+          sandbox,
+          'find "$1" -maxdepth 2 -mindepth 1 | head -5',
+          [`${target}/${basename(context.stateDir)}`],
+          {
+            user,
+          },
+        );
         names.push(...stdout.split("\n").filter((name) => name !== ""));
       }
       await sandbox.destroy();

@@ -45,6 +45,26 @@ async function setIdFiles(context: AttackContext, who: "user" | "root"): Promise
   return { found, tried: lines.at(-1)?.[0] === "end" ? lines.length - 1 : 0 };
 }
 
+/** Names each change that succeeded, then says `end`. */
+const changeEverything = `
+  cd "$1" || exit
+  attempt() { name=$1; shift; if "$@" >/dev/null 2>&1; then printf '%s ' "$name"; fi; }
+  attempt append sh -c 'echo x >> secret'
+  attempt create sh -c ': > made'
+  attempt folder mkdir made-folder
+  attempt rename mv secret renamed
+  attempt remove rm -f secret
+  attempt link ln secret linked
+  attempt symlink ln -s secret symlinked
+  attempt mode chmod 600 secret
+  attempt owner chown 1:1 secret
+  attempt touch touch secret
+  attempt remount mount -o remount,rw,bind "$1"
+  attempt unmount umount "$1"
+  attempt bind mount --bind "$1" /tmp
+  attempt away mv "$1" /mnt/elsewhere
+  echo end`;
+
 interface KeptSeen {
   refused: boolean;
   bytes: number;
@@ -84,6 +104,35 @@ export const shareClaims: Claim[] = [
       ...(typeof root === "string" ? [] : root.map((file) => `left by root inside: ${file}`)),
       ...(tried >= 7 ? [] : [`the probe broke off after ${tried} attempts`]),
     ],
+  }),
+  defineClaim<{ said: Record<string, string>; touched: string[]; readable: boolean }>({
+    id: "I27",
+    title: "A folder that is mounted read-only cannot be changed, nor mounted anew",
+    group: "isolation",
+    tried:
+      "Wrote to it, renamed, removed and linked in it, changed modes and owners, and remounted it read-write, as the user and as root inside.",
+    async observe(context) {
+      if (!context.capabilities.mounts.includes("ro"))
+        return unverifiable(context.capabilities.reasons.mounts ?? "the runtime mounts none");
+      const { folder, secret, touched } = await context.canary();
+      const root = context.capabilities.rootUser;
+      const mounts = [{ path: folder, target: "/mnt/canary", access: "ro" as const }];
+      const sandbox = await context.create({ mounts, allowRoot: root });
+      const said: Record<string, string> = {};
+      let readable = false;
+      for (const user of root ? ["user", "root"] : ["user"]) {
+        const { stdout } = await context.shell(sandbox, changeEverything, ["/mnt/canary"], { user });
+        said[user] = stdout.trim();
+        readable ||= (await context.shell(sandbox, "cat /mnt/canary/secret", [], { user })).stdout === secret;
+      }
+      return { said, touched: await touched(), readable };
+    },
+    judge: ({ said, touched, readable }) => [
+      ...Object.entries(said).flatMap(([user, done]) => (done === "end" ? [] : [`as ${user}: ${done || "the attempts broke off"}`])),
+      ...touched.map((name) => `changed outside: ${name}`),
+      ...(readable ? [] : ["the folder was not there, so that nothing was tried"]),
+    ],
+    describe: () => "every change was refused",
   }),
   defineClaim<KeptSeen>({
     id: "R20",

@@ -20,7 +20,10 @@ export type Feature =
   | "diskBytes"
   | "overlay"
   | "rw"
-  | "ro";
+  | "ro"
+  | "mountOverlay"
+  | "mountRw"
+  | "mountRo";
 export type Need = Feature | `!${Feature}`;
 
 /** Said by a test that found no means to try what it is for. */
@@ -68,6 +71,12 @@ export function hasFeature(capabilities: Capabilities, feature: Feature): boolea
     case "rw":
     case "ro":
       return capabilities.workspaceAccess.includes(feature);
+    case "mountOverlay":
+      return capabilities.mounts.includes("overlay");
+    case "mountRw":
+      return capabilities.mounts.includes("rw");
+    case "mountRo":
+      return capabilities.mounts.includes("ro");
     default:
       return capabilities[feature];
   }

@@ -7,6 +7,7 @@ import { freezeTests } from "./freeze-tests.ts";
 import { inputTests } from "./input-tests.ts";
 import { lifecycleTests } from "./lifecycle-tests.ts";
 import { limitTests } from "./limit-tests.ts";
+import { mountTests } from "./mount-tests.ts";
 import { portTests } from "./port-tests.ts";
 import { processTests } from "./process-tests.ts";
 import { serveTests } from "./serve-tests.ts";
@@ -32,6 +33,7 @@ export const conformanceTests: readonly ConformanceTest[] = [
   ...inputTests,
   ...lifecycleTests,
   ...workspaceTests,
+  ...mountTests,
   ...limitTests,
   ...freezeTests,
 ];

@@ -14,7 +14,7 @@ async function withWorkspace(context: ConformanceContext, access: WorkspaceAcces
 }
 
 /** Puts files into a folder of the host's, as the folder's owner would have. */
-async function fill(folder: string, files: Record<string, string>): Promise<void> {
+export async function fill(folder: string, files: Record<string, string>): Promise<void> {
   const { uid, gid } = await lstat(folder);
   for (const [name, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, name)), { recursive: true });

@@ -11,6 +11,8 @@ const compiled = (writesToHost: boolean) => compileSeccomp(seccompProfile({ arch
 it("a sandbox that writes to a folder of the host lets nobody make a set-user-id file", () => {
   expect(filterOf("rw")).toEqual(["filter", compiled(true)]);
   expect(compiled(true)).not.toBe(compiled(false));
+  const mounts = [{ path: "/data", target: "/data", access: "rw" as const }];
+  expect(filterRecord(SandboxSpec.parse({ mounts }), "x64")).toEqual(["filter", compiled(true)]);
 });
 
 it("every other has the usual filter", () => {

@@ -1,4 +1,5 @@
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import { writesToHost } from "../../../sandbox/shared-folders.ts";
 import { seccompProfile } from "../../hardening/seccomp.ts";
 import { compileSeccomp } from "../../hardening/seccomp-filter.ts";
 import type { PlanRecord } from "./launcher.ts";
@@ -9,10 +10,10 @@ const compiled = new Map<string, string>();
  * The filter of system calls that the guest is to obey. `arch` is Node's name for the processor. Compiled once for each
  * kind of sandbox.
  */
-export function filterRecord(spec: Pick<SandboxSpec, "workspace">, arch: string): PlanRecord {
-  const writesToHost = spec.workspace.kind === "folder" && spec.workspace.access === "rw";
-  const key = `${arch} ${writesToHost}`;
-  const known = compiled.get(key) ?? compileSeccomp(seccompProfile({ arch, writesToHost })).toString("hex");
+export function filterRecord(spec: Pick<SandboxSpec, "workspace" | "mounts">, arch: string): PlanRecord {
+  const writes = writesToHost(spec);
+  const key = `${arch} ${writes}`;
+  const known = compiled.get(key) ?? compileSeccomp(seccompProfile({ arch, writesToHost: writes })).toString("hex");
   compiled.set(key, known);
   return ["filter", known];
 }

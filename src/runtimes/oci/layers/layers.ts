@@ -1,9 +1,10 @@
-import { lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec, WorkspaceMount } from "../../../contract/sandbox.ts";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { insideTarget } from "../../../sandbox/inside-folder.ts";
+import { pathBelow, realFolder, sharedFolders } from "../../../sandbox/shared-folders.ts";
 import type { StateView } from "../../../sandbox/state-places.ts";
 import { type Identity, mapRecords } from "../identity/identity.ts";
 import { rangeStartOf, SANDBOX_IDS, workspaceMap } from "../identity/sub-ids.ts";
@@ -27,8 +28,8 @@ export interface RootBind {
   writable: boolean;
   /** Frozen layers over a writable one, upmost first. */
   layers: string[];
-  /** `repository`: what its owner owns is the user's inside. */
-  ids: "sandbox" | "repository";
+  /** Of a `repository` and a `mount`, what the folder's owner owns is the user's inside. */
+  ids: "sandbox" | "repository" | "mount";
 }
 
 /** What a sandbox's root is made of, upmost layer first. */
@@ -75,12 +76,14 @@ export function rootRecords(
     ["overlay", names.join(":"), at("upper"), at("work"), "/"],
     ...overlays.flatMap(({ source, target, layers, ids }, index): PlanRecord[] => {
       const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
-      const owner = ids === "repository" ? 1000 : 0;
+      const owned = ids !== "sandbox";
+      const map = owned ? `bind-${index}` : "sandbox";
+      const owner = owned ? 1000 : 0;
       return [
-        ...(ids === "repository" ? ownersMap("repository", source, { identity: options.identity, readable: true }) : []),
+        ...(owned ? ownersMap(map, source, { identity: options.identity, readable: true }) : []),
         ["mkdir", at(`bind-upper-${index}`), "755", owner, owner],
         ["mkdir", at(`bind-work-${index}`), "755", owner, owner],
-        ["layer", `bind-${index}`, source, "ro", ids],
+        ["layer", `bind-${index}`, source, "ro", map],
         ...mask.records,
         ...layers.flatMap((dir, frozen) => storedLayer(`bind-${index}-${frozen}`, dir, options.identity)),
         [
@@ -106,28 +109,10 @@ export function rootRecords(
 /** A workspace folder that is there, as an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
 export function resolveWorkspace(workspace: WorkspaceMount, options: { state: () => StateView }): WorkspaceMount {
   if (workspace.kind === "empty") return workspace;
-  const { path } = workspace;
-  if (!isAbsolute(path) || path.includes("\0")) {
-    throw new CaissonError("invalid", `the workspace ${JSON.stringify(path)} is not an absolute path`, {
-      hint: "Give the folder's absolute path.",
-    });
-  }
-  try {
-    const real = realpathSync(path);
-    if (!statSync(real).isDirectory())
-      throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give the folder itself, not a file in it." });
-    options.state().refuse(real, { access: workspace.access });
-    if (workspace.layer !== undefined) checkLayer(workspace.layer, workspace.access);
-    return { ...workspace, path: real };
-  } catch (cause) {
-    if (cause instanceof CaissonError) throw cause;
-    const code = cause instanceof Error && "code" in cause ? cause.code : "";
-    if (code === "EACCES" || code === "EPERM") throw new CaissonError("denied", `the workspace ${path} cannot be read`, { cause });
-    throw new CaissonError("not_found", `the workspace ${path} does not exist`, {
-      hint: "Make the folder first, or check the path.",
-      cause,
-    });
-  }
+  const path = realFolder(workspace.path, { what: "the workspace" });
+  options.state().refuse(path, { access: workspace.access });
+  if (workspace.layer !== undefined) checkLayer(workspace.layer, workspace.access);
+  return { ...workspace, path };
 }
 
 /** Throws `invalid`: the folder must be there, and its path must be one an overlay can be told. */
@@ -171,7 +156,7 @@ export function workspaceRecords(
 }
 
 /** Records of a map by which the files of a folder's owner are the user's inside. */
-function ownersMap(name: string, folder: string, { identity, readable }: { identity: Identity; readable: boolean }): PlanRecord[] {
+export function ownersMap(name: string, folder: string, { identity, readable }: { identity: Identity; readable: boolean }): PlanRecord[] {
   if (identity.rootless) return [];
   const { uid, gid } = lstatSync(folder);
   const { root, stored } = identity;
@@ -184,12 +169,14 @@ function ownersMap(name: string, folder: string, { identity, readable }: { ident
  * read-only, but a folder on the way could be moved away, and another put in its place. What is not there is left to
  * the OCI runtime, which passes over it.
  */
-export function holdRecords({ workspace, readOnlyPaths }: Pick<SandboxSpec, "workspace" | "readOnlyPaths">): PlanRecord[] {
-  if (workspace.kind === "empty" || workspace.access !== "rw") return [];
-  return readOnlyPaths.flatMap((path): PlanRecord[] => {
-    const below = path.startsWith("/workspace/") ? path.slice("/workspace/".length) : "";
-    return below === "" || lstatOrNull(join(workspace.path, below)) === null ? [] : [["hold", "/workspace", below]];
-  });
+export function holdRecords(spec: Pick<SandboxSpec, "workspace" | "mounts" | "readOnlyPaths">): PlanRecord[] {
+  const written = sharedFolders(spec).filter(({ access }) => access === "rw");
+  return written.flatMap((folder) =>
+    spec.readOnlyPaths.flatMap((path): PlanRecord[] => {
+      const below = pathBelow(path, folder.target);
+      return below === null || lstatOrNull(join(folder.path, below)) === null ? [] : [["hold", folder.target, below]];
+    }),
+  );
 }
 
 /**

@@ -5,6 +5,10 @@ import { type Defect, forgiving, noop, notWhatItIs } from "./broken-runtime.ts";
 const emptyWorkspace = (asked: SandboxSpec): SandboxSpec => ({ ...asked, workspace: { kind: "empty" } });
 const readWrite = (asked: SandboxSpec): SandboxSpec =>
   asked.workspace.kind === "folder" ? { ...asked, workspace: { ...asked.workspace, access: "rw" } } : asked;
+const noMounts = (asked: SandboxSpec): SandboxSpec => ({ ...asked, mounts: [] });
+const mountedAs =
+  (access: "overlay" | "rw") =>
+  (asked: SandboxSpec): SandboxSpec => ({ ...asked, mounts: asked.mounts.map((mount) => ({ ...mount, access })) });
 const noPaths = (asked: SandboxSpec): SandboxSpec => ({ ...asked, readOnlyPaths: [], deniedPaths: [] });
 
 function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
@@ -12,6 +16,14 @@ function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
     what: "the folder is left out",
     capabilities: (good) => ({ ...good, workspaceAccess: good.workspaceAccess.filter((each) => each !== access) }),
     spec: emptyWorkspace,
+  };
+}
+
+function ignoredMount(access: "overlay" | "rw" | "ro"): Defect {
+  return {
+    what: "the mount is left out",
+    capabilities: (good) => ({ ...good, mounts: good.mounts.filter((each) => each !== access) }),
+    spec: noMounts,
   };
 }
 
@@ -34,7 +46,7 @@ function pretendedPause(good: OwnedSandbox): Partial<OwnedSandbox> {
 const anyBase = SandboxSpec.parse({});
 
 /**
- * Defects of a sandbox's life: one for each test that begins with input, life, workspace, paths, pause, fork or
+ * Defects of a sandbox's life: one for each test that begins with input, life, workspace, mount, paths, pause, fork or
  * snapshot.
  */
 export const lifeDefects: Record<string, Defect> = {
@@ -187,6 +199,28 @@ export const lifeDefects: Record<string, Defect> = {
     }),
   },
   "workspace: a file instead of a folder is invalid": { what: "what is no folder is left out", spec: emptyWorkspace },
+  "mount: read-only is readable at its path, and every change is denied": {
+    what: "read-only is an overlay",
+    capabilities: (good) => ({ ...good, mounts: ["overlay", "ro"] }),
+    spec: mountedAs("overlay"),
+  },
+  "mount: read-write changes the folder, and what was made belongs to its owner": {
+    what: "read-write is an overlay",
+    capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
+    spec: mountedAs("overlay"),
+  },
+  "mount: an overlay's changes are never outside, and go with the sandbox": {
+    what: "an overlay is the folder itself",
+    capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
+    spec: mountedAs("rw"),
+  },
+  "mount: overlay is refused as unsupported where it cannot be had": ignoredMount("overlay"),
+  "mount: rw is refused as unsupported where it cannot be had": ignoredMount("rw"),
+  "mount: ro is refused as unsupported where it cannot be had": ignoredMount("ro"),
+  "mount: places that a sandbox has for itself, and one place for two folders, are invalid": {
+    what: "mounts are left out",
+    spec: noMounts,
+  },
   "paths: read-only ones cannot be changed, denied ones show nothing": {
     what: "paths are promised and not protected",
     capabilities: (good) => ({ ...good, paths: true }),
