@@ -15,6 +15,7 @@ export interface OptionSpec {
   summary: string;
   /** What completion offers for the value. */
   choices?: readonly string[];
+  completes?: readonly Completed[];
 }
 
 export interface ArgumentSpec {
@@ -22,7 +23,12 @@ export interface ArgumentSpec {
   summary: string;
   optional?: boolean;
   repeat?: boolean;
+  /** What completion offers for it. Absent: files. */
+  completes?: readonly Completed[];
 }
+
+/** Things with ids and names, which completion asks this program for; and files, which the shell itself knows. */
+export type Completed = "sandbox" | "run" | "session" | "snapshot" | "file";
 
 export interface CommandSpec {
   /** `["sandbox", "ls"]` for `caisson sandbox ls`. */

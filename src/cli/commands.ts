@@ -26,7 +26,7 @@ export const specOptions: readonly OptionSpec[] = [
   ociRuntimeOption,
   { name: "image", value: "REF", summary: "Start from a rootfs folder, an OCI layout, a docker-archive or an image reference" },
   { name: "name", value: "NAME", summary: "A name that stands for the sandbox's id" },
-  { name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by its id or name" },
+  { name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by its id or name", completes: ["snapshot"] },
   {
     name: "workspace",
     short: "w",
@@ -48,7 +48,13 @@ export const specOptions: readonly OptionSpec[] = [
 ];
 
 const processOptions: readonly OptionSpec[] = [
-  { name: "sandbox", short: "s", value: "SANDBOX", summary: "Use this sandbox, by its id or name, instead of a new one" },
+  {
+    name: "sandbox",
+    short: "s",
+    value: "SANDBOX",
+    summary: "Use this sandbox, by its id or name, instead of a new one",
+    completes: ["sandbox"],
+  },
   { name: "cwd", value: "PATH", summary: "The folder to start in, inside (default /workspace)" },
   { name: "user", short: "u", value: "USER", summary: "user (default), root (with --allow-root) or a uid" },
   { name: "keep", summary: "Keep the sandbox afterwards; its id is printed on stderr" },
@@ -57,6 +63,7 @@ const processOptions: readonly OptionSpec[] = [
 const sandboxArgument: ArgumentSpec = {
   name: "SANDBOX",
   summary: "a sandbox's id, the beginning of it, or its name; see `caisson sandbox ls`",
+  completes: ["sandbox"],
 };
 
 export const commands: readonly CommandSpec[] = [
@@ -183,7 +190,12 @@ export const commands: readonly CommandSpec[] = [
     summary: "Remove snapshots",
     options: [],
     arguments: [
-      { name: "SNAPSHOT", summary: "a snapshot's id, the beginning of it, or its name; see `caisson snapshot ls`", repeat: true },
+      {
+        name: "SNAPSHOT",
+        summary: "a snapshot's id, the beginning of it, or its name; see `caisson snapshot ls`",
+        completes: ["snapshot"],
+        repeat: true,
+      },
     ],
     examples: [["caisson snapshot rm sn_k3v7q2m5x4ab", ""]],
     load: async () => (await import("./sandboxes/snapshot.ts")).remove,
@@ -198,8 +210,8 @@ export const commands: readonly CommandSpec[] = [
       { name: "max-size", value: "SIZE", summary: "The most that is copied out (default 16g, and never more than the disk has room for)" },
     ],
     arguments: [
-      { name: "SOURCE", summary: "what to copy" },
-      { name: "TARGET", summary: "where to" },
+      { name: "SOURCE", summary: "what to copy", completes: ["sandbox", "file"] },
+      { name: "TARGET", summary: "where to", completes: ["sandbox", "file"] },
     ],
     examples: [
       ["caisson cp data.csv sb_k3v7q2m5x4ab:/workspace/", ""],
@@ -266,9 +278,15 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["completion"],
     summary: "A completion script for your shell",
-    options: [],
-    arguments: [{ name: "SHELL", summary: "bash, zsh or fish" }],
-    examples: [["source <(caisson completion bash)", ""]],
+    options: [
+      {
+        name: "words",
+        value: "KINDS",
+        summary: "Print what a word could be instead: a list of sandbox, run, session, snapshot; this is what the scripts ask for",
+      },
+    ],
+    arguments: [{ name: "SHELL", summary: "bash, zsh or fish", optional: true }],
+    examples: [["source <(caisson completion bash)", "put it into your ~/.bashrc"]],
     load: async () => (await import("./completion.ts")).completionOf(commands),
   },
 ];

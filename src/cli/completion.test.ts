@@ -1,12 +1,26 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { commands } from "./commands.ts";
 import { completionScript } from "./completion.ts";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "caisson-completion-"));
+  // Stands in for this program: one that offers the words that it was asked for.
+  writeFileSync(join(folder, "caisson"), '#!/bin/sh\n[ "$1 $2" = "completion --words" ] && printf "%s\\n" "build-$3" sb_aaaaaaaaaaaa\n', {
+    mode: 0o755,
+  });
+  writeFileSync(join(folder, "build.txt"), "");
+});
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What bash would offer for a line. */
 function offered(line: string): string[] {
   const words = line.split(" ");
-  const script = `${completionScript("bash", commands)}
+  const script = `cd ${folder}; export PATH=${folder}:$PATH; ${completionScript("bash", commands)}
 COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}; _caisson; printf '%s\\n' "\${COMPREPLY[@]}"`;
   return execFileSync("bash", ["-c", script], { encoding: "utf8" })
     .split("\n")
@@ -20,6 +34,18 @@ test("bash offers commands, sub-commands, options and their values", () => {
   expect(offered("caisson exec --runtime d")).toEqual(["docker"]);
   expect(offered("caisson sandbox create --oci-runtime ru")).toEqual(["runc", "runsc"]);
   expect(offered("caisson completion z")).toEqual(["zsh"]);
+});
+
+test("bash offers ids and names, and files where a file is meant as well", () => {
+  expect(offered("caisson exec --sandbox b")).toEqual(["build-sandbox"]);
+  expect(offered("caisson exec -s ")).toEqual(["build-sandbox", "sb_aaaaaaaaaaaa"]);
+  expect(offered("caisson sandbox rm build")).toEqual(["build-sandbox"]);
+  expect(offered("caisson session info b")).toEqual(["build-session"]);
+  expect(offered("caisson exec --snapshot b")).toEqual(["build-snapshot"]);
+  expect(offered("caisson net show b")).toEqual(["build-sandbox,run"]);
+  expect(offered("caisson cp build")).toEqual(["build-sandbox", "build.txt"]);
+  expect(offered("caisson run build")).toEqual(["build.txt"]);
+  expect(offered(`${folder}/caisson stop b`)).toEqual(["build-run"]);
 });
 
 test("after -- bash offers programs", () => {
@@ -36,6 +62,7 @@ test.each(["bash", "zsh"])("the script for %s parses", (shell) => {
 test("fish gets every option of every command", () => {
   const script = completionScript("fish", commands);
   for (const command of commands) for (const option of command.options) expect(script).toContain(`-l ${option.name}`);
+  expect(script).toContain("-l sandbox -s s -x -a '(caisson completion --words sandbox 2>/dev/null)'");
 });
 
 test("an unknown shell is refused", () => {

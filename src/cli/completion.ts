@@ -1,13 +1,21 @@
 import { CaissonError } from "../contract/error.ts";
-import type { CommandSpec, OptionSpec } from "./command.ts";
+import type { CommandSpec, Completed, OptionSpec } from "./command.ts";
 import { helpOption } from "./options/arguments.ts";
-import { lines } from "./terminal/line.ts";
+import { line, lines } from "./terminal/line.ts";
 
 /** The command, given the table that it is itself part of. */
 export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {
   return {
     async run(context, given) {
-      await context.stdout.print(lines(completionScript(given.positionals[0] as string, table)));
+      const kinds = given.option("words");
+      if (kinds !== undefined) {
+        const { completedWords } = await import("./completed-words.ts");
+        await context.stdout.print((await completedWords(context.station, kinds)).map((word) => line`${word}`));
+        return 0;
+      }
+      const [shell] = given.positionals;
+      if (shell === undefined) throw new CaissonError("invalid", "completion: SHELL is missing", { hint: "Choose bash, zsh or fish." });
+      await context.stdout.print(lines(completionScript(shell, table)));
       return 0;
     },
   };
@@ -33,6 +41,14 @@ const firstWords = (table: readonly CommandSpec[]): string[] => [...new Set(tabl
 const secondWords = (table: readonly CommandSpec[], first: string): string[] =>
   table.filter((command) => command.path[0] === first && command.path.length === 2).map((command) => command.path[1] as string);
 
+/** Of all of a command's arguments: which one a word is cannot be told where some may be left out. */
+function completedBy(command: CommandSpec): readonly Completed[] {
+  return [...new Set(command.arguments.flatMap(({ completes = ["file"] }) => completes))];
+}
+
+/** Those that this program is asked for, as it takes them. */
+const asked = (completes: readonly Completed[]) => completes.filter((kind) => kind !== "file").join(",");
+
 function bash(table: readonly CommandSpec[]): string {
   const groups = firstWords(table).filter((first) => secondWords(table, first).length > 0);
   const options = table.map(
@@ -42,13 +58,23 @@ function bash(table: readonly CommandSpec[]): string {
         .join(" ")}" ;;`,
   );
   const values = table.flatMap((command) =>
-    optionsOf(command)
-      .filter((option) => option.choices !== undefined)
-      .map((option) => `    "${command.path.join(" ")} --${option.name}") values="${option.choices?.join(" ")}" ;;`),
+    optionsOf(command).flatMap((option) => {
+      const path = command.path.join(" ");
+      const typed = [`"${path} --${option.name}"`, ...(option.short === undefined ? [] : [`"${path} -${option.short}"`])].join("|");
+      if (option.choices !== undefined) return [`    ${typed}) values="${option.choices.join(" ")}" ;;`];
+      return option.completes === undefined ? [] : [`    ${typed}) kinds="${asked(option.completes)}" ;;`];
+    }),
   );
+  const words = table.flatMap((command) => {
+    const kinds = asked(completedBy(command));
+    return kinds === ""
+      ? []
+      : [`    "${command.path.join(" ")}") kinds="${kinds}"${completedBy(command).includes("file") ? "" : " files="} ;;`];
+  });
   return `# Completion for caisson. Load it with: source <(caisson completion bash)
+_caisson_words() { "\${COMP_WORDS[0]/#\\~/$HOME}" completion --words "$1" 2>/dev/null; }
 _caisson() {
-  local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" options="" values="" index
+  local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" options="" values="" kinds="" files="" index
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "${firstWords(table).join(" ")}" -- "$word"))
@@ -69,7 +95,8 @@ ${groups.map((group) => `    ${group})\n      if [ "$COMP_CWORD" -eq 2 ]; then C
   case "$command $before" in
 ${values.join("\n")}
   esac
-  if [ -n "$values" ]; then
+  if [ -n "$kinds" ]; then values="$(_caisson_words "$kinds")"; fi
+  if [ -n "$values$kinds" ]; then
     COMPREPLY=($(compgen -W "$values" -- "$word"))
     return
   fi
@@ -77,9 +104,16 @@ ${values.join("\n")}
 ${options.join("\n")}
   esac
   case "$word" in
-    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
-    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    -*)
+      COMPREPLY=($(compgen -W "$options" -- "$word"))
+      return ;;
   esac
+  files=yes
+  case "$command" in
+${words.join("\n")}
+  esac
+  if [ -n "$kinds" ]; then COMPREPLY=($(compgen -W "$(_caisson_words "$kinds")" -- "$word")); fi
+  if [ -n "$files" ]; then COMPREPLY+=($(compgen -f -- "$word")); fi
 }
 complete -F _caisson caisson
 `;
@@ -102,15 +136,21 @@ function fish(table: readonly CommandSpec[]): string {
     const seen = command.path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
     for (const option of optionsOf(command)) {
       const short = option.short === undefined ? "" : ` -s ${option.short}`;
+      const offered = option.choices?.join(" ") ?? (option.completes && fishWords(option.completes));
       const value =
-        option.value === undefined || option.isValue !== undefined
-          ? ""
-          : option.choices === undefined
-            ? " -r"
-            : ` -x -a ${quote(option.choices.join(" "))}`;
+        option.value === undefined || option.isValue !== undefined ? "" : offered === undefined ? " -r" : ` -x -a ${quote(offered)}`;
       lines.push(`complete -c caisson -n "${seen}" -l ${option.name}${short}${value} -d ${quote(option.summary)}`);
     }
+  }
+  for (const command of table) {
+    const completes = completedBy(command);
+    if (asked(completes) === "") continue;
+    const seen = command.path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
+    const files = completes.includes("file") ? "" : " -f";
+    lines.push(`complete -c caisson -n "${seen}"${files} -a ${quote(fishWords(completes))}`);
   }
   lines.push(`complete -c caisson -n "__fish_seen_subcommand_from completion" -f -a 'bash zsh fish'`, "");
   return lines.join("\n");
 }
+
+const fishWords = (completes: readonly Completed[]) => `(caisson completion --words ${asked(completes)} 2>/dev/null)`;

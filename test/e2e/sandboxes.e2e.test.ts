@@ -4,7 +4,7 @@ import { lstat, mkdir, readFile, readlink, symlink, utimes, writeFile } from "no
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SandboxInfo } from "../../src/contract/sandbox.ts";
-import { tracesOf, useCaisson } from "./caisson-process.ts";
+import { launcher, tracesOf, useCaisson } from "./caisson-process.ts";
 
 const { run, sandboxes, base, home } = useCaisson();
 
@@ -19,7 +19,7 @@ const inside = (id: string, script: string) => ok("exec", "--sandbox", id, "--",
 describe("a sandbox that stays", () => {
   let id = "";
   beforeAll(async () => {
-    id = (await ok("sandbox", "create", "--no-workspace", "--label", "purpose=test", "--allow-root")).trim();
+    id = (await ok("sandbox", "create", "--no-workspace", "--label", "purpose=test", "--allow-root", "--name", "stays")).trim();
   });
   afterAll(async () => {
     await run(["sandbox", "rm", "--all"]);
@@ -28,9 +28,19 @@ describe("a sandbox that stays", () => {
   });
 
   test("is listed, for people and for programs", async () => {
-    expect(await ok("sandbox", "ls")).toMatch(new RegExp(`${id} +\\w+ +running .*yes .*purpose=test`));
+    expect(await ok("sandbox", "ls")).toMatch(new RegExp(`${id} +stays +\\w+ +running .*yes .*purpose=test`));
     const [info] = JSON.parse(await ok("sandbox", "ls", "--json")) as unknown[];
     expect(SandboxInfo.parse(info)).toMatchObject({ id, keep: true, state: "running", labels: { purpose: "test" } });
+  });
+
+  test("is called by its name or by what only its id begins with, also by completion; nothing else gets the name", async () => {
+    for (const word of ["stays", id.slice(0, 14)]) expect(await ok("exec", "--sandbox", word, "--", "echo", "on")).toBe("on\n");
+    const taken = await run(["sandbox", "create", "--no-workspace", "--name", "stays"]);
+    expect(taken).toMatchObject({ code: 125, stderr: expect.stringContaining(`the sandbox ${id} has the name stays`) });
+    expect(sandboxes()).toEqual([id]);
+    const script = `source <(${launcher} completion bash); COMP_WORDS=(${launcher} exec --sandbox st); COMP_CWORD=3; _caisson; echo "\${COMPREPLY[@]}"`;
+    const offered = execFileSync("bash", ["-c", script], { env: { ...process.env, CAISSON_HOME: home() }, encoding: "utf8" });
+    expect(offered).toBe("stays\n");
   });
 
   test("keeps its files and its processes from one command to the next", async () => {
@@ -70,8 +80,8 @@ describe("a sandbox that stays", () => {
     );
     expect(await ok("snapshot", "ls")).toMatch(new RegExp(`${snapshot} .*first`));
     await ok("sandbox", "rm", forked);
-    await ok("snapshot", "rm", snapshot);
-    expect(await ok("snapshot", "ls")).toBe("");
+    await ok("snapshot", "rm", "first");
+    expect(await ok("snapshot", "ls")).toMatch(/^No snapshot\. /);
     expect(await inside(id, "cat /workspace/state")).toBe("after\n");
   });
 
@@ -93,7 +103,7 @@ describe("a sandbox that stays", () => {
 
     test("a file in and out", async () => {
       await ok("cp", "in/sub/a.bin", `${id}:/workspace/`);
-      await ok("cp", `${id}:/workspace/a.bin`, "back.bin");
+      await ok("cp", "stays:/workspace/a.bin", "back.bin");
       expect((await readFile(join(base(), "back.bin"))).equals(Buffer.alloc(300_000, 1))).toBe(true);
     });
     test("a folder in and out, with modes and links", async () => {

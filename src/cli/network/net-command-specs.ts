@@ -1,7 +1,7 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
-const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run's or a sandbox's id" };
+const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run or a sandbox, by id or name", completes: ["sandbox", "run"] };
 
 export const netCommands: readonly CommandSpec[] = [
   {

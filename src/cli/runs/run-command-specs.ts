@@ -8,14 +8,16 @@ const json: OptionSpec = { name: "json", summary: "Print JSON" };
 const runArgument: ArgumentSpec = {
   name: "RUN",
   summary: "a run's id, the beginning of it, or its name; see `caisson ps` (default: this folder's newest)",
+  completes: ["run"],
   optional: true,
 };
 const optionalRun: ArgumentSpec = {
   name: "RUN",
   summary: "a run or a session, by id or name (default: this folder's newest run)",
+  completes: ["run", "session"],
   optional: true,
 };
-const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`" };
+const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`", completes: ["session"] };
 const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
 
 const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
@@ -46,7 +48,12 @@ const runOptions: readonly OptionSpec[] = [
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   inputOption,
   { name: "name", value: "NAME", summary: "A name that stands for the run's id" },
-  { name: "session", value: "NAME", summary: "Work in this session, made if it is not there; its files stay for the next run" },
+  {
+    name: "session",
+    value: "NAME",
+    summary: "Work in this session, made if it is not there; its files stay for the next run",
+    completes: ["session"],
+  },
   { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
   { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },

@@ -20,7 +20,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const to = sandboxSide(target);
   if ((from === null) === (to === null)) {
     throw new CaissonError("invalid", "cp: exactly one of SOURCE and TARGET must be in a sandbox", {
-      hint: "Write the one inside as ID:/path.",
+      hint: "Write the one inside as SANDBOX:/path; a path outside that has a colon begins with ./ or /.",
     });
   }
   const user = given.option("user");
@@ -39,11 +39,11 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 }
 
 /**
- * `ID:/path`; a relative path is taken from /workspace by the sandbox. A path outside that looks like one can be
+ * `SANDBOX:/path`; a relative path is taken from /workspace by the sandbox. A path outside that looks like one can be
  * written ./…
  */
 function sandboxSide(word: string): { id: string; path: string } | null {
-  const match = /^(sb_[a-z2-7]+):(.*)$/s.exec(word);
+  const match = /^([a-z0-9][a-z0-9._-]*):(.*)$/s.exec(word);
   if (match === null) return null;
   return { id: match[1] as string, path: match[2] === "" ? "/workspace" : (match[2] as string) };
 }

@@ -64,8 +64,8 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
     get: async (id) => infoOf(await store.read(await find(id))),
-    async list() {
-      await verbs.sweep();
+    async list({ sweep = true } = {}) {
+      if (sweep) await verbs.sweep();
       const { records, damaged } = await store.list();
       const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
       return { sandboxes, damaged: damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) };

@@ -21,8 +21,8 @@ export interface SandboxVerbs {
    */
   hold(id: string, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
   get(id: string): Promise<SandboxInfo>;
-  /** What dead creators left is swept first. */
-  list(): Promise<SandboxList>;
+  /** What dead creators left is swept first, unless that would take too long for the purpose. */
+  list(options?: { sweep?: boolean }): Promise<SandboxList>;
   stats(id: string): Promise<SandboxStats>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(id: string): Promise<void>;

@@ -1,0 +1,37 @@
+import { CaissonError } from "../contract/error.ts";
+import type { Station } from "../station/station.ts";
+import type { Completed } from "./command.ts";
+
+/** Somebody waits for them with a finger on a key: the newest are enough. */
+const RUNS_MAX = 100;
+
+type Kind = Exclude<Completed, "file">;
+
+/** The ids and names that a word on the command line could be. Throws `invalid` for an unknown kind. */
+export async function completedWords(station: Station, kinds: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const kind of kinds.split(",")) {
+    const list = Object.hasOwn(wordsOf, kind) ? wordsOf[kind as Kind] : undefined;
+    if (list === undefined) {
+      throw new CaissonError("invalid", `--words ${JSON.stringify(kind)} is not one of ${Object.keys(wordsOf).join(", ")}`);
+    }
+    found.push(...(await list(station)));
+  }
+  return [...new Set(found)];
+}
+
+const wordsOf: Record<Kind, (station: Station) => Promise<string[]>> = {
+  async sandbox({ sandboxes }) {
+    const list = await sandboxes.list({ sweep: false });
+    return [...list.sandboxes, ...list.damaged].flatMap((each) => withName(each.id, "name" in each ? each.name : null));
+  },
+  run: async ({ runs }) => (await runs.list({ limit: RUNS_MAX })).runs.flatMap(({ run, name }) => withName(run, name)),
+  session: async ({ sessions }) => (await sessions.list()).map(({ id }) => id),
+  snapshot: async ({ sandboxes }) => (await sandboxes.snapshots()).flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
+};
+
+/** Names first: they were chosen to be typed. */
+const withName = (id: string, name: string | null | undefined) => (name ? [name, id] : [id]);
+
+/** Snapshots of sessions are named by us, and not to be typed. */
+const isWord = (name: string | null) => name !== null && /^[a-z0-9._-]+$/.test(name);
