@@ -198,7 +198,7 @@ describe("a git address", () => {
       ["--repo", pathToFileURL(remote).href],
       here,
     );
-    expect(stderr).toMatch(/caisson: cloning file:[\s\S]*caisson: checking out [0-9a-f]{12}/);
+    expect(stderr).toMatch(/^caisson: cloning file:.*\n(caisson: Receiving objects: 100%.*\n)?caisson: checking out [0-9a-f]{12}.*\n$/);
     expect(text).toContain(`caisson branch ${run} --to DIR`);
     const { files } = JSON.parse((await ok(["diff", run, "--json"], here)).text) as { files: { path: string; kind: string }[] };
     expect(files.map(({ path, kind }) => `${kind} ${path}`)).toEqual(["modified a", "removed b", "added n"]);
@@ -228,6 +228,13 @@ describe("a git address", () => {
       expect(result.code, url).not.toBe(0);
       expect(result.stderr + result.text).toMatch(words);
     }
+    // Nothing waits for somebody to look at it; whoever wants to try again resumes it.
+    const listed = JSON.parse((await ok(["ps", "--all", "--json"], here)).text) as { status: string; task: string; run: string }[];
+    expect(listed.filter(({ status }) => status === "interrupted")).toEqual([]);
+    const failed = listed.filter(({ status, task }) => status === "error" && task === "x");
+    expect(failed).toHaveLength(2);
+    const again = await cli.run(["resume", failed[0]?.run ?? ""], { cwd: here });
+    expect([again.code, again.text]).toEqual([1, expect.stringMatching(/could not be fetched/)]);
   });
 });
 

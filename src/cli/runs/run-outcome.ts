@@ -23,12 +23,14 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
     ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),
   ];
+  const goOn = run.finish === "done" ? [] : [[`caisson resume ${run.run}`, "go on with it"]];
   if (files.length === 0) {
-    await context.stdout.print(
-      leftOut.length === 0
+    await context.stdout.print([
+      ...(leftOut.length === 0
         ? [line`No file was changed.`, ...more]
-        : [line`No change can be shown; these are left out:`, ...notShown(leftOut)],
-    );
+        : [line`No change can be shown; these are left out:`, ...notShown(leftOut)]),
+      ...nextSteps(goOn),
+    ]);
     return;
   }
   const rows = files
@@ -40,6 +42,7 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     ]);
   const folder = session.source.kind === "folder";
   const next = [
+    ...goOn,
     [`caisson diff ${run.run}`, "look at it"],
     ...(folder ? [[`caisson apply ${run.run}`, "bring it into your folder"]] : []),
     [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
@@ -51,9 +54,13 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     ...more,
     ...(leftOut.length === 0 ? [] : [line`Left out of what can be shown and applied:`, ...notShown(leftOut)]),
     line``,
-    line`${folder ? "Your folder is as it was. " : ""}Next:`,
-    ...table(next.map(([command = "", what = ""]) => [`  ${command}`, dim(what)])),
+    ...nextSteps(next, folder ? "Your folder is as it was. Next:" : "Next:"),
   ]);
+}
+
+function nextSteps(steps: readonly (readonly string[])[], heading = "Next:"): Line[] {
+  if (steps.length === 0) return [];
+  return [line`${heading}`, ...table(steps.map(([command = "", what = ""]) => [`  ${command}`, dim(what)]))];
 }
 
 function notShown(leftOut: readonly LeftOut[]): Line[] {

@@ -161,21 +161,38 @@ describe("a sandbox that dies", () => {
 });
 
 describe("a set-up that fails", () => {
-  test("leaves the run to be tried again, and no sandbox", async () => {
-    let failing = true;
+  const failing = (error: CaissonError) => {
+    const failure: { error: CaissonError | null } = { error };
     const { log, real } = broken({
       async append(stream, events, options) {
-        if (failing && events.some(({ type }) => type === "run.sandboxed")) throw new CaissonError("unavailable", "not now");
+        if (failure.error !== null && events.some(({ type }) => type === "run.sandboxed")) throw failure.error;
         return await real.append(stream, events, options);
       },
     });
+    return { log, failure };
+  };
+
+  test("ends the run, leaves no sandbox, and is tried again when the run is resumed", async () => {
+    const { log, failure } = failing(new CaissonError("unavailable", "not now"));
+    await using station = await createTestStation({ log, script: { turns: [{ say: "Done." }] } });
+    const { runs } = station.verbs;
+    const run = await station.start();
+    expect((await station.runs.drive(run, { signal: never })).ended).toEqual({ reason: "error", text: "Not now." });
+    expect(await station.runtime.list()).toEqual([]);
+    failure.error = null;
+    await runs.resume(run, { by: "me" });
+    expect(await runs.wait(run)).toMatchObject({ finish: "done" });
+  });
+
+  test("because of the log leaves the run as it is, and no sandbox", async () => {
+    const { log, failure } = failing(new CaissonError("unavailable", "not now", { details: { log: true } }));
     await using station = await createTestStation({ log, script: { turns: [{ say: "Done." }] } });
     const run = await station.start();
     for (let attempt = 0; attempt < 2; attempt++) {
       await expect(station.runs.drive(run, { signal: never })).rejects.toMatchObject({ message: "not now" });
       expect(await station.runtime.list()).toEqual([]);
     }
-    failing = false;
+    failure.error = null;
     expect((await station.runs.drive(run, { signal: never })).ended).toEqual({ reason: "done", text: "Done." });
   });
 

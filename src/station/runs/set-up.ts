@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { endRun } from "../../agent/end-run.ts";
+import { isLogFailure } from "../../agent/journal.ts";
 import { budgetsLeft } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
@@ -16,9 +17,6 @@ import type { OwnedJournal } from "./owned-journal.ts";
 import { loadRules } from "./rules.ts";
 import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
-/** Codes of what will not become better by trying again: a run that cannot even begin ends with them. */
-const hopeless: ReadonlySet<string> = new Set(["invalid", "denied", "not_found", "unsupported", "unsafe", "too_large", "exists"]);
-
 interface PreparedWorkplace extends Workplace {
   inside: () => Promise<Sandbox>;
   resources: AsyncDisposableStack;
@@ -27,7 +25,9 @@ interface PreparedWorkplace extends Workplace {
 }
 
 /**
- * Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason.
+ * Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason: a
+ * run that nobody drives and that never began would look like one that can do better without anybody's doing. Resuming
+ * it tries again.
  */
 export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[] | null> {
   const { state } = journal;
@@ -36,7 +36,7 @@ export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, opt
   try {
     return await inLiveSandbox(place, () => toolsFor(journal, place, options));
   } catch (error) {
-    if (!(error instanceof CaissonError) || state.step > 0 || !hopeless.has(error.code)) throw error;
+    if (!(error instanceof CaissonError) || state.step > 0 || isLogFailure(error) || options.signal.aborted) throw error;
     await endRun({ journal, network: place.network }, { reason: "error", text: error.sentences });
     return null;
   }

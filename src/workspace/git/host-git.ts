@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { CaissonError } from "../../contract/error.ts";
+import { createGitProgress } from "./git-progress.ts";
 
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const TIMEOUT_MS_DEFAULT = 10 * 60_000;
@@ -51,6 +52,7 @@ export interface GitOptions {
   /** Whose the files are that it makes, for root working on somebody else's repository. */
   user?: { uid: number; gid: number };
   signal?: AbortSignal;
+  /** Told how far it is, see `createGitProgress`. */
   onProgress?: (line: string) => void;
 }
 
@@ -91,6 +93,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
   const stdout: Buffer[] = [];
   let bytes = 0;
   let stderr = "";
+  const progress = options.onProgress && createGitProgress(options.onProgress);
   child.stdout.on("data", (data: Buffer) => {
     bytes += data.length;
     if (bytes > outputBytesMax) child.kill("SIGKILL");
@@ -98,7 +101,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-20_000);
-    for (const line of text.split(/[\r\n]+/)) if (line.trim() !== "") options.onProgress?.(line.trim());
+    progress?.(text);
   });
   child.stdin.on("error", () => undefined).end(options.input ?? "");
   const code = await new Promise<number | null>((resolve, reject) => {
