@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import type { PermissionRules } from "../contract/agent.ts";
-import { matches, permissionFor, permissionRules } from "./permissions.ts";
+import { joinedFloor, matches, permissionFloor, permissionFor, permissionRules } from "./permissions.ts";
 import { shellCommands } from "./shell-commands.ts";
 import { gitTool } from "./tools/git.ts";
 
@@ -28,6 +28,16 @@ describe("the defaults", () => {
 });
 
 describe("the strict preset", () => {
+  test("holds over looser rules, and only where it is not named beside them", () => {
+    const own = { "bash:*": "allow", "bash:git commit -m*": "allow", "bash:*rm -rf build*": "allow" } as const;
+    const verdict = (line: string, floor: PermissionRules) => permissionFor(`bash:${line}`, { own, floor }).permission;
+    const whole = permissionFloor("strict");
+    expect([verdict("rm -rf build", whole), verdict("git commit -m x", whole), verdict("ls", whole)]).toEqual(["deny", "ask", "allow"]);
+    const some = permissionFloor(["strict", { "bash:git commit -m*": "allow" }]);
+    expect([verdict("rm -rf build", some), verdict("git commit -m x", some)]).toEqual(["deny", "allow"]);
+    expect(joinedFloor({ a: "ask", b: "deny" }, { a: "deny", b: "ask", c: "ask" })).toEqual({ a: "deny", b: "deny", c: "ask" });
+  });
+
   test.each([
     "rm -rf build",
     "rm -fr /",

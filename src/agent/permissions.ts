@@ -36,6 +36,25 @@ export function permissionRules(asked: PermissionPreset | PermissionRules | read
   return isBoth(asked) ? { ...permissionPresets[asked[0]], ...asked[1] } : asked;
 }
 
+/** What a preset asks for whatever rules are beside it, which may only go over those parts of it that they name. */
+export function permissionFloor(asked: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules]): PermissionRules {
+  if (typeof asked === "string") return permissionPresets[asked];
+  if (!isBoth(asked)) return {};
+  const [preset, rules] = asked;
+  const isNamed = (pattern: string) => Object.keys(rules).some((own) => matches(own, pattern));
+  return Object.fromEntries(Object.entries(permissionPresets[preset]).filter(([pattern]) => !isNamed(pattern)));
+}
+
+/** Both floors at once. */
+export function joinedFloor(a: PermissionRules, b: PermissionRules): PermissionRules {
+  const joined = { ...a };
+  for (const [pattern, permission] of Object.entries(b)) {
+    const other = joined[pattern];
+    if (other === undefined || strictness[permission] > strictness[other]) joined[pattern] = permission;
+  }
+  return joined;
+}
+
 function isBoth(
   asked: PermissionRules | readonly [PermissionPreset, PermissionRules],
 ): asked is readonly [PermissionPreset, PermissionRules] {
@@ -51,6 +70,8 @@ export interface Verdict {
 export interface PermissionOptions {
   /** The agent's own. One that is stricter, or at least as long as the default that matches, goes over it. */
   own: PermissionRules;
+  /** What holds where it is stricter than everything else that is found. */
+  floor?: PermissionRules;
   /** Patterns a person allowed for the rest of the run. */
   always?: ReadonlySet<string>;
   defaults?: PermissionRules;
@@ -62,11 +83,17 @@ export interface PermissionOptions {
  * that `cd x && git push` is a push.
  */
 export function permissionFor(subject: string, options: PermissionOptions): Verdict {
-  const found = subjectsOf(subject).map((each) => afterAnswers(ruleFor(each, options), options.always));
+  const found = subjectsOf(subject).map((each) => afterAnswers(aboveFloor(each, options), options.always));
   return found.reduce((strictest, each) => (strictness[each.permission] > strictness[strictest.permission] ? each : strictest));
 }
 
 const strictness: Record<Permission, number> = { allow: 0, ask: 1, deny: 2 };
+
+function aboveFloor(subject: string, options: PermissionOptions): Verdict {
+  const found = ruleFor(subject, options);
+  const floor = longest(subject, options.floor ?? {});
+  return floor && strictness[floor.permission] > strictness[found.permission] ? floor : found;
+}
 
 function ruleFor(subject: string, options: PermissionOptions): Verdict {
   const own = longest(subject, options.own);

@@ -114,7 +114,8 @@ function permission(call: ToolCallState, about: { subject: string; once: boolean
     if (question.answer.answer !== "deny") return null;
     return answered(call, "denied", `A person said no${question.answer.text ? `: ${question.answer.text}` : "."}`);
   }
-  const rule = permissionFor(subject, { own: state.definition.permissions, always: state.always });
+  const { permissions, floor } = state.definition;
+  const rule = permissionFor(subject, { own: permissions, floor, always: state.always });
   if (rule.permission === "allow") return null;
   if (rule.permission === "deny") return answered(call, "denied", `The rule ${JSON.stringify(rule.pattern)} denies ${short(subject)}.`);
   if (state.definition.harness.onAsk === "deny") {

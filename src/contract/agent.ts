@@ -74,6 +74,8 @@ const OneAgent = z.strictObject({
   outputTokensMax: z.int().positive().optional(),
   harness: HarnessSettings.prefault({}),
   permissions: PermissionRules.default({}),
+  /** Of a preset: they hold whatever its own rules say, and for everyone it hands work to. */
+  floor: PermissionRules.default({}),
   hooks: z.strictObject({ before: z.array(HookCommand).default([]), after: z.array(HookCommand).default([]) }).prefault({}),
   mcp: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,32}$/), McpServer).default({}),
   sandbox: z

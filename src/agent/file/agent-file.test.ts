@@ -73,6 +73,7 @@ memory: { sources: [AGENTS.md, CLAUDE.md] }`);
         compaction: { enabled: true, threshold: 0.85, protectTokens: 40_000 },
       },
       permissions: { "bash:git push*": "deny" },
+      floor: {},
       hooks: { before: [{ tools: ["bash"], command: "./check", timeoutMs: 500 }], after: [{ command: "./log", timeoutMs: 30_000 }] },
       mcp: { db: { command: "node", args: ["server.js"], env: { X: "1" } } },
       sandbox: {

@@ -7,7 +7,7 @@ import type { NetworkPolicy } from "../../contract/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
 import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
-import { permissionRules } from "../permissions.ts";
+import { permissionFloor, permissionRules } from "../permissions.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
@@ -38,6 +38,7 @@ export function settingsOf(file: AgentFile): AgentDefinition {
     ...optional({ temperature: frontmatter.config?.temperature, outputTokensMax: frontmatter.config?.maxOutputTokens }),
     harness: harnessSettings(file),
     permissions: permissionRules(frontmatter.permissions ?? {}),
+    floor: permissionFloor(frontmatter.permissions ?? {}),
     hooks: frontmatter.hooks ?? {},
     mcp: frontmatter.mcp ?? {},
     sandbox: sandboxSettings(file),

@@ -163,6 +163,7 @@ const harmless: Record<string, (value: never) => boolean> = {
   "harness.retries": (value: number) => value <= 16,
   "harness.onOutage": () => true,
   permissions: (value: Record<string, never>) => wideningRules(value).length === 0,
+  floor: () => true,
   hooks: (value: { before: unknown[]; after: unknown[] }) => value.before.length + value.after.length === 0,
   mcp: (value: object) => Object.keys(value).length === 0,
   "sandbox.runtime": (value: unknown) => value === undefined || value === "auto",

@@ -67,6 +67,7 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
     wideningRules(rules).map(([pattern, permission]) => ({
       text: `${permission === "allow" ? "do without asking" : "ask for, though it is denied by default"}: ${visible(pattern)}`,
     })),
+  floor: narrows,
   hooks: ({ before, after }) =>
     [...before.map((hook) => ({ when: "before", hook })), ...after.map((hook) => ({ when: "after", hook }))].map(({ when, hook }) => ({
       text: `run in the sandbox ${when} ${hook.tools === undefined ? "each tool" : visible(hook.tools.join(", "))}: ${visible(hook.command)}`,

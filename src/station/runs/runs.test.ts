@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { permissionFloor } from "../../agent/permissions.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import { createTestStation } from "./testing.ts";
 
@@ -108,6 +109,28 @@ describe("budgets", () => {
 
 describe("permissions", () => {
   const rules = { permissions: { "write:secret*": "ask", "write:never*": "deny" } } as const;
+
+  test.each([
+    ["its caller", { settings: { permissions: "strict" as const } }],
+    ["the agent that hands it work", { agent: "boss" }],
+  ])("a sub-agent has the preset of %s, whatever its own rules say", async (_, request) => {
+    const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+    const handing = [{ calls: [{ tool: "agent", arguments: { agent: "helper", task: "help" } }] }, { say: "Done." }];
+    const helping = [{ calls: [bash("rm -rf build"), bash("git commit -m x")] }, { say: "Helped.", expect: { news: ["denies"] } }];
+    await using station = await createTestStation({
+      script: { turns: handing, agents: { helper: helping } },
+      agents: {
+        coder: { agents: ["helper"] },
+        boss: { agents: ["helper"], floor: permissionFloor("strict") },
+        helper: { permissions: { "bash:rm -rf build": "allow", "bash:git commit*": "deny" } },
+      },
+    });
+    const { runs } = station.verbs;
+    const { run } = await runs.start({ task: "do it", ...request });
+    expect(await runs.wait(run)).toMatchObject({ finish: "done" });
+    const [sub] = (await runs.list({ parent: run })).runs;
+    expect(ended(await station.events(sub?.run ?? "")).map(({ outcome }) => outcome)).toEqual(["denied", "denied"]);
+  });
 
   test("a denied call is told to the model; an asked one waits for an answer from another process", async () => {
     await using station = await createTestStation({

@@ -1,5 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
-import { permissionRules } from "../../agent/permissions.ts";
+import { joinedFloor, permissionFloor, permissionRules } from "../../agent/permissions.ts";
 import type { AgentSource } from "../../agent/rights/agent-source.ts";
 import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
@@ -136,12 +136,13 @@ function withSettings(
   { settings, attended }: StartRun,
   options: Pick<StartRunOptions, "limits" | "cwd"> & { secrets: Readonly<Record<string, SecretSpec>> },
 ): AgentDefinition {
-  const { sandbox, harness, permissions } = definition;
+  const { sandbox, harness, permissions, floor } = definition;
   const { runtime, image, gateway, maxSteps, timeoutMs } = settings;
   const network = withSecretHosts(settings.network, options.secrets);
   const whole = {
     ...definition,
     permissions: { ...permissions, ...permissionRules(settings.permissions) },
+    floor: joinedFloor(floor, permissionFloor(settings.permissions)),
     sandbox: {
       ...sandbox,
       ...defined({ runtime, image, network, gateway }),

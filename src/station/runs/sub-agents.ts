@@ -1,3 +1,4 @@
+import { joinedFloor } from "../../agent/permissions.ts";
 import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 
@@ -26,10 +27,11 @@ export async function withSubAgents(
   return known.size === 0 ? definition : { ...definition, subAgents: Object.fromEntries(known) };
 }
 
-/** Those that it may hand work to itself, each able to do the same. */
+/** Those that it may hand work to itself, each able to do the same, and none of them above its own floor. */
 export function subAgentsOf(definition: AgentDefinition): AgentDefinition[] {
+  const { subAgents } = definition;
   return definition.agents.flatMap((name) => {
-    const found = definition.subAgents[name];
-    return found === undefined ? [] : [{ ...found, subAgents: definition.subAgents }];
+    const found = subAgents[name];
+    return found === undefined ? [] : [{ ...found, floor: joinedFloor(found.floor, definition.floor), subAgents }];
   });
 }
