@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     await stopper.stream.nextOther("STARTED");
     for (let round = 0; round < 20; round++) expect(await link.ask("STAT", { path: "/" })).toBe("OK");
     // The command is the stopper's equal and is stopped; its time limit is the guest's matter.
-    expect((await run(link, { argv: ["sleep", "0"], timeoutMs: 300 })).ended.kind).toBe(TIMED_OUT);
+    expect((await run(link, { argv: ["sleep", "60"], timeoutMs: 300 })).ended.kind).toBe(TIMED_OUT);
     expect(await link.ask("KILL", { ref: stopper.ref })).toBe("OK");
     expect((await shell(link, "echo on")).stdout).toBe("on\n");
   });
