@@ -81,6 +81,7 @@ export const commands: readonly CommandSpec[] = [
       { name: "interactive", short: "i", summary: "Pass on what is typed; without it a command started at a terminal has no input" },
       { name: "tty", short: "t", summary: "Give the command a terminal, and what is typed" },
       { name: "timeout", value: "TIME", summary: "End the command after this long, such as 30s or 5m (at most 30m unless set)" },
+      { name: "quiet", short: "q", summary: "No word of Caisson's own on stderr but errors" },
       { name: "json", summary: "Print events as JSON lines instead of the output" },
       ...specOptions,
     ],

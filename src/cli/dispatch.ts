@@ -24,6 +24,8 @@ export interface RuntimeChoices {
   ociRuntime?: string;
   /** Whether anybody listens to events; making them costs. */
   events: boolean;
+  /** Whether nothing is said on stderr besides errors. */
+  quiet?: boolean;
 }
 
 /** Runs one command line and gives its exit code. Never throws: every failure is printed with its hint. */
@@ -98,8 +100,9 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
 
 function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeChoices {
   const events = command.path[0] === "exec" && given.flag("json");
+  const quiet = command.options.some((option) => option.name === "quiet") && given.flag("quiet");
   const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.option("oci-runtime") : undefined;
-  return ociRuntime === undefined ? { events } : { events, ociRuntime };
+  return ociRuntime === undefined ? { events, quiet } : { events, quiet, ociRuntime };
 }
 
 async function sweepInBackground(context: CliContext): Promise<void> {

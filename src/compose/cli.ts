@@ -30,7 +30,7 @@ export async function composeCli(
   const variable = (name: string) => variables[name];
   await openStateFolder(stateDir);
   const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
-  const say = (text: string) => void options.stderr.print(line`caisson: ${text}`);
+  const say = choices.quiet === true ? () => {} : (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];
   const tell = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);

@@ -37,6 +37,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       hold: "answer",
       get: "answer",
       list: "answer",
+      changedFiles: "answer",
       stats: "answer",
       pause: "answer",
       resume: "answer",

@@ -24,6 +24,10 @@ export type DamagedSandbox = z.infer<typeof DamagedSandbox>;
 export const SandboxList = z.object({ sandboxes: z.array(SandboxInfo), damaged: z.array(DamagedSandbox) });
 export type SandboxList = z.infer<typeof SandboxList>;
 
+/** Counted up to a bound: then there may be more. */
+export const ChangedFiles = z.object({ files: z.int().nonnegative(), isMinimum: z.boolean() });
+export type ChangedFiles = z.infer<typeof ChangedFiles>;
+
 export const SnapshotView = z.object({
   id: SnapshotId,
   runtime: RuntimeName,

@@ -92,6 +92,11 @@ export interface Runtime extends AsyncDisposable {
    */
   layerFolder?(layer: string): string;
   /**
+   * The same of a sandbox whose changes to an overlaid workspace go with it; not there where they are on a disk of its
+   * own, or there is no such workspace. Absent: the runtime keeps them where nobody outside can look.
+   */
+  changesFolder?(id: SandboxId): string;
+  /**
    * Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary
    * removal does.
    */

@@ -1,14 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, mkdtempDisposable, readFile, symlink, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtempDisposable, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SandboxEvent } from "../../src/contract/event.ts";
 import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
 
-const { run, start, sandboxes, base } = useCaisson();
+const { run, start, sandboxes, base, home } = useCaisson();
 expectNothingLeftAfterEach(sandboxes);
 
 describe("caisson exec", () => {
@@ -121,7 +121,10 @@ describe("caisson exec", () => {
     git("-C", "main", "worktree", "add", "-q", "../tree");
     const work = "echo new > file && git add file && git commit -qm second && git log --format='%s by %an %ae' && git config alias.mine";
     for (const folder of ["main", "tree"]) {
-      const done = await run(["exec", "--", "sh", "-c", work], { cwd: join(place.path, folder), env: { GIT_CONFIG_GLOBAL: settings } });
+      const done = await run(["exec", "--quiet", "--", "sh", "-c", work], {
+        cwd: join(place.path, folder),
+        env: { GIT_CONFIG_GLOBAL: settings },
+      });
       const ada = "by Ada Lovelace ada@example.org";
       expect(done, folder).toMatchObject({ text: `second ${ada}\nfirst ${ada}\n`, stderr: "", code: 1 });
     }
@@ -290,7 +293,18 @@ describe("caisson exec", () => {
     expect(existsSync("/var/lib/dpkg/info/caisson-greeting.list")).toBe(false);
   });
 
-  test("--json prints events, output included, each of the contract", async () => {
+  test("files that changed inside and went with the sandbox are told of in one line, unless nobody wants to hear", async () => {
+    const change = ["--", "sh", "-c", "mkdir made; touch made/a made/b; rm data.txt; mkdir __pycache__; touch __pycache__/x"];
+    expect((await inProject(...change)).stderr).toBe("caisson: 3 files changed inside and dropped; -w .:rw keeps them\n");
+    expect((await inProject("--quiet", ...change)).stderr).toBe("");
+    expect((await inProject("--json", ...change)).stderr).toBe("");
+    expect((await inProject("--", "true")).stderr).toBe("");
+    expect((await inProject("--", "touch", "data.txt/x")).stderr).not.toContain("dropped");
+  });
+
+  test("--json prints events, output included, each of the contract, and only its own sandbox's", async () => {
+    // Then a sandbox is made to see whether that works, before the one that was asked for.
+    await rm(join(home(), "probes.json"));
     const result = await inProject("--json", "--", "sh", "-c", "echo hi; printf '\\377' >&2; exit 4");
     expect(result.code).toBe(4);
     const events = result.text
@@ -304,6 +318,7 @@ describe("caisson exec", () => {
       "command.ended",
       "sandbox.ended",
     ]);
+    expect(new Set(events.map((event) => event.data.sandbox)).size).toBe(1);
     const bytes = events.flatMap((event) =>
       event.type === "command.output" ? [[event.data.stream, event.data.encoding, event.data.text]] : [],
     );

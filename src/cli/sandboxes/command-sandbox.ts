@@ -11,8 +11,8 @@ import { printSandboxWarnings } from "./sandbox-warnings.ts";
  */
 export interface CommandSandbox {
   sandbox: HeldSandbox;
-  /** True for a sandbox that others may be using too: it is left as it was found. */
-  shared: boolean;
+  /** Whether its files go with the command. */
+  drops: boolean;
   /** Ends what the session began. Idempotent; resolves when nothing is left that should not be. */
   end(): Promise<void>;
 }
@@ -40,7 +40,7 @@ const creationOptions = [
 export async function sandboxForCommand(
   context: CliContext,
   given: ParsedArguments,
-  options: { warnings: "print" | "inEvents"; timeoutMs: number | undefined },
+  options: { warns: boolean; timeoutMs: number | undefined },
 ): Promise<CommandSandbox> {
   const id = given.option("sandbox");
   if (id !== undefined) {
@@ -51,7 +51,7 @@ export async function sandboxForCommand(
       });
     }
     const sandbox = await context.station.sandboxes.hold(id, context.interruption);
-    return { sandbox, shared: true, end: () => sandbox.release() };
+    return { sandbox, drops: false, end: () => sandbox.release() };
   }
   const keep = given.flag("keep");
   const request = sandboxFrom(context, given, { keep, timeoutMs: options.timeoutMs });
@@ -62,8 +62,8 @@ export async function sandboxForCommand(
     await sandbox.release();
     await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
-  if (options.warnings === "print") await printSandboxWarnings(context, sandbox.info);
-  return { sandbox, shared: false, end: () => (ended ??= end()) };
+  if (options.warns) await printSandboxWarnings(context, sandbox.info);
+  return { sandbox, drops: !keep, end: () => (ended ??= end()) };
 }
 
 /** Throws `cancelled` as soon as we are told to end: a guest that does not answer keeps nobody who wants to leave. */

@@ -16,6 +16,7 @@ import { line } from "../terminal/line.ts";
 import { connectStdio, type StdioOutcome } from "../terminal/process-stdio.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
+import { tellDroppedFiles } from "./dropped-files.ts";
 
 /** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
 const OUTPUT_LIMIT_EXIT_CODE = 153;
@@ -30,6 +31,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
     tty: given.flag("tty"),
     interactive: given.flag("interactive"),
     json: given.flag("json"),
+    quiet: given.flag("quiet"),
     timeoutMs: timeoutFrom(given),
   });
 }
@@ -40,23 +42,22 @@ export interface CommandRequest {
   /** What is typed is passed on, even without a terminal inside. */
   interactive: boolean;
   json: boolean;
+  /** Nothing of ours on stderr but errors. */
+  quiet: boolean;
   timeoutMs: number | undefined;
 }
 
 /** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
 export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
-  if (request.json) {
-    context.onEvent((event) => {
-      // Output and end are printed below, as they are taken: a slow reader of ours slows the command down.
-      if (event.type !== "command.output" && event.type !== "command.ended") void print(event);
-    });
-  }
+  const events = request.json ? takeEvents(context, print) : null;
+  const isSilent = request.json || request.quiet;
   const cwd = given.option("cwd");
   const user = given.option("user");
   const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
-  const session = await sandboxForCommand(context, given, { warnings: request.json ? "inEvents" : "print", timeoutMs: request.timeoutMs });
-  const notices = request.json ? null : tellOfNetwork(context, session.sandbox, request);
+  const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs: request.timeoutMs });
+  events?.showOf(session.sandbox.id);
+  const notices = isSilent ? null : tellOfNetwork(context, session.sandbox, request);
   try {
     const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;
     const stdin = stdinOf(context, request);
@@ -75,12 +76,32 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
     const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(request.json ? { show } : {}) });
     if (request.json && outcome.kind === "ended") await print(CommandEnded.make({ ...of, ended: outcome.ended }));
+    if (!isSilent && session.drops && outcome.kind === "ended") await tellDroppedFiles(context, given, session.sandbox);
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
     await notices?.end();
     await session.end();
   }
+}
+
+/**
+ * Of one sandbox, as soon as it is known which that is: a probe, and what is swept meanwhile, have events, too. Output
+ * and end are printed as they are taken, so that a slow reader of ours slows the command down.
+ */
+function takeEvents(context: CliContext, print: (event: SandboxEvent) => unknown): { showOf(id: string): void } {
+  let shown: string | null = null;
+  const before: SandboxEvent[] = [];
+  const show = (event: SandboxEvent) => {
+    if (event.data.sandbox === shown && event.type !== "command.output" && event.type !== "command.ended") void print(event);
+  };
+  context.onEvent((event) => (shown === null ? void before.push(event) : show(event)));
+  return {
+    showOf(id) {
+      shown = id;
+      for (const event of before.splice(0)) show(event);
+    },
+  };
 }
 
 /**

@@ -15,5 +15,12 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
       hint: "For scripts: caisson exec -- sh -c '…'",
     });
   }
-  return execCommand(context, given, { argv: ["sh", "-c", anyShell], tty: true, interactive: true, json: false, timeoutMs: SESSION_MS });
+  return execCommand(context, given, {
+    argv: ["sh", "-c", anyShell],
+    tty: true,
+    interactive: true,
+    json: false,
+    quiet: false,
+    timeoutMs: SESSION_MS,
+  });
 }

@@ -20,7 +20,7 @@ import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
-import { lastingFolders } from "./layers/layers.ts";
+import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
@@ -95,6 +95,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     sweep: () => sweepSandboxes(oci),
     discard: (id) => endUnrecorded(oci, id),
     layerFolder: (layer) => lastingFolders(layer).upper,
+    changesFolder: (id) => join(oci.store.dir(id), passingFolders.upper),
     async removeLayer(layer) {
       const { upper, work } = lastingFolders(layer);
       await removeFiles(

@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
@@ -69,6 +70,18 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { records, damaged } = await store.list();
       const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
       return { sandboxes, damaged: damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) };
+    },
+    async changedFiles(word) {
+      const id = await find(word);
+      const held = await holds.peek(id);
+      const runtime = await (held === undefined ? runtimeOf(id) : runtimes.get(held.info.runtime));
+      const folder = runtime.changesFolder?.(id);
+      if (folder === undefined) return null;
+      // Mostly there is nothing, and a look at the top is all that it takes.
+      const top = await readdir(folder).catch(() => null);
+      if (top === null || top.length === 0) return top === null ? null : { files: 0, isMinimum: false };
+      const { countChanged } = await import("../../workspace/count-changed.ts");
+      return countChanged(folder);
     },
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
     pause: (id) => withHeld(id, (sandbox) => sandbox.pause()),

@@ -6,6 +6,8 @@ import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 export interface SandboxHolds {
   /** Counts a sandbox that was just made; the handle is the maker's. */
   adopt(made: OwnedSandbox): OwnedSandbox;
+  /** One that this process holds anyway. */
+  peek(id: SandboxId): Promise<OwnedSandbox> | undefined;
   /** Throws what opening throws; on abort `cancelled` at once, and nothing stays open. */
   hold(id: SandboxId, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
 }
@@ -47,6 +49,7 @@ export function createSandboxHolds(options: { open: (id: SandboxId) => Promise<O
       holding.holders = 1;
       return take(made.id, holding, made);
     },
+    peek: (id) => holdings.get(id)?.sandbox,
     async hold(id, { signal } = {}) {
       const holding = holdings.get(id) ?? begin(id, options.open(id), false);
       holding.holders += 1;

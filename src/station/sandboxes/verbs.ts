@@ -1,5 +1,5 @@
 import type { SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
-import type { CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../../contract/sandbox-verbs.ts";
+import type { ChangedFiles, CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../../contract/sandbox-verbs.ts";
 import type { HeldSandbox } from "./held-sandbox.ts";
 
 /**
@@ -23,6 +23,11 @@ export interface SandboxVerbs {
   get(id: string): Promise<SandboxInfo>;
   /** What dead creators left is swept first, unless that would take too long for the purpose. */
   list(options?: { sweep?: boolean }): Promise<SandboxList>;
+  /**
+   * How many files of its overlaid workspace differ from the folder below, ignored ones included, at the price of a
+   * look; null where that cannot be seen from outside.
+   */
+  changedFiles(id: string): Promise<ChangedFiles | null>;
   stats(id: string): Promise<SandboxStats>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(id: string): Promise<void>;

@@ -195,6 +195,9 @@ export function workspaceFolders(
 /** Of a layer that outlives its sandboxes. */
 export const lastingFolders = (layer: string) => workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
 
+/** Of one that goes with its sandbox, in the sandbox's folder. */
+export const passingFolders = workspaceFolders({ kind: "folder", path: "/", access: "overlay" }, { disk: false });
+
 const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
 /** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */

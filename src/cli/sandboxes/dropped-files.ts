@@ -1,0 +1,19 @@
+import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { line } from "../terminal/line.ts";
+
+/**
+ * One line about the files that a command changed in the copy of the folder, which goes with its sandbox: who comes
+ * from other tools expects them to be there.
+ */
+export async function tellDroppedFiles(context: CliContext, given: ParsedArguments, sandbox: HeldSandbox): Promise<void> {
+  const { workspace } = sandbox.info;
+  if (workspace.kind !== "folder" || workspace.access !== "overlay") return;
+  const changed = await context.station.sandboxes.changedFiles(sandbox.id).catch(() => null);
+  if (changed === null || changed.files === 0) return;
+  const { files, isMinimum } = changed;
+  const count = `${files.toLocaleString("en")}${isMinimum ? " or more" : ""} ${files === 1 && !isMinimum ? "file" : "files"}`;
+  const folder = given.option("workspace")?.replace(/:overlay$/, "") ?? ".";
+  await context.stderr.print(line`caisson: ${count} changed inside and dropped; -w ${folder}:rw keeps them`);
+}
