@@ -58,7 +58,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   });
 }
 
-const exitCode = await runCli({ version, argv, stdout, stderr, interruption, context: makeContext });
+const exitCode = await runCli({ version, argv, isInteractive: isatty(0) && isatty(1), stdout, stderr, interruption, context: makeContext });
 const received = interruption.received();
 if (received !== null && (stdout.pending() || stderr.pending())) {
   // A thread is stuck in a write that nobody reads, and an orderly exit would wait for it for ever.

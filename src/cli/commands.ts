@@ -1,3 +1,4 @@
+import { chatCommands } from "./chat/chat-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
@@ -67,6 +68,7 @@ const sandboxArgument: ArgumentSpec = {
 };
 
 export const commands: readonly CommandSpec[] = [
+  ...chatCommands,
   ...runCommands,
   {
     path: ["exec"],

@@ -1,17 +1,19 @@
 import { CaissonError, errorCodes } from "../contract/error.ts";
-import { fromSystem } from "../contract/system-error.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { CommandSpec, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
+import { asCaissonError, failureLines } from "./failure.ts";
 import { parseArguments } from "./options/arguments.ts";
-import { line, lines, messageLines } from "./terminal/line.ts";
+import { line, lines } from "./terminal/line.ts";
 import { exitCodeOf } from "./terminal/signals.ts";
 
 /** What is needed before a command is known: enough for help and for errors. */
 export interface CliStart {
   version: string;
   argv: readonly string[];
+  /** Whether somebody sits at a terminal, to read and to type. */
+  isInteractive: boolean;
   stdout: CliContext["stdout"];
   stderr: CliContext["stderr"];
   interruption: CliContext["interruption"];
@@ -49,6 +51,7 @@ function exitCodeOfError({ code, details }: CaissonError): number {
 
 async function dispatch(start: CliStart): Promise<number> {
   const [first, second] = start.argv;
+  if (first === undefined && start.isInteractive) return await dispatch({ ...start, argv: ["chat"] });
   if (first === undefined || first === "help" || first === "--help" || first === "-h") {
     const { overview } = await import("./help.ts");
     await start.stdout.print(lines(overview(commands, start.version)));
@@ -140,19 +143,5 @@ async function printError(start: CliStart, error: CaissonError): Promise<void> {
     await start.stdout.printJson({ error: error.toJSON() });
     return;
   }
-  const hints = error.hint?.split("\n") ?? [];
-  await start.stderr.print([...messageLines(`caisson: ${error.message}`), ...hints.map((hint) => line`hint: ${hint}`)]);
-}
-
-/** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */
-export function asCaissonError(error: unknown): CaissonError {
-  if (error instanceof CaissonError) return error;
-  const ofMachine = fromSystem(error);
-  if (ofMachine !== null) return ofMachine;
-  const message = error instanceof Error ? error.message : String(error);
-  const where = error instanceof Error ? (error.stack ?? "").split("\n").slice(1, 4).join(" ").replaceAll(/\s+/g, " ") : "";
-  return new CaissonError("internal", `${message}${where === "" ? "" : ` (${where.trim()})`}`, {
-    cause: error,
-    hint: "This is a defect in Caisson; please report it.",
-  });
+  await start.stderr.print(failureLines(error));
 }

@@ -86,7 +86,15 @@ export function useTerminalCli() {
     try {
       // Each command is a process of its own, and closes its station.
       const whole = { ...context, station: openStation(), stdout: output, stderr: output };
-      const code = await runCli({ version: "0", argv, stdout: output, stderr: output, interruption, context: async () => whole });
+      const code = await runCli({
+        version: "0",
+        argv,
+        isInteractive: false,
+        stdout: output,
+        stderr: output,
+        interruption,
+        context: async () => whole,
+      });
       return { code, text: readFileSync(file, "utf8") };
     } finally {
       closeSync(fd);

@@ -31,6 +31,15 @@ async function requestFrom(context: CliContext, given: ParsedArguments): Promise
   const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
   if (task === "")
     throw new CaissonError("invalid", "there is no task", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
+  return await newRunRequest(context, given, { agent: second === undefined ? "coder" : first, task });
+}
+
+/** What a run is asked for, by the options of `run` or of `chat`. */
+export async function newRunRequest(
+  context: CliContext,
+  given: ParsedArguments,
+  { agent, task }: { agent: string; task: string },
+): Promise<StartRunInput> {
   const fileFrom = (option: string) => {
     const path = given.option(option);
     return path === undefined || path === "" ? undefined : resolve(context.cwd, path);
@@ -38,7 +47,7 @@ async function requestFrom(context: CliContext, given: ParsedArguments): Promise
   const session = sessionFrom(given);
   return {
     task,
-    agent: second === undefined ? "coder" : first,
+    agent,
     input: inputsFrom(given),
     budgets: budgetsFrom(given),
     settings: settingsFrom(context, given),

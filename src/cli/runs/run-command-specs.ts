@@ -23,7 +23,8 @@ const force: OptionSpec = { name: "force", summary: "Also when somebody may stil
 const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
 const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
 
-const runOptions: readonly OptionSpec[] = [
+/** What a run is made of, or goes on with. */
+export const runOptions: readonly OptionSpec[] = [
   {
     name: "continue",
     short: "c",

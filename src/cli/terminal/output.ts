@@ -1,4 +1,4 @@
-import { write } from "node:fs";
+import { write, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
 import { Line } from "./line.ts";
@@ -18,10 +18,20 @@ export interface Output {
   /** One value as a line of JSON; with `indent`, for people. */
   printJson(value: unknown, options?: { indent: number }): Promise<void>;
   /**
-   * Rows below everything that is printed: takes away the `above` ones that are there, prints `lines`, draws `rows`.
-   * For terminals.
+   * Rows below everything that is printed: takes away the `above` ones that are there, counted to the one with the
+   * cursor, and what is below them, prints `lines`, draws `rows`, and puts the cursor where it is wanted among these,
+   * or at their end. For terminals.
    */
-  repaint(picture: { above: number; lines: readonly Line[]; rows: readonly Line[] }): Promise<void>;
+  repaint(picture: Picture): Promise<void>;
+  /** An empty screen, with the cursor at its top. For terminals. */
+  clear(): Promise<void>;
+  /**
+   * Whoever has rows below takes what is to be printed, and prints it above them; null gives that back. JSON and bytes
+   * are not for people, and go where they always go.
+   */
+  divert(to: ((lines: readonly Line[]) => Promise<void>) | null): void;
+  /** Asks the terminal to mark what is pasted, until the disposal or the end of this process. */
+  bracketPastes(): Disposable;
   /**
    * Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe.
    */
@@ -34,6 +44,13 @@ export interface Output {
   onResize(listener: () => void): () => void;
   /** Whether bytes are on their way to a reader who does not take them. */
   pending(): boolean;
+}
+
+export interface Picture {
+  above: number;
+  lines: readonly Line[];
+  rows: readonly Line[];
+  cursor?: { row: number; column: number };
 }
 
 /** How long to wait when somebody made the descriptor non-blocking and its reader is slow. */
@@ -72,13 +89,33 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
   const rendered = (line: Line) => (colours ? line.styled : line.text);
   const ended = (lines: readonly Line[]) => lines.map((line) => `${rendered(line)}\n`).join("");
   const write = (text: string) => writeRaw(Buffer.from(text));
+  let diverted: ((lines: readonly Line[]) => Promise<void>) | null = null;
 
   return {
     fd,
-    print: (lines) => write(ended(lines instanceof Line ? [lines] : lines)),
+    print(given) {
+      const lines = given instanceof Line ? [given] : given;
+      return diverted === null ? write(ended(lines)) : diverted(lines);
+    },
     prompt: (line) => write(rendered(line)),
     printJson: (value, json) => write(`${visibleJson(value, json?.indent)}\n`),
-    repaint: ({ above, lines, rows }) => write(`${takeAway(above)}${ended(lines)}${rows.map(rendered).join("\n")}`),
+    repaint: ({ above, lines, rows, cursor }) =>
+      write(`${takeAway(above)}${ended(lines)}${rows.map(rendered).join("\n")}${cursor === undefined ? "" : moveTo(cursor, rows.length)}`),
+    clear: () => write("\x1b[H\x1b[2J"),
+    divert(to) {
+      diverted = to;
+    },
+    bracketPastes() {
+      const end = () => void writeSync(fd, "\x1b[?2004l");
+      process.once("exit", end);
+      void write("\x1b[?2004h");
+      return {
+        [Symbol.dispose]() {
+          process.off("exit", end);
+          void write("\x1b[?2004l");
+        },
+      };
+    },
     writeRaw,
     isTerminal: terminal !== null,
     broken,
@@ -98,6 +135,12 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
 function takeAway(rows: number): string {
   if (rows === 0) return "";
   return `\r${rows > 1 ? `\x1b[${rows - 1}A` : ""}\x1b[J`;
+}
+
+/** From the end of the last of so many rows. */
+function moveTo(cursor: { row: number; column: number }, rows: number): string {
+  const up = rows - 1 - cursor.row;
+  return `\r${up > 0 ? `\x1b[${up}A` : ""}${cursor.column > 0 ? `\x1b[${cursor.column}C` : ""}`;
 }
 
 function writeSome(fd: number, bytes: Uint8Array, offset: number): Promise<number | string> {

@@ -1,0 +1,285 @@
+import type { RunView, StartRunInput } from "../../contract/run-verbs.ts";
+import type { ChangedFile } from "../../contract/session-verbs.ts";
+import type { CliContext } from "../context.ts";
+import { asCaissonError, failureLines } from "../failure.ts";
+import { bold, dim, type Line, line, messageLines } from "../terminal/line.ts";
+import { wrapText } from "../terminal/plain-text.ts";
+import { chatFooter, choicesOf } from "./chat-footer.ts";
+import { leavingLines, turnLines, unappliedFiles } from "./chat-outcome.ts";
+import { createChatView } from "./chat-view.ts";
+import { completeInput } from "./complete-input.ts";
+import { Conversation } from "./conversation.ts";
+import { readEarlierTurn, saidLines } from "./earlier-turn.ts";
+import type { InputHistory } from "./input-history.ts";
+import type { Key } from "./key-decoder.ts";
+import { readKeys } from "./keyboard.ts";
+import { emptyPrompt, type Prompt, type PromptAction, pressKey, submitted } from "./prompt.ts";
+import { createQuestionGuard } from "./question-guard.ts";
+import { createScreen, type Footer } from "./screen.ts";
+import { runSlashCommand, slashCommands } from "./slash-commands.ts";
+
+export interface ChatOptions {
+  context: CliContext;
+  history: InputHistory;
+  /** A run that goes on; null: the first words begin one. */
+  continued: RunView | null;
+  /** Of the host, where the workspace shows one. */
+  folder: string | null;
+  request: (task: string) => Promise<StartRunInput>;
+  /** Of the next turn of a run that goes on. */
+  model: string | undefined;
+  defaultModel: string | undefined;
+}
+
+const DRAW_MS = 100;
+const GREETING = "The agent works on a copy: nothing here changes until you /apply it. /help lists what can be done.";
+const UNDONE_NOTE = "(The user took back what your last turn changed in files: they are as they were before it.)\n\n";
+
+/** Somebody at a terminal and an agent, until one of them leaves. */
+export class Chat {
+  readonly #options: ChatOptions;
+  readonly #view;
+  readonly #screen;
+  readonly #conversation;
+  readonly #guard = createQuestionGuard();
+  readonly #left = Promise.withResolvers<void>();
+  #prompt: Prompt;
+  #candidates: readonly string[] = [];
+  #notice: string | null = null;
+  /** Whether another Ctrl-C leaves. */
+  #isLeaving = false;
+  #isUndone = false;
+  #changed: readonly ChangedFile[] = [];
+  #about: string;
+  #looking: Promise<void> = Promise.resolve();
+  /** What keys have set going. */
+  readonly #pending = new Set<Promise<void>>();
+
+  constructor(options: ChatOptions) {
+    const { context, continued, defaultModel } = options;
+    this.#options = options;
+    this.#prompt = emptyPrompt(options.history.inputs);
+    this.#about = continued?.model ?? defaultModel ?? "no model: /model chooses one";
+    this.#view = createChatView({ columns: () => context.stdout.size().cols });
+    this.#screen = createScreen(context.stdout, (size) => this.#footer(size));
+    this.#conversation = new Conversation({
+      runs: context.station.runs,
+      by: context.variable("USER") ?? "user",
+      run: continued?.run ?? null,
+      request: options.request,
+      beforeTurn: () => this.#looking,
+      afterTurn: (run) => this.#afterTurn(run),
+      show: (event) => this.#screen.print(this.#view.lines(event)),
+      tell: (error) => this.#tell(error),
+      onChange: () => this.#screen.redraw(),
+    });
+    this.#conversation.model = options.model ?? null;
+  }
+
+  /** Resolves when somebody left; what is said then is printed. */
+  async untilLeft(): Promise<void> {
+    const { context } = this.#options;
+    const { stdout, stderr } = context;
+    const print = (lines: readonly Line[]) => this.#screen.print(lines);
+    stdout.divert(print);
+    stderr.divert(print);
+    const timer = setInterval(() => this.#tick(), DRAW_MS);
+    {
+      using _pastes = stdout.bracketPastes();
+      using _keys = readKeys(context, (key) => this.#press(key));
+      await this.#greet().catch((error: unknown) => this.#tell(error));
+      await Promise.race([this.#left.promise, context.interruption.first, stdout.broken]);
+      clearInterval(timer);
+      stdout.divert(null);
+      stderr.divert(null);
+      await this.#screen.close();
+    }
+    await this.#leave();
+  }
+
+  async #greet(): Promise<void> {
+    const { context, continued } = this.#options;
+    if (continued === null) {
+      await this.#screen.print([
+        line`${bold("caisson")} ${dim(context.version)} · ${context.cwd}`,
+        ...wrapText(GREETING, context.stdout.size().cols - 1).map((row) => dim(row)),
+        line``,
+      ]);
+      return;
+    }
+    const { lines, asked } = await readEarlierTurn(context.station.runs, continued.run, this.#view);
+    await this.#screen.print([line`${bold("caisson")} ${dim(context.version)} · ${dim(continued.run)}`, ...lines]);
+    if (continued.finish === null) await this.#conversation.take(continued, asked);
+    else await this.#look();
+  }
+
+  async #leave(): Promise<void> {
+    const { context } = this.#options;
+    const { run } = this.#conversation;
+    const isOver = this.#conversation.state === "idle";
+    await this.#conversation.leave();
+    await Promise.all(this.#pending);
+    // One that goes on may have changed more than was seen.
+    if (!isOver) await this.#look();
+    else await this.#looking;
+    const files = this.#changed;
+    await context.stdout.print(leavingLines(run, files, isOver));
+  }
+
+  async #afterTurn(run: RunView): Promise<void> {
+    this.#about = `${run.model} · ${run.costUsd === null ? "cost unknown" : `$${run.costUsd.toFixed(4)}`}`;
+    await this.#look();
+    await this.#screen.print([...turnLines(this.#changed), line``]);
+  }
+
+  async #tell(error: unknown): Promise<void> {
+    await this.#screen.print(failureLines(asCaissonError(error)));
+  }
+
+  #footer(size: { cols: number; rows: number }): Footer {
+    const { state, question } = this.#conversation;
+    return chatFooter(
+      {
+        state,
+        question,
+        takesAnswer: this.#guard.takesAnswer(question?.question ?? null),
+        live: state === "idle" || state === "held" ? [] : this.#view.live(size.cols),
+        edited: this.#prompt.edited,
+        candidates: this.#candidates,
+        notice: this.#notice,
+        about: this.#about,
+      },
+      size,
+    );
+  }
+
+  #tick(): void {
+    if (this.#conversation.state !== "idle") this.#screen.redraw();
+  }
+
+  #press(key: Key): void {
+    const { question } = this.#conversation;
+    const isInterrupt = key.kind === "press" && key.name === "interrupt";
+    if (question !== null && !isInterrupt && this.#guard.takesAnswer(question.question)) {
+      this.#do(() => this.#answer(key));
+      return;
+    }
+    if (!isInterrupt) {
+      this.#guard.typed();
+      this.#isLeaving = false;
+    }
+    this.#notice = null;
+    this.#candidates = [];
+    const { prompt, action } = pressKey(this.#prompt, key);
+    this.#prompt = prompt;
+    this.#do(() => this.#act(action));
+    this.#screen.redraw();
+  }
+
+  /** Beside whatever else goes on; what fails is told. */
+  #do(work: () => Promise<void> | void): void {
+    const pending = (async () => await work())()
+      .catch((error: unknown) => this.#tell(error))
+      .finally(() => {
+        this.#pending.delete(pending);
+        this.#screen.redraw();
+      });
+    this.#pending.add(pending);
+  }
+
+  /** Looks at what is not applied. A look has the session to itself: a turn waits for it, and so does leaving. */
+  async #look(): Promise<void> {
+    this.#looking = this.#looking.then(async () => {
+      const { run } = this.#conversation;
+      this.#changed = (run === null ? null : await unappliedFiles(this.#options.context, run).catch(() => null)) ?? [];
+    });
+    await this.#looking;
+  }
+
+  #act(action: PromptAction): Promise<void> | void {
+    switch (action) {
+      case "submit":
+        return this.#submit();
+      case "interrupt":
+        return this.#interrupt();
+      case "leave":
+        return this.#left.resolve();
+      case "complete":
+        return this.#complete();
+      case "redraw":
+        return this.#screen.clear();
+      case "cancel":
+      case null:
+        return;
+    }
+  }
+
+  async #answer(key: Key): Promise<void> {
+    const { question } = this.#conversation;
+    if (question === null) return;
+    const answers = { y: "allow", a: "always", n: "deny" } as const;
+    const typed = key.kind === "text" ? key.text.toLowerCase() : "";
+    const answer = typed === "y" || typed === "n" || (typed === "a" && question.kind === "tool") ? answers[typed] : null;
+    if (answer !== null) return await this.#conversation.answer(answer);
+    await this.#screen.print([...messageLines(`? ${question.text}`), dim(`  answer with one of: ${choicesOf(question)}`)]);
+  }
+
+  async #submit(): Promise<void> {
+    const input = this.#prompt.edited.text;
+    this.#prompt = submitted(this.#prompt, input);
+    const text = input.trim();
+    if (text === "") return await this.#conversation.goOn();
+    await this.#options.history.add(input);
+    const { state } = this.#conversation;
+    // What steers a run is shown when the run has taken it.
+    if (state === "idle") await this.#screen.print(saidLines(text));
+    if (/^\/\S/.test(input)) return await this.#command(text);
+    const note = this.#isUndone ? UNDONE_NOTE : "";
+    this.#isUndone = false;
+    await this.#conversation.say(note + text);
+  }
+
+  async #command(text: string): Promise<void> {
+    const { context, defaultModel } = this.#options;
+    await runSlashCommand(
+      {
+        context,
+        conversation: this.#conversation,
+        defaultModel,
+        leave: () => this.#left.resolve(),
+        onUndone: () => {
+          this.#isUndone = true;
+        },
+      },
+      text,
+    );
+    await this.#screen.print([line``]);
+    if (this.#conversation.state === "idle") await this.#look();
+  }
+
+  async #interrupt(): Promise<void> {
+    const { state, question } = this.#conversation;
+    if (state === "working" && question === null) return await this.#conversation.hold();
+    if (state === "working" || state === "held") return await this.#conversation.stop();
+    if (state === "idle" && this.#prompt.edited.text !== "") {
+      this.#prompt = emptyPrompt(this.#prompt.history);
+      return;
+    }
+    if (this.#isLeaving || state === "stopping") return this.#left.resolve();
+    this.#isLeaving = true;
+    this.#notice = "Ctrl-C again leaves; so does Ctrl-D.";
+  }
+
+  async #complete(): Promise<void> {
+    const before = this.#prompt;
+    const { edited, candidates } = await completeInput(before.edited, {
+      folder: this.#options.folder,
+      changed: this.#changed.map(({ path }) => path),
+      commands: slashCommands.map(({ name }) => `/${name}`),
+    });
+    // Somebody typed on meanwhile.
+    if (this.#prompt !== before) return;
+    this.#prompt = { ...before, edited };
+    this.#candidates = candidates;
+  }
+}

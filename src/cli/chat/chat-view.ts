@@ -1,0 +1,32 @@
+import type { RunEvent } from "../../contract/run-event.ts";
+import { createRunView, type RunView } from "../runs/run-view.ts";
+import type { Line } from "../terminal/line.ts";
+import { inlineDiff } from "./inline-diff.ts";
+
+/**
+ * A run's events as a conversation: what a chat's reader has typed or sees below anyway is left out, and what a call
+ * changes in files is shown where it is made.
+ */
+export function createChatView(options: { columns: () => number }): RunView {
+  const view = createRunView(options);
+  const calls = new Map<string, { name: string; args: unknown }>();
+  const diffOf = (event: RunEvent): Line[] => {
+    if (event.type !== "tool.ended") return [];
+    const call = calls.get(event.data.call);
+    calls.delete(event.data.call);
+    if (call === undefined || event.data.outcome !== "ok") return [];
+    return inlineDiff(call.name, call.args, { columns: options.columns() });
+  };
+  return {
+    live: (columns) => view.live(columns),
+    lines(event) {
+      if (event.type === "tool.requested") calls.set(event.data.call, { name: event.data.name, args: event.data.arguments });
+      const lines = view.lines(event);
+      return isLeftOut(event) ? [] : [...lines, ...diffOf(event)];
+    },
+  };
+}
+
+function isLeftOut(event: RunEvent): boolean {
+  return event.type === "run.created" || event.type === "run.sandboxed" || event.type === "step.started";
+}

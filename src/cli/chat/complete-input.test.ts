@@ -1,0 +1,68 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { completeInput } from "./complete-input.ts";
+import { withText } from "./edit-text.ts";
+import { inlineDiff } from "./inline-diff.ts";
+
+describe("completion", () => {
+  let base = "";
+  beforeAll(async () => {
+    base = await mkdtemp(join(tmpdir(), "caisson-test-complete-"));
+    const folder = join(base, "work");
+    await mkdir(join(folder, "src/deep"), { recursive: true });
+    await mkdir(join(base, "outside"));
+    await writeFile(join(base, "outside", "secret"), "");
+    await symlink(join(base, "outside"), join(folder, "link"));
+    for (const name of ["sum.js", "sum.test.js", "src/a.ts", "src/deep/b.ts", ".hidden", "with space", "evil\u001b[2J\nname"])
+      await writeFile(join(folder, name), "");
+  });
+  afterAll(() => rm(base, { recursive: true }));
+  const complete = async (text: string) => {
+    const sources = { folder: join(base, "work"), changed: ["made/new.ts", "sum.made.js"], commands: ["/diff", "/help", "/new"] };
+    const { edited, candidates } = await completeInput(withText(text), sources);
+    return [edited.text, candidates];
+  };
+
+  test.each([
+    ["look at @src/a", "look at @src/a.ts ", []],
+    ["@sr", "@src/", []],
+    ["@src/d", "@src/deep/", []],
+    ["@sum", "@sum.", ["sum.js", "sum.made.js", "sum.test.js"]],
+    ["@ma", "@made/", []],
+    ["@made/", "@made/new.ts ", []],
+    ["@.h", "@.hidden ", []],
+    ["/di", "/diff ", []],
+    ["mail@sum.j", "mail@sum.j", []],
+    ["say /di", "say /di", []],
+    ["@nothing", "@nothing", []],
+  ] as const)("%j becomes %j", async (typed, text, candidates) => {
+    expect(await complete(typed)).toEqual([text, candidates]);
+  });
+
+  test("names that are no plain words are written out, and none can reach the terminal", async () => {
+    expect(await complete("@with")).toEqual(['@"with space" ', []]);
+    expect(await complete("@ev")).toEqual(['@"evil\\x1b[2J\\nname" ', []]);
+  });
+
+  test.each(["@../outside/", "@link/", "@/etc/pass", "@src/../../outside/"])("%s leads nowhere", async (typed) => {
+    expect(await complete(typed)).toEqual([typed, []]);
+  });
+});
+
+test("what a call changes is shown short, with everything visible that a terminal would obey", () => {
+  const shown = (tool: string, args: unknown) => inlineDiff(tool, args, { columns: 40 }).map(({ text }) => text);
+  expect(shown("edit", { old: "same\nold\u001b[2J\nend", new: "same\nnew\nend" })).toEqual([
+    "     same",
+    "    -old\\x1b[2J",
+    "    +new",
+    "     end",
+  ]);
+  const long = shown("write", { content: "x".repeat(200) + "\nline\n".repeat(40) });
+  expect(long).toHaveLength(12);
+  expect(long[0]?.length).toBeLessThan(40);
+  expect(long.at(-1)).toMatch(/… \d+ more lines/);
+  expect(shown("bash", { command: "rm" })).toEqual([]);
+  expect(shown("edit", null)).toEqual([]);
+});

@@ -1,0 +1,32 @@
+import type { CliContext } from "../context.ts";
+import { createKeyDecoder, type Key } from "./key-decoder.ts";
+
+/** How long an escape is waited for to become a sequence; what terminals send comes in one piece. */
+const ESCAPE_MS = 50;
+
+/** Every key goes to the listener, Ctrl-C too, until the disposal. A terminal that goes away ends the input. */
+export function readKeys({ stdin }: Pick<CliContext, "stdin">, onKey: (key: Key) => void): Disposable {
+  const decoder = createKeyDecoder();
+  let timer: NodeJS.Timeout | undefined;
+  const tell = (keys: readonly Key[]) => {
+    for (const key of keys) onKey(key);
+  };
+  const onData = (bytes: Buffer) => {
+    clearTimeout(timer);
+    tell(decoder.push(bytes));
+    if (decoder.pending()) timer = setTimeout(() => tell(decoder.flush()), ESCAPE_MS);
+  };
+  const onEnd = () => tell([{ kind: "press", name: "endOfInput" }]);
+  stdin.setRawMode(true);
+  stdin.on("data", onData);
+  stdin.on("end", onEnd);
+  return {
+    [Symbol.dispose]() {
+      clearTimeout(timer);
+      stdin.off("data", onData);
+      stdin.off("end", onEnd);
+      stdin.setRawMode(false);
+      stdin.pause();
+    },
+  };
+}

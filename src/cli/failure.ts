@@ -1,0 +1,21 @@
+import { CaissonError } from "../contract/error.ts";
+import { fromSystem } from "../contract/system-error.ts";
+import { type Line, line, messageLines } from "./terminal/line.ts";
+
+/** A failure as people read it. */
+export function failureLines({ message, hint }: Pick<CaissonError, "message" | "hint">): Line[] {
+  return [...messageLines(`caisson: ${message}`), ...(hint?.split("\n") ?? []).map((each) => line`hint: ${each}`)];
+}
+
+/** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */
+export function asCaissonError(error: unknown): CaissonError {
+  if (error instanceof CaissonError) return error;
+  const ofMachine = fromSystem(error);
+  if (ofMachine !== null) return ofMachine;
+  const message = error instanceof Error ? error.message : String(error);
+  const where = error instanceof Error ? (error.stack ?? "").split("\n").slice(1, 4).join(" ").replaceAll(/\s+/g, " ") : "";
+  return new CaissonError("internal", `${message}${where === "" ? "" : ` (${where.trim()})`}`, {
+    cause: error,
+    hint: "This is a defect in Caisson; please report it.",
+  });
+}
