@@ -81,12 +81,25 @@ export async function resolveModel(name: string, options: ModelOptions): Promise
   return options.record === undefined ? model : recordingModel(model, options.record);
 }
 
-async function openProvider(name: string, options: ModelOptions): Promise<Model> {
+/** Whether there can be a model of this name, whoever has a key for it. Throws `invalid`. */
+export function checkModelName(name: string): void {
+  if (!name.startsWith("scripted:")) partsOf(name);
+}
+
+function partsOf(name: string): { provider: string; id: string } {
   const slash = name.indexOf("/");
   const provider = slash > 0 ? name.slice(0, slash) : "";
   const id = name.slice(slash + 1);
+  if (id !== "" && (provider === "compatible" || Object.hasOwn(providers, provider))) return { provider, id };
+  throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model`, {
+    hint: `Write PROVIDER/MODEL with one of ${[...Object.keys(providers), "compatible"].join(", ")}, or scripted:FILE.`,
+  });
+}
+
+async function openProvider(name: string, options: ModelOptions): Promise<Model> {
+  const { provider, id } = partsOf(name);
   const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
-  if (provider === "compatible" && id !== "") {
+  if (provider === "compatible") {
     const baseUrl = options.env.OPENAI_BASE_URL ?? options.baseUrl;
     if (!baseUrl) {
       throw new CaissonError("invalid", `${name} needs the address of its server`, {
@@ -100,12 +113,7 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
     );
     return createProviderModel({ name, language, price: findPrice(name, options.prices), secrets: key ? [key] : [], ...stall });
   }
-  const found = providers[provider];
-  if (!found || id === "") {
-    throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model`, {
-      hint: `Write PROVIDER/MODEL with one of ${[...Object.keys(providers), "compatible"].join(", ")}, or scripted:FILE.`,
-    });
-  }
+  const found = providers[provider] as Provider;
   const key = found.keys.map((variable) => options.env[variable]).find((value) => value);
   if (!key) {
     throw new CaissonError("unauthenticated", `${name} needs a key`, {

@@ -5,6 +5,7 @@ import type { CliContext } from "../context.ts";
 import { inputsFrom } from "../options/option-values.ts";
 import { line, messageLines } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
+import { agentLines } from "./agent-view.ts";
 
 const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
 
@@ -30,7 +31,7 @@ export async function ls(context: CliContext, given: ParsedArguments): Promise<n
 
 export async function show(context: CliContext, given: ParsedArguments): Promise<number> {
   const definition = await context.station.agents.show(given.positionals[0] ?? "coder", { input: inputsFrom(given) });
-  await (given.flag("json") ? context.stdout.printJson(definition) : context.stdout.printJson(definition, { indent: 2 }));
+  await (given.flag("json") ? context.stdout.printJson(definition) : context.stdout.print(agentLines(definition)));
   return 0;
 }
 
@@ -43,6 +44,9 @@ export async function validate(context: CliContext, given: ParsedArguments): Pro
   const results = await Promise.all(checked);
   if (given.flag("json")) await context.stdout.printJson(results.map(({ path, fault }) => ({ path, error: fault })));
   else
-    for (const { path, fault } of results) await context.stdout.print(fault === null ? line`${path}: good` : messageLines(fault.message));
+    for (const { path, fault } of results) {
+      await context.stdout.print(fault === null ? line`${path}: good` : messageLines(fault.message));
+      if (fault?.hint !== undefined) await context.stdout.print(line`hint: ${fault.hint}`);
+    }
   return results.some(({ fault }) => fault !== null) ? 1 : 0;
 }

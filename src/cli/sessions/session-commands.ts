@@ -1,5 +1,4 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { SessionView } from "../../contract/session-verbs.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -7,6 +6,7 @@ import { parseDuration } from "../options/option-values.ts";
 import { runNamed } from "../runs/run-named.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
+import { lockText, sessionLines, sourceText } from "./session-view.ts";
 import { agreesToLose } from "./unapplied-work.ts";
 
 /** Runs of one session that are shown. */
@@ -31,26 +31,17 @@ export async function ls(context: CliContext, given: ParsedArguments): Promise<n
   return 0;
 }
 
-function lockText(lock: SessionView["lock"]): string {
-  if (lock === null) return "free";
-  return lock.stale ? "stale lock" : `in use by ${lock.owner.run}`;
-}
-
-function sourceText(source: SessionView["source"]): string {
-  if (source.kind === "folder") return source.path;
-  return source.kind === "git" ? source.url : "empty";
-}
-
 export async function info(context: CliContext, given: ParsedArguments): Promise<number> {
   const { sessions, runs } = context.station;
   const { history, ...session } = await sessions.get(given.positionals[0] ?? "");
   const inside = await runs.list({ session: session.id, limit: RUNS_MAX });
-  const report = {
-    ...session,
-    runs: inside.runs.map(({ run, title, finish, status }) => ({ run, task: title, status: finish ?? status })),
-    history: history.map(({ type, at, data }) => ({ type, at, data })),
-  };
-  await (given.flag("json") ? context.stdout.printJson(report) : context.stdout.printJson(report, { indent: 2 }));
+  const shown = inside.runs.map(({ run, title, finish, status }) => ({ run, task: title, status: finish ?? status }));
+  if (given.flag("json")) {
+    await context.stdout.printJson({ ...session, runs: shown, history: history.map(({ type, at, data }) => ({ type, at, data })) });
+    return 0;
+  }
+  const unapplied = await sessions.unapplied(session.id).catch(() => null);
+  await context.stdout.print(sessionLines({ ...session, history }, { runs: shown, unapplied }));
   return 0;
 }
 

@@ -3,12 +3,15 @@ import { join, sep } from "node:path";
 import { defineAgent, settingsOf } from "../../agent/file/define-agent.ts";
 import { type AgentPlaces, agentAt, agentFilesIn, findAgent, findAgents, foldersOfAgents } from "../../agent/file/find-agents.ts";
 import { parseAgentFile } from "../../agent/file/parse-agent-file.ts";
+import { checkModelName } from "../../agent/model/resolve-model.ts";
 import { type Right, rightsOf } from "../../agent/rights/rights.ts";
 import { createTrustStore, digestOfText, trusts } from "../../agent/rights/trust-store.ts";
 import type { AgentTrust } from "../../contract/agent-verbs.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { LimitsRequest } from "../../contract/sandbox.ts";
+import { defined } from "../../lib/defined.ts";
 import { visible } from "../../lib/visible.ts";
+import { checkAgent } from "./check-agent.ts";
 import type { AgentVerbs } from "./verbs.ts";
 
 export interface LocalAgentsOptions {
@@ -44,7 +47,11 @@ export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
         const source = await readFile(path, "utf8").catch((error: unknown) => {
           throw new CaissonError("not_found", `${as} cannot be read`, { cause: error });
         });
-        return defineAgent(parseAgentFile(as, source), { checkInput: false });
+        const definition = await defineAgent(parseAgentFile(as, source), { checkInput: false });
+        const find = async (name: string) => await defineAgent((await findAgent(name, places)).file, { checkInput: false });
+        await checkAgent(definition, { find, checkModel: async (name) => checkModelName(name) }).catch((error: unknown) => {
+          throw error instanceof CaissonError ? inFile(as, error) : error;
+        });
       });
       return found instanceof CaissonError ? found.toJSON() : null;
     },
@@ -88,6 +95,11 @@ export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
     },
   };
   return agents;
+}
+
+function inFile(file: string, { code, message, hint, details }: CaissonError): CaissonError {
+  const lines = message.split("\n").map((line) => `${file}: ${line}`);
+  return new CaissonError(code, lines.join("\n"), defined({ hint, details }));
 }
 
 async function filesAt(path: string, { as }: { as: string }): Promise<string[]> {

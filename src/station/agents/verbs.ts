@@ -7,7 +7,10 @@ export interface AgentVerbs {
   list(): Promise<AgentView[]>;
   /** By name or path, with its template filled in. Throws `not_found`, `invalid`. */
   show(name: string, options?: { input?: Readonly<Record<string, string>> }): Promise<AgentDefinition>;
-  /** What is wrong with a file, with its line, or null. `as` is what the file is called in it. */
+  /**
+   * What is wrong with a file, with its line, or with what it names (tools, agents, models), or null. `as` is what the
+   * file is called in it.
+   */
   validate(path: string, options: { as: string }): Promise<AgentFault | null>;
   /**
    * The files that a path stands for: itself, or those that a folder keeps. Throws `not_found`; `as` is what the path

@@ -18,6 +18,7 @@ import { checkAddress } from "../../workspace/git/address.ts";
 import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
+import { checkAgent } from "../agents/check-agent.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
 
@@ -56,16 +57,18 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
-  const definition = withSettings(file, request, { ...options, secrets });
-  refuseBeyondMachine(definition.sandbox.limits);
-  const model = request.model ?? options.defaultModel ?? definition.model;
+  const asked = withSettings(file, request, { ...options, secrets });
+  refuseBeyondMachine(asked.sandbox.limits);
+  const model = request.model ?? options.defaultModel ?? asked.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "no model was chosen", {
       hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
     });
   }
-  // Fails here, before anything is made, when the model cannot be used.
-  await options.model(model, tapeOf(request));
+  // Fails here, before anything is made, when a model cannot be used or something that the agent names is not there.
+  const find = (name: string) => options.agents.load(name);
+  const checked = await checkAgent({ ...asked, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
+  const definition = { ...asked, subAgents: checked.subAgents };
   const run = { id: newId("run"), definition, task: request.task, model, budgets: request.budgets, ...defined({ name: request.name }) };
   const known = await knownSession(request, options);
   checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
