@@ -1,6 +1,7 @@
 import { copyFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
+import { keepCompiled } from "./keep-compiled.ts";
 import { startupFiles } from "./startup-files.ts";
 
 /**
@@ -44,6 +45,8 @@ const askForNodeModules: Plugin = {
 const bundle = await rolldown({
   input: {
     caisson: source("caisson.ts"),
+    // Imported by what `keepCompiled` writes.
+    "kept-script": source("kept-script.ts"),
     // A program of its own, started beside whichever file starts it.
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
     ...(forPackage && library),
@@ -64,6 +67,7 @@ await bundle.write({
   sourcemap: forPackage !== undefined,
 });
 await bundle.close();
+for (const { name, large } of startupFiles) if (large) keepCompiled(target, name);
 
 // Files that the code reads from beside itself.
 const agents = source("agent", "file");

@@ -1,14 +1,16 @@
 /**
  * What start-up loads together stands in one file of the bundle each: to find, read and check a file costs more than to run it. Named are the modules
- * that are loaded by name, from `src`; what those import comes with them, unless an earlier file has it. test/startup.test.ts says what must not be in
+ * that are loaded by name, from `src`; what those import comes with them, unless an earlier file has it. Of the large ones the compiled form is kept
+ * (src/kept-script.ts). test/startup.test.ts says what must not be in
  * them, and test/e2e/launcher.e2e.test.ts that `caisson exec` loads nothing besides.
  */
-export const startupFiles: readonly { name: string; modules: readonly string[] }[] = [
-  { name: "package-files", modules: ["package-files.ts"] },
-  { name: "command-line", modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
-  { name: "composition", modules: ["compose/cli.ts", "contract/sandbox.ts"] },
+export const startupFiles: readonly { name: string; modules: readonly string[]; large: boolean }[] = [
+  { name: "package-files", large: false, modules: ["package-files.ts"] },
+  { name: "command-line", large: true, modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
+  { name: "composition", large: true, modules: ["compose/cli.ts", "contract/sandbox.ts"] },
   {
     name: "sandbox-command",
+    large: true,
     modules: [
       "cli/sandboxes/exec.ts",
       "station/sandboxes/local-sandboxes.ts",

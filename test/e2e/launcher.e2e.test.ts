@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -37,14 +37,29 @@ describe("the launcher", () => {
       .split("\n")
       .filter((url) => url.startsWith("file:"))
       .map((url) => fileURLToPath(url));
-    // Besides them: what a name leads through to one of them.
-    const large = files.filter((file) => file !== hook && statSync(file).size > 4_096).map((file) => parse(file).name);
-    expect(large.sort()).toEqual(
-      startupFiles
-        .map(({ name }) => name)
-        .filter((name) => name !== "package-files")
-        .sort(),
-    );
+    // Besides them: what a name leads through to one of them. The script beside a module is what the module runs.
+    const bytes = (file: string) => statSync(file).size + (statSync(file.replace(/\.mjs$/, ".js"), { throwIfNoEntry: false })?.size ?? 0);
+    const large = files.filter((file) => file !== hook && bytes(file) > 4_096).map((file) => parse(file).name);
+    expect(large.sort()).toEqual(startupFiles.flatMap(({ name, large }) => (large ? [name] : [])).sort());
+  });
+
+  test("keeps what `exec` compiled, and uses it the next time", async () => {
+    const cache = join(base(), "compile-cache");
+    const bundle = join(root, "build", `cli-${readFileSync(join(root, "build", "setup-stamp"), "utf8").trim()}`, "caisson.mjs");
+    const exec = () =>
+      execFileSync(process.execPath, [bundle, "exec", "--no-workspace", "--", "echo", "hi"], {
+        env: { ...process.env, CAISSON_HOME: home(), NODE_COMPILE_CACHE: cache },
+        encoding: "utf8",
+      });
+    const kept = () => {
+      const folder = join(cache, `scripts-${process.version}-${process.arch}`);
+      return readdirSync(folder).map((name) => [name.replace(/-[0-9a-f]+$/, ""), statSync(join(folder, name)).ino]);
+    };
+    expect(exec()).toBe("hi\n");
+    const first = kept();
+    expect(first.map(([name]) => name).sort()).toEqual(startupFiles.flatMap(({ name, large }) => (large ? [`exec-${name}`] : [])).sort());
+    expect(exec()).toBe("hi\n");
+    expect(kept()).toEqual(first);
   });
 
   test("works when many start at once", async () => {

@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseAst } from "rolldown/parseAst";
+
+/**
+ * Makes of one file of the bundle two: a script, of which src/kept-script.ts keeps the compiled form, and a module of the old name that runs it. The
+ * script is a function of what the module imports, and returns what it exports. Throws where that would not be the same: for an export that changes
+ * after the module ran.
+ */
+export function keepCompiled(dir: string, name: string): void {
+  const modulePath = join(dir, `${name}.mjs`);
+  const code = readFileSync(modulePath, "utf8");
+  const imports: string[] = [];
+  const given: string[] = [];
+  const exported: { local: string; as: string }[] = [];
+  const variables = new Set<string>();
+  const cuts: { start: number; end: number }[] = [];
+  const program = parseAst(code);
+  for (const node of program.body) {
+    if (node.type === "ImportDeclaration") {
+      imports.push(code.slice(node.start, node.end));
+      given.push(...node.specifiers.map(({ local }) => local.name));
+      cuts.push(node);
+    } else if (node.type === "ExportNamedDeclaration" && node.declaration === null && node.source === null) {
+      for (const { local, exported: shown } of node.specifiers) exported.push({ local: nameOf(local), as: nameOf(shown) });
+      cuts.push(node);
+    } else if (node.type.startsWith("Export")) throw new Error(`${name}: an export of a kind that is not expected: ${node.type}`);
+    else if (node.type === "VariableDeclaration" && node.kind !== "const") {
+      for (const { id } of node.declarations) if (id.type === "Identifier") variables.add(id.name);
+    }
+  }
+  const assigned = assignedIn(program);
+  const changing = exported.filter(({ local }) => variables.has(local) && assigned.has(local));
+  if (changing.length > 0) throw new Error(`${name}: exports that may change: ${changing.map(({ local }) => local).join(", ")}`);
+  // No line moves, so that source maps stay right.
+  const body = cuts.reduceRight(
+    (text, { start, end }) => text.slice(0, start) + text.slice(start, end).replaceAll(/[^\n]/g, "") + text.slice(end),
+    code,
+  );
+  const script = `(function (${given.join(", ")}) { "use strict"; ${body}\nreturn [${exported.map(({ local }) => local).join(", ")}];\n})`;
+  const sum = createHash("sha256").update(script).digest("hex").slice(0, 16);
+  writeFileSync(join(dir, `${name}.js`), script);
+  const call = `runScript({ dir: import.meta.dirname, name: ${JSON.stringify(name)}, sum: ${JSON.stringify(sum)} }, [${given.join(", ")}])`;
+  writeFileSync(
+    modulePath,
+    [
+      ...imports,
+      'import { runScript } from "./kept-script.mjs";',
+      `const [${exported.map((_, at) => `e${at}`).join(", ")}] = ${call};`,
+      `export { ${exported.map(({ as }, at) => `e${at} as ${as}`).join(", ")} };`,
+      "",
+    ].join("\n"),
+  );
+}
+
+function nameOf(node: { type: string } & ({ name: string } | { value: unknown })): string {
+  return "name" in node ? node.name : JSON.stringify(node.value);
+}
+
+/** Names that are given a new value somewhere, in whichever scope. */
+function assignedIn(node: object, found = new Set<string>()): Set<string> {
+  const { type, left, argument } = node as { type?: string; left?: { name?: string }; argument?: { name?: string } };
+  const target = type === "AssignmentExpression" ? left : type === "UpdateExpression" ? argument : undefined;
+  if (target?.name !== undefined) found.add(target.name);
+  for (const child of Object.values(node)) if (typeof child === "object" && child !== null) assignedIn(child, found);
+  return found;
+}

@@ -1,0 +1,85 @@
+import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { constants, Script } from "node:vm";
+
+/**
+ * Runs a script of the bundle, in the form that an earlier process of the same command compiled it to. Node's own
+ * compile cache has a file as it was before its first line ran, and so without nearly all of its functions: those are
+ * compiled when they are first called, by every process anew. What is kept here is taken when the process ends, with
+ * every function that it called. `sum` is that of the script's text: V8 itself compares no more than its length.
+ */
+export function runScript(script: { dir: string; name: string; sum: string }, given: readonly unknown[]): unknown {
+  const path = join(script.dir, `${script.name}.js`);
+  const kept = folder === null ? null : join(folder, `${command}-${script.name}-${script.sum}`);
+  const cachedData = kept === null ? undefined : readKept(kept);
+  const compiled = new Script(readFileSync(path, "utf8"), {
+    filename: path,
+    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+    ...(cachedData && { cachedData }),
+  });
+  if (kept !== null && (cachedData === undefined || compiled.cachedDataRejected)) keepAtExit(compiled, kept);
+  return compiled.runInThisContext()(...given);
+}
+
+const command = /^[a-z]{1,20}$/.exec(process.argv[2] ?? "")?.[0];
+const folder = keptFolder();
+
+/** Null for a program that only uses the library, for a start without a command, and where nothing is to be kept. */
+function keptFolder(): string | null {
+  const { NODE_COMPILE_CACHE: cache } = process.env;
+  if (cache === undefined || command === undefined || !isCommandLine()) return null;
+  return join(cache, `scripts-${process.version}-${process.arch}`);
+}
+
+function isCommandLine(): boolean {
+  try {
+    return realpathSync(process.argv[1] ?? "") === join(import.meta.dirname, "caisson.mjs");
+  } catch {
+    return false;
+  }
+}
+
+/** Undefined for what is not there, or not whole: V8 does not look, and ends the process over what it cannot read. */
+function readKept(path: string): Buffer | undefined {
+  try {
+    const content = readFileSync(path);
+    const data = content.subarray(0, -CHECK_BYTES);
+    return content.subarray(-CHECK_BYTES).equals(checkOf(data)) ? data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const CHECK_BYTES = 32;
+
+/** The module is loaded here, and not for a start that has nothing to check. */
+function checkOf(data: Buffer): Buffer {
+  return process.getBuiltinModule("node:crypto").hash("sha256", data, "buffer");
+}
+
+/** Only of what went well: a word that is no command leaves nothing. */
+function keepAtExit(compiled: Script, path: string): void {
+  process.once("exit", (code) => {
+    if (code !== 0) return;
+    const partial = `${path}.${process.pid}`;
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const data = compiled.createCachedData();
+      writeFileSync(partial, Buffer.concat([data, checkOf(data)]), { mode: 0o600 });
+      renameSync(partial, path);
+      removeEarlier(path);
+    } catch {
+      // A full disk, or a folder that is not ours: the next process compiles as this one did.
+      rmSync(partial, { force: true });
+    }
+  });
+}
+
+/** What was kept of the same script with another text. */
+function removeEarlier(path: string): void {
+  const prefix = path.slice(0, path.lastIndexOf("-") + 1);
+  for (const name of readdirSync(dirname(path))) {
+    const other = join(dirname(path), name);
+    if (other.startsWith(prefix) && other !== path && !name.endsWith(`.${process.pid}`)) rmSync(other, { force: true });
+  }
+}
