@@ -46,7 +46,7 @@ const bundle = await rolldown({
   input: {
     caisson: source("caisson.ts"),
     // Imported by what `keepCompiled` writes.
-    "kept-script": source("kept-script.ts"),
+    "kept-script": join(root, "scripts", "kept-script.ts"),
     // A program of its own, started beside whichever file starts it.
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
     ...(forPackage && library),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
 /**
- * Makes of one file of the bundle two: a script, of which src/kept-script.ts keeps the compiled form, and a module of the old name that runs it. The
+ * Makes of one file of the bundle two: a script, of which scripts/kept-script.ts keeps the compiled form, and a module of the old name that runs it. The
  * script is a function of what the module imports, and returns what it exports. Throws where that would not be the same: for an export that changes
  * after the module ran.
  */

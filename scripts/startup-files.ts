@@ -1,7 +1,7 @@
 /**
  * What start-up loads together stands in one file of the bundle each: to find, read and check a file costs more than to run it. Named are the modules
  * that are loaded by name, from `src`; what those import comes with them, unless an earlier file has it. Of the large ones the compiled form is kept
- * (src/kept-script.ts). test/startup.test.ts says what must not be in
+ * (scripts/kept-script.ts). test/startup.test.ts says what must not be in
  * them, and test/e2e/launcher.e2e.test.ts that `caisson exec` loads nothing besides.
  */
 export const startupFiles: readonly { name: string; modules: readonly string[]; large: boolean }[] = [

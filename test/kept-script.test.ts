@@ -16,7 +16,7 @@ beforeEach(() => {
   bundle = join(base, "bundle");
   cache = join(base, "cache");
   mkdirSync(bundle);
-  const loader = readFileSync(join(import.meta.dirname, "..", "src", "kept-script.ts"), "utf8");
+  const loader = readFileSync(join(import.meta.dirname, "..", "scripts", "kept-script.ts"), "utf8");
   put("kept-script.mjs", stripTypeScriptTypes(loader));
   put(
     "caisson.mjs",
