@@ -6,6 +6,7 @@ import { mountOption } from "./options/folder-options.ts";
 import { hidingOptions } from "./options/hiding-options.ts";
 import { networkOptions } from "./options/network-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
+import { imageCommands } from "./sandboxes/image-command-specs.ts";
 
 const runtimeOption: OptionSpec = {
   name: "runtime",
@@ -25,7 +26,11 @@ const jsonOption: OptionSpec = { name: "json", summary: "Print JSON" };
 export const specOptions: readonly OptionSpec[] = [
   runtimeOption,
   ociRuntimeOption,
-  { name: "image", value: "REF", summary: "Start from a rootfs folder, an OCI layout, a docker-archive or an image reference" },
+  {
+    name: "image",
+    value: "REF",
+    summary: "Start from an image: one built here, a name in a registry, an OCI layout, an archive or a root folder",
+  },
   { name: "name", value: "NAME", summary: "A name that stands for the sandbox's id" },
   { name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by its id or name", completes: ["snapshot"] },
   {
@@ -203,6 +208,7 @@ export const commands: readonly CommandSpec[] = [
     examples: [["caisson snapshot rm sn_k3v7q2m5x4ab", ""]],
     load: async () => (await import("./sandboxes/snapshot.ts")).remove,
   },
+  ...imageCommands,
   {
     path: ["cp"],
     summary: "Copy files into and out of a sandbox",

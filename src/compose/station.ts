@@ -1,4 +1,5 @@
 import type { AgentVerbs } from "../station/agents/verbs.ts";
+import type { ImageVerbs } from "../station/images/verbs.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
 import type { LocalNetworks } from "../station/networks/local-networks.ts";
@@ -88,6 +89,10 @@ export function composeStation(parts: StationParts): LocalVerbs {
     const { createLocalMachine } = await import("../station/machine/local-machine.ts");
     return createLocalMachine({ ...parts, hiding: config.workspace, defaultRuntime: config.runtime, defaultImage: config.image });
   });
+  const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
+    const { createLocalImages } = await import("../station/images/local-images.ts");
+    return createLocalImages({ runtimes });
+  });
   const agents = lazyVerbs<AgentVerbs>(
     {
       list: "answer",
@@ -110,6 +115,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   return {
     agents,
     sandboxes,
+    images,
     networks,
     machine,
     runs,

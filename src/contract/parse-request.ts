@@ -2,9 +2,9 @@ import type { z } from "zod";
 import { CaissonError } from "./error.ts";
 import { checkValue, tellProblems } from "./plain-problems.ts";
 
-/** The argument of a verb, checked and complete. Throws `invalid` with what is wrong where. */
+/** The argument of a verb, checked and complete. `what` is "a run" or "to apply". Throws `invalid` with what is wrong where. */
 export function parseRequest<Schema extends z.ZodType>(schema: Schema, given: unknown, what: string): z.output<Schema> {
   const parsed = checkValue(schema, given);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${what} cannot be asked for like this: ${tellProblems(parsed.problems)}`);
+  throw new CaissonError("invalid", `invalid request ${what.startsWith("to ") ? "" : "for "}${what}: ${tellProblems(parsed.problems)}`);
 }

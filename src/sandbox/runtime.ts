@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
+import type { BuildImage, ImageView } from "../contract/image-verbs.ts";
 import type { Capabilities, SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
@@ -36,6 +38,19 @@ export interface SnapshotInfo {
   sandbox: SandboxId;
   createdAt: string;
   bytes: number;
+}
+
+/** Images that a runtime builds and keeps, to start sandboxes from by their name. */
+export interface RuntimeImages {
+  /**
+   * What is being done, at last the image. It is there whole or not at all, and takes the place of one of its name.
+   * Throws `unavailable`, `unsupported`, `no_space`.
+   */
+  build(request: z.output<typeof BuildImage>): AsyncIterable<{ progress: string } | { image: ImageView }>;
+  /** By name. */
+  list(): Promise<ImageView[]>;
+  /** Throws `not_found`, `conflict` while it is in use. */
+  remove(name: string): Promise<void>;
 }
 
 export interface OpenOptions {
@@ -101,6 +116,8 @@ export interface Runtime extends AsyncDisposable {
    * removal does.
    */
   removeLayer?(layer: string): Promise<void>;
+  /** Absent: the runtime builds none. */
+  readonly images?: RuntimeImages;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import type { AgentVerbs } from "./agents/verbs.ts";
+import type { ImageVerbs } from "./images/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
@@ -15,6 +16,7 @@ export interface Station extends AsyncDisposable {
   readonly sessions: SessionVerbs;
   readonly agents: AgentVerbs;
   readonly sandboxes: SandboxVerbs;
+  readonly images: ImageVerbs;
   readonly networks: NetworkVerbs;
   readonly machine: MachineVerbs;
 }

@@ -8,7 +8,7 @@ import { connectGuest, type GuestConnection } from "../../sandbox/guest/connecti
 import { explainSilence } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { readGuestToken } from "../../sandbox/guest-token.ts";
-import type { Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
+import type { Runtime, RuntimeContext, RuntimeImages } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
@@ -22,7 +22,7 @@ import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
 import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
-import { createOciContext, type OciOptions } from "./oci-context.ts";
+import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
 import { SOCKET_NAME } from "./start-sandbox.ts";
 import { sweepSandboxes } from "./sweep.ts";
@@ -105,6 +105,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       removeLayerDisk(layer);
       releaseLayer(oci, layer);
     },
+    images: lazyImages(oci),
     async snapshots() {
       const { snapshots } = await listSnapshots(oci);
       return snapshots
@@ -119,6 +120,18 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     },
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),
+  };
+}
+
+/** Loaded when asked for: few commands build images. */
+function lazyImages(oci: OciContext): RuntimeImages {
+  const load = async () => (await import("./layers/images.ts")).ociImages(oci);
+  return {
+    async *build(request) {
+      yield* (await load()).build(request);
+    },
+    list: async () => (await load()).list(),
+    remove: async (name) => (await load()).remove(name),
   };
 }
 

@@ -2,7 +2,7 @@ import { removeFiles, runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import type { GeneratedFile } from "../template/etc-files.ts";
 import type { TemplateFolder } from "../template/host-template.ts";
-import { resolveImage } from "../template/image.ts";
+import { type ResolveImageOptions, resolveImage } from "../template/image.ts";
 import { imageFiles } from "../template/image-files.ts";
 import type { RootLayer } from "./layers.ts";
 
@@ -16,15 +16,19 @@ export interface ImageRoot {
 
 /** Throws what `resolveImage` throws. */
 export async function imageRoot(oci: OciContext, reference: string, options: { signal?: AbortSignal | undefined }): Promise<ImageRoot> {
+  const { rootfsDir, config } = await resolveImage({ ...imageOptions(oci, reference), signal: options.signal });
+  return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
+}
+
+/** How this runtime has images unpacked: with the ids of its sandboxes. */
+export function imageOptions(oci: OciContext, reference: string): ResolveImageOptions {
   const { home, path } = oci.options;
   const { rootless } = oci.identity();
-  const { rootfsDir, config } = await resolveImage({
+  return {
     reference,
     stateDir: oci.context.stateDir,
     arch: oci.arch,
     env: { HOME: home, PATH: path },
-    signal: options.signal,
     ...(rootless ? { inside: (argv, how) => runInside(oci, argv, how), remove: (tree) => removeFiles(oci, [tree]) } : {}),
-  });
-  return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
+  };
 }

@@ -108,13 +108,18 @@ function makerAlive(name: string): boolean {
 
 /** Whether a sandbox or another snapshot has one of its layers. */
 export async function isBuiltOn(oci: OciContext, id: SnapshotId): Promise<boolean> {
-  const dir = `${snapshotDir(oci, id)}/`;
+  return isFolderInUse(oci, snapshotDir(oci, id), { except: id });
+}
+
+/** Whether a sandbox, or a snapshot but the one excepted, has a layer in the folder. */
+export async function isFolderInUse(oci: OciContext, folder: string, options: { except?: SnapshotId } = {}): Promise<boolean> {
+  const dir = `${folder}/`;
   const uses = ({ root, workspaceLayers }: Basis) =>
     [...root.layers.map((layer) => layer.dir), ...root.binds.flatMap((bind) => bind.layers), ...workspaceLayers].some((layer) =>
       layer.startsWith(dir),
     );
   const { snapshots } = await listSnapshots(oci);
-  if (snapshots.some((snapshot) => snapshot.id !== id && uses(snapshot.basis))) return true;
+  if (snapshots.some((snapshot) => snapshot.id !== options.except && uses(snapshot.basis))) return true;
   const { records } = await oci.store.list();
   return records.some(({ details }) => {
     const parsed = z.object({ basis: Basis }).safeParse(details);

@@ -9,7 +9,8 @@ import { type Descriptor, DockerManifest, ImageDocument, ImageIndex, ImageManife
 
 /** Manifests and configurations; layers are bounded elsewhere. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
-const ociArchitectures: Record<string, string> = { x64: "amd64", arm64: "arm64" };
+/** By Node's names. */
+export const ociArchitectures: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 
 /**
  * Files of an image before it is unpacked, by their names in its layout: a folder, or an archive spread out on disk.

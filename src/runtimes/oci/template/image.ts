@@ -3,7 +3,9 @@ import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/prom
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
+import type { ImageView } from "../../../contract/image-verbs.ts";
 import { archiveStore } from "./archive-store.ts";
+import { builtImages } from "./built-images.ts";
 import { Digest, emptyImageConfig, ImageConfig, imageConfigOf } from "./image-manifest.ts";
 import { checkRootProcessor, type ImageSource, imageSource } from "./image-source.ts";
 import { type FoundImage, findImage, folderStore, type ImageStore } from "./image-store.ts";
@@ -21,7 +23,7 @@ export interface ImageLimits {
 }
 
 /** What an image may unpack to, and how long that may take, unless the caller says otherwise. */
-const defaultImageLimits: ImageLimits = {
+export const defaultImageLimits: ImageLimits = {
   bytesMax: 32 * 1024 ** 3,
   entriesMax: 2_000_000,
   fetchTimeoutMs: 30 * 60_000,
@@ -49,7 +51,7 @@ export interface ImageTemplate {
 }
 
 export interface ResolveImageOptions {
-  /** A root file system folder, an OCI layout, an archive, or a name in a registry. */
+  /** The name of an image built here, a root file system folder, an OCI layout, an archive, or a name in a registry. */
   reference: string;
   stateDir: string;
   /** Node's name for the processor. */
@@ -69,12 +71,14 @@ export interface ResolveImageOptions {
 }
 
 /**
- * Finds an image and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the
+ * Finds an image, by the name it was given when it was built here first of all, and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the
  * same image at the same time both get it. What is returned stays as it is. A name in a registry is fetched once.
  * Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another processor), `unsafe` (tricks in the
  * archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
  */
 export async function resolveImage(options: ResolveImageOptions): Promise<ImageTemplate> {
+  const built = await builtImages(options.stateDir).find(options.reference);
+  if (built !== null) return builtTemplate(options.stateDir, built);
   const source = imageSource(options.reference);
   const arch = options.arch ?? process.arch;
   if (source.kind === "rootfs") {
@@ -85,7 +89,10 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
   const cache = createTemplateCache({ stateDir: options.stateDir, ...(options.remove === undefined ? {} : { remove: options.remove }) });
   if (source.kind === "layout") {
     const found = await findImage(folderStore(source.folder), { tag: source.tag, arch });
-    return (await cached(cache, found.digest)) ?? (await withDraft(cache, (draft) => unpack({ options, cache, found, draft })));
+    return (
+      (await cached(cache, found.digest)) ??
+      (await withDraft(cache, async (draft) => (await unpackFound({ options, cache, found, draft })).template))
+    );
   }
   const key = await referenceKey(source, arch);
   const known = options.refresh === true ? null : await knownDigest(cache, key);
@@ -93,10 +100,16 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
   if (ready !== null) return ready;
   return withDraft(cache, async (draft) => {
     const found = await findImage(await gather(source, options, draft), { tag: source.kind === "archive" ? source.tag : null, arch });
-    const template = (await cached(cache, found.digest)) ?? (await unpack({ options, cache, found, draft }));
+    const template = (await cached(cache, found.digest)) ?? (await unpackFound({ options, cache, found, draft })).template;
     await rememberDigest(cache, key, found.digest);
     return template;
   });
+}
+
+async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageTemplate> {
+  const template = await cached(createTemplateCache({ stateDir }), image.digest);
+  if (template !== null) return template;
+  throw new CaissonError("not_found", `the files of image ${image.name} are gone`, { hint: "Build it again: `caisson image build`." });
 }
 
 /** The template of this digest, or null. One whose record cannot be read is as good as none, and is never used. */
@@ -107,7 +120,7 @@ async function cached(cache: TemplateCache, digest: string): Promise<ImageTempla
   return record.success ? { ...record.data, rootfsDir: join(folder, "rootfs") } : null;
 }
 
-const templateName = (digest: string) => `image-${digest.replace("sha256:", "")}`;
+export const templateName = (digest: string) => `image-${digest.replace("sha256:", "")}`;
 
 async function withDraft<T>(cache: TemplateCache, work: (draft: string) => Promise<T>): Promise<T> {
   const draft = await cache.draft();
@@ -135,18 +148,19 @@ async function gather(
   return { ...folderStore(folder), name: source.reference };
 }
 
-async function unpack(work: {
+/** Makes the template of an image whose parts lie in the draft, and says how much its files hold. */
+export async function unpackFound(work: {
   options: ResolveImageOptions;
   cache: TemplateCache;
   found: FoundImage;
   draft: string;
-}): Promise<ImageTemplate> {
+}): Promise<{ template: ImageTemplate; bytes: number }> {
   const { options, cache, found, draft } = work;
   const limits = { ...defaultImageLimits, ...options.limits };
   const image = join(draft, "image");
   await mkdir(image, { mode: 0o700 });
   const keepOwners = options.keepOwners ?? (options.inside !== undefined || process.getuid?.() === 0);
-  await unpackInProcess({
+  const { bytes } = await unpackInProcess({
     request: { layers: found.layers, target: join(image, "rootfs"), keepOwners, bytesMax: limits.bytesMax, entriesMax: limits.entriesMax },
     folder: draft,
     timeoutMs: limits.unpackTimeoutMs,
@@ -157,7 +171,7 @@ async function unpack(work: {
   await writeDurably(join(image, "image.json"), JSON.stringify(record));
   await flush(image);
   const folder = await cache.publish(image, templateName(found.digest));
-  return { ...record, rootfsDir: join(folder, "rootfs") };
+  return { template: { ...record, rootfsDir: join(folder, "rootfs") }, bytes };
 }
 
 /**

@@ -22,6 +22,8 @@ export interface TemplateCache {
    */
   publish(draft: string, name: string): Promise<string>;
   discard(draft: string): Promise<void>;
+  /** Removes a template: at once for everybody who looks, then its files. */
+  remove(name: string): Promise<void>;
   /** Removes what processes that are gone were making. Returns how many. */
   sweep(): Promise<number>;
 }
@@ -74,6 +76,13 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       return join(folder, name);
     },
     discard,
+    async remove(name) {
+      const draft = await cache.draft();
+      await rename(join(folder, name), join(draft, "removed")).catch((cause: NodeJS.ErrnoException) => {
+        if (cause.code !== "ENOENT") throw cause;
+      });
+      await discard(draft);
+    },
     async sweep() {
       let removed = 0;
       const names = await readdir(folder).catch(() => []);
