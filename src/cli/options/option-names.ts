@@ -45,7 +45,6 @@ const optionOf: Readonly<Record<string, string>> = {
   mirror: "mirror",
   variant: "variant",
   model: "model",
-  name: "name",
   task: "task",
 };
 
