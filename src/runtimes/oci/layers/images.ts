@@ -12,7 +12,9 @@ import { createTemplateCache } from "../template/template-cache.ts";
 import { imageOptions } from "./image-root.ts";
 import { isFolderInUse } from "./snapshot-store.ts";
 
-/** Images that are built on this machine: an archive that is unpacked as one from elsewhere would be, and a name for it. */
+/**
+ * Images that are built on this machine: an archive that is unpacked as one from elsewhere would be, and a name for it.
+ */
 export function ociImages(oci: OciContext): RuntimeImages {
   const { stateDir } = oci.context;
   const names = builtImages(stateDir);

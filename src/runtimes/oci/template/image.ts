@@ -71,8 +71,8 @@ export interface ResolveImageOptions {
 }
 
 /**
- * Finds an image, by the name it was given when it was built here first of all, and has it unpacked under `<stateDir>/templates`, once for each digest; two processes that want the
- * same image at the same time both get it. What is returned stays as it is. A name in a registry is fetched once.
+ * Finds an image, among those built here first, and has it unpacked under `<stateDir>/templates`, once for each digest;
+ * two processes that want the same image at the same time both get it. What is returned stays as it is. A name in a registry is fetched once.
  * Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another processor), `unsafe` (tricks in the
  * archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
  */
