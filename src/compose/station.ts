@@ -85,10 +85,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalNetworks({ stateDir, runtimes, sandboxes, runs });
     },
   );
-  const machine = lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
-    const { createLocalMachine } = await import("../station/machine/local-machine.ts");
-    return createLocalMachine({ ...parts, hiding: config.workspace, defaultRuntime: config.runtime, defaultImage: config.image });
-  });
+  const machine = composeMachine(parts);
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
     return createLocalImages({ runtimes });
@@ -126,6 +123,26 @@ export function composeStation(parts: StationParts): LocalVerbs {
       await parts.runtimes[Symbol.asyncDispose]();
     },
   };
+}
+
+function composeMachine(parts: StationParts): MachineVerbs {
+  const { config } = parts;
+  return lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
+    const { createLocalMachine } = await import("../station/machine/local-machine.ts");
+    return createLocalMachine({
+      ...parts,
+      hiding: config.workspace,
+      defaultRuntime: config.runtime,
+      defaultImage: config.image,
+      async examineModels(ask) {
+        const [{ examineModels }, { modelOptions }] = await Promise.all([
+          import("../agent/model/examine-models.ts"),
+          import("./local-station.ts"),
+        ]);
+        return examineModels({ models: modelOptions(parts), defaultModel: config.models.default, ask });
+      },
+    });
+  });
 }
 
 async function openLocal(parts: LocalParts): Promise<LocalStation> {

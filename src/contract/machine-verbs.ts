@@ -12,6 +12,26 @@ export const RuntimeReport = z.object({
 });
 export type RuntimeReport = z.infer<typeof RuntimeReport>;
 
+/** Names of variables only: no value of one is ever part of it. */
+export const ModelReport = z.object({
+  providers: z.array(
+    z.object({
+      name: z.string(),
+      /** Any of these would do as its key. */
+      keys: z.array(z.string()),
+      /** Of these and the one for its address, those that are set. */
+      set: z.array(z.string()),
+    }),
+  ),
+  /** What runs use unless another is named. */
+  default: z.string().nullable(),
+  /** The model that was asked for a word, or null. */
+  asked: z
+    .object({ model: z.string(), answers: z.boolean(), durationMs: z.number(), problem: z.string().optional(), fix: z.string().optional() })
+    .nullable(),
+});
+export type ModelReport = z.infer<typeof ModelReport>;
+
 /** What `caisson doctor --json` prints. */
 export const DoctorReport = z.object({
   version: z.string(),
@@ -31,6 +51,7 @@ export const DoctorReport = z.object({
     /** Whether it was looked through to the end. */
     complete: z.boolean(),
   }),
+  models: ModelReport,
 });
 export type DoctorReport = z.infer<typeof DoctorReport>;
 

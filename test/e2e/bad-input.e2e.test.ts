@@ -55,6 +55,11 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
     says: /CAISSON_NO_SUCH_TOKEN[\s\S]*hint: /,
   },
   "a gateway that there is not": { argv: ["exec", "--gateway", "telepathy", "--", "true"], says: /"telepathy"[\s\S]*hint: / },
+  "a gateway without a key": {
+    argv: ["exec", "--gateway", "anthropic", "--", "true"],
+    env: { ANTHROPIC_API_KEY: "" },
+    says: /has no key[\s\S]*hint: Set ANTHROPIC_API_KEY/,
+  },
   "the network of a run that there is not": { argv: ["net", "log", "run_aaaaaaaaaaaa"], says: /run_aaaaaaaaaaaa/ },
   "the network of a sandbox that there is not": {
     argv: ["net", "allow", "sb_aaaaaaaaaaaa", "x.org"],

@@ -52,6 +52,11 @@ const providers: Record<string, Provider> = {
   },
 };
 
+/** What a provider's key and address may be given in, by its name. */
+export const providerVariablesByName: Readonly<Record<string, { keys: readonly string[]; baseUrl: string }>> = Object.fromEntries(
+  Object.entries(providers).map(([name, { keys, baseUrlVariable }]) => [name, { keys, baseUrl: baseUrlVariable }]),
+);
+
 /** Every variable of the environment that says something about a provider. */
 export const providerVariables: readonly string[] = Object.values(providers).flatMap(({ keys, baseUrlVariable }) => [
   ...keys,

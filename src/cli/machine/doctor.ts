@@ -16,9 +16,10 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const runtime = given.option("runtime");
   const only = runtime === undefined || runtime === "auto" ? undefined : [runtime];
   if (needs !== undefined) return recommend(context, given, parseNeeds(needs));
-  const report = await context.station.machine.doctor(defined({ only }));
+  const report = await context.station.machine.doctor(defined({ only, model: given.option("model") }));
   if (given.flag("json")) await context.stdout.printJson(report);
   else await context.stdout.print(showReport(report));
+  if (report.models.asked?.answers === false) return 1;
   return (only === undefined ? report.chosen !== null : report.runtimes.every((each) => each.usable)) ? 0 : 1;
 }
 
@@ -33,6 +34,8 @@ export function showReport(report: DoctorReport): Line[] {
     ...report.visible.map((entry) => line`  ${entry.what.padEnd(9)} ${entry.path}  ${dim(entry.why)}`),
     line``,
     ...showWorkspace(report.workspace),
+    line``,
+    ...showModels(report.models),
     line``,
     report.chosen === null
       ? bad("No runtime here can isolate a sandbox; each problem above has its fix.")
@@ -49,6 +52,21 @@ function showWorkspace({ folder, refused, hidden, complete }: DoctorReport["work
   const told = hidden.slice(0, HIDDEN_TOLD_MAX).map((path) => line`  hidden    ${path}`);
   const rest = hidden.length > HIDDEN_TOLD_MAX ? [line`  … and ${String(hidden.length - HIDDEN_TOLD_MAX)} more`] : [];
   return [heading, ...told, ...rest, ...more, dim("  --show PATTERN, or workspace.show in config.json, shows them")];
+}
+
+/** Which keys are set, by name, and whether the model that was asked answers. */
+function showModels({ providers, default: usual, asked }: DoctorReport["models"]): Line[] {
+  const lines = [bold("models")];
+  for (const { name, keys, set } of providers) {
+    const mark = set.some((variable) => keys.includes(variable)) ? good("✓") : "·";
+    lines.push(line`  ${mark} ${name.padEnd(10)} ${set.length === 0 ? `no key; set ${keys.join(" or ")}` : `${set.join(", ")} set`}`);
+  }
+  lines.push(line`    default model: ${usual ?? "none; --model names one, or CAISSON_MODEL"}`);
+  if (asked === null) lines.push(dim("    --model NAME asks a model for a word"));
+  else if (asked.answers) lines.push(line`  ${good("✓")} ${asked.model} answers, after ${showDuration(asked.durationMs)}`);
+  else lines.push(line`  ${bad("✗")} ${asked.model}: ${asked.problem ?? "no answer"}`);
+  if (asked?.fix !== undefined) lines.push(line`      fix: ${asked.fix}`);
+  return lines;
 }
 
 /** One runtime: whether it works, why not, the fix, and what it can enforce. */
@@ -97,8 +115,8 @@ export function parseNeeds(text: string): TaskNeeds {
     if (language !== undefined) needs.language = language;
     else if (word === "sensitive" || word === "offline" || word === "preview" || word === "image") needs[word] = true;
     else {
-      throw new CaissonError("invalid", `doctor: ${JSON.stringify(word)} is no need of a task`, {
-        hint: "Choose of: sensitive, offline, preview, image, language=NAME; separated by commas.",
+      throw new CaissonError("invalid", `doctor: unknown requirement ${JSON.stringify(word)}`, {
+        hint: "Choose from sensitive, offline, preview, image and language=NAME, comma-separated.",
       });
     }
   }

@@ -1,16 +1,16 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { GatewaySpec, GatewayWire } from "../../contract/network.ts";
+import type { GatewaySpec } from "../../contract/network.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import { createGateway } from "../gateway/gateway.ts";
-import type { Gateway, GatewayOptions, GatewayUpstream } from "../gateway/gateway-options.ts";
+import type { Gateway, GatewayOptions } from "../gateway/gateway-options.ts";
 import type { NetworkHost } from "../network-host.ts";
+import { upstreamOf } from "./gateway-keys.ts";
 
 const Spent = z.object({ costUsd: z.number(), tokens: z.number() });
 const SPENT_NAME = "gateway-spent.json";
-const keyVariables: Record<GatewayWire, string> = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" };
 
 /**
  * The gateway of one sandbox, made when the first program asks for it. What it spends is kept in the sandbox's folder,
@@ -67,14 +67,6 @@ export function createLazyGateway(options: {
     },
     close: async () => gateway?.serves.close(),
   };
-}
-
-/** None for a provider whose key is not there: the gateway then says so. A server of one's own may need none. */
-function upstreamOf(wire: GatewayWire, host: NetworkHost): GatewayUpstream[] {
-  const baseUrl = host.settings.gateway[wire];
-  const key = () => host.variable(keyVariables[wire]) ?? "";
-  if (baseUrl === undefined && key() === "") return [];
-  return [{ ...(baseUrl === undefined ? {} : { baseUrl }), key: async () => key() }];
 }
 
 /** Throws for what cannot be read: a bound that nobody can count to is not passed. */

@@ -5,6 +5,7 @@ import type { OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { redactedProcess } from "../redacted-process.ts";
+import { checkGatewayKeys } from "./gateway-keys.ts";
 import { firstState } from "./network-record.ts";
 import { networkStateFile } from "./network-state.ts";
 import { type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
@@ -37,6 +38,7 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
   return {
     ...runtime,
     async create(spec, options) {
+      checkGatewayKeys(spec.gateway, host);
       const inner = await runtime.create(spec, options);
       return hold(inner, { first: firstState(spec), own: new Set(Object.keys(spec.env)) });
     },

@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import type { DoctorReport, RuntimeReport } from "../../contract/machine-verbs.ts";
+import type { DoctorReport, ModelReport, RuntimeReport } from "../../contract/machine-verbs.ts";
 import type { HidingRules } from "../../contract/workspace-guard.ts";
 import { hostTemplate } from "../../runtimes/oci/template/host-template.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
@@ -21,6 +21,9 @@ export interface DoctorOptions {
   hiding: HidingRules;
   /** Only these; default all. */
   only?: readonly string[];
+  /** A model to ask for a word. */
+  model?: string;
+  examineModels(ask: string | undefined): Promise<ModelReport>;
 }
 
 /** Probes every runtime by really starting a sandbox in it. Throws `invalid` for an unknown name. */
@@ -41,6 +44,7 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
     chosen: await chosenOf(options),
     visible: template.describe(),
     workspace: examineFolder(options),
+    models: await options.examineModels(options.model),
   };
 }
 

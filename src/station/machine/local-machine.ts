@@ -5,7 +5,8 @@ import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
 import type { MachineVerbs } from "./verbs.ts";
 
-export interface LocalMachineOptions extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding"> {
+export interface LocalMachineOptions
+  extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding" | "examineModels"> {
   guestPath: string;
   runtimes: RuntimeSet;
   resolver: Resolver;

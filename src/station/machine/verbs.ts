@@ -10,8 +10,11 @@ import type {
 
 /** What can be asked of the machine the station runs on. */
 export interface MachineVerbs {
-  /** Probes every runtime, or those named, by really starting a sandbox in it. Throws `invalid` for an unknown name. */
-  doctor(options?: { only?: readonly string[] }): Promise<DoctorReport>;
+  /**
+   * Probes every runtime, or those named, by really starting a sandbox in it; with `model`, asks that model for a word.
+   * Throws `invalid` for an unknown name of a runtime.
+   */
+  doctor(options?: { only?: readonly string[]; model?: string }): Promise<DoctorReport>;
   /** The runtime that suits a task, and why; null when none does. */
   choose(needs: TaskNeeds): Promise<RuntimeChoice | null>;
   /** Attacks a runtime: each verdict as it is reached, at last the signed report. Throws `unavailable`. */

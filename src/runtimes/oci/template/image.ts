@@ -71,10 +71,11 @@ export interface ResolveImageOptions {
 }
 
 /**
- * Finds an image, among those built here first, and has it unpacked under `<stateDir>/templates`, once for each digest;
- * two processes that want the same image at the same time both get it. What is returned stays as it is. A name in a registry is fetched once.
- * Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another processor), `unsafe` (tricks in the
- * archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
+ * Finds an image, among those built here first, and has it unpacked under `<stateDir>/templates`, once for each
+ * digest; two processes that want the same image at the same time both get it. What is returned stays as it is. A name
+ * in a registry is fetched once. Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another
+ * processor), `unsafe` (tricks in the archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer),
+ * `cancelled`, `timeout`.
  */
 export async function resolveImage(options: ResolveImageOptions): Promise<ImageTemplate> {
   const built = await builtImages(options.stateDir).find(options.reference);

@@ -1,0 +1,58 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { ModelReport } from "../../contract/machine-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import type { Model } from "./model.ts";
+import { type ModelOptions, providerVariablesByName, resolveModel } from "./resolve-model.ts";
+
+const ANSWER_TIMEOUT_MS = 30_000;
+/** The least that all providers take. */
+const ANSWER_TOKENS_MAX = 16;
+
+/**
+ * Which providers have a key, by the names of variables, never their values; and whether one model answers, by really
+ * asking it for a word. Never throws for a model that cannot be used: that is what it is asked for.
+ */
+export async function examineModels(options: {
+  models: ModelOptions;
+  defaultModel: string | undefined;
+  ask: string | undefined;
+  timeoutMs?: number;
+}): Promise<ModelReport> {
+  const { env } = options.models;
+  return {
+    providers: Object.entries(providerVariablesByName).map(([name, { keys, baseUrl }]) => ({
+      name,
+      keys: [...keys],
+      set: [...keys, baseUrl].filter((variable) => (env[variable] ?? "") !== ""),
+    })),
+    default: options.defaultModel ?? null,
+    asked: options.ask === undefined ? null : await askModel(options.ask, options),
+  };
+}
+
+async function askModel(name: string, options: { models: ModelOptions; timeoutMs?: number }): Promise<NonNullable<ModelReport["asked"]>> {
+  const started = performance.now();
+  const timeoutMs = options.timeoutMs ?? ANSWER_TIMEOUT_MS;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const ended = (answers: boolean, problem?: string, fix?: string) => ({
+    model: name,
+    answers,
+    durationMs: performance.now() - started,
+    ...defined({ problem, fix }),
+  });
+  try {
+    const spoke = await firstChunk(await resolveModel(name, options.models), signal);
+    return spoke ? ended(true) : ended(false, "it ended its answer before it began");
+  } catch (error) {
+    if (signal.aborted) return ended(false, `no answer within ${timeoutMs / 1000} s`, "Check the network, and the address of the server.");
+    if (error instanceof CaissonError) return ended(false, error.message, error.hint);
+    throw error;
+  }
+}
+
+async function firstChunk(model: Model, signal: AbortSignal): Promise<boolean> {
+  const from = { agent: "doctor", position: 1, purpose: "step" as const, estimatedTokens: ANSWER_TOKENS_MAX };
+  const messages = [{ role: "user" as const, text: "Answer with the word: ready" }];
+  for await (const _chunk of model.stream({ from, messages, tools: [], outputTokensMax: ANSWER_TOKENS_MAX }, { signal })) return true;
+  return false;
+}
