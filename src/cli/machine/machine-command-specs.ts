@@ -1,0 +1,60 @@
+import type { CommandSpec } from "../command.ts";
+import { jsonOption, ociRuntimeOption, runtimeOption } from "../options/runtime-options.ts";
+
+export const machineCommands: readonly CommandSpec[] = [
+  {
+    path: ["doctor"],
+    summary: "What works on this machine, what does not, and the fix",
+    details:
+      "Exit code: 0 when a sandbox can be isolated here; with --model, when the model answers, too; with --attack, when every claim held;\nwith --conformance, when every test passed.",
+    options: [
+      jsonOption,
+      { ...runtimeOption, summary: "Look at this runtime only", choices: ["oci", "docker", "host"] },
+      ociRuntimeOption,
+      { name: "image", value: "REF", summary: "With --attack or --conformance: the image to start from" },
+      { name: "model", value: "NAME", summary: "Ask this model for a word, to see that its key and its address work" },
+      { name: "attack", summary: "Run the attack suite on the runtime that would be used" },
+      { name: "report", value: "FILE", summary: "With --attack: write the signed report there" },
+      { name: "conformance", summary: "Run the conformance suite on the runtime that would be used" },
+      { name: "for", value: "NEEDS", summary: "Which runtime fits: comma-separated, of sensitive, offline, preview, image, language=NAME" },
+    ],
+    arguments: [],
+    examples: [
+      ["caisson doctor", ""],
+      ["caisson doctor --model anthropic/claude-sonnet-4-5", "is the key set, and does it work?"],
+      ["caisson doctor --attack --runtime docker --json", "a report with observed, declared and unverifiable claims"],
+      ["caisson doctor --for sensitive,offline", ""],
+    ],
+    load: () => import("./doctor.ts"),
+  },
+  {
+    path: ["demo"],
+    summary: "A tour: what a sandbox can do, what it cannot reach, and what it costs",
+    options: [
+      runtimeOption,
+      ociRuntimeOption,
+      { name: "model", value: "NAME", summary: "A real model for the agent at the end, instead of the scripted one" },
+    ],
+    arguments: [],
+    examples: [["caisson demo", ""]],
+    load: () => import("../demo/demo.ts"),
+  },
+  {
+    path: ["config"],
+    summary: "The settings in force, and where they come from",
+    details: "An option wins over a variable of the environment, that over the config file, that over the default.",
+    options: [
+      { name: "schema", summary: "Print the JSON schema of the config file instead" },
+      { name: "runtime", value: "NAME", summary: "As if this were given to a command" },
+      { name: "image", value: "REF", summary: "As if this were given to a command" },
+      { name: "model", value: "NAME", summary: "As if this were given to a command" },
+      jsonOption,
+    ],
+    arguments: [],
+    examples: [
+      ["CAISSON_RUNTIME=docker caisson config", ""],
+      ["caisson config --schema > config.schema.json", "for your editor"],
+    ],
+    load: () => import("./config-show.ts"),
+  },
+];
