@@ -22,7 +22,8 @@ import { pairRenames } from "./renames.ts";
 import { diffStat, renderDiff } from "./render-diff.ts";
 import { leadsOut, linksOf, treeAsItIs } from "./resulting-tree.ts";
 
-const TIME_MS_MAX = 25_000;
+/** Each run of the tests has another seed: many short ones try more than one that takes long. */
+const TIME_MS_MAX = 6_000;
 const SEED = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 2 ** 31);
 
 interface Wish {
@@ -108,9 +109,7 @@ async function attempt(base: string, entries: readonly HostileEntry[], rounds: r
   }
 }
 
-test(`whatever a folder and an agent's changes hold, nothing outside changes and nothing runs (seed ${SEED})`, {
-  timeout: 2 * TIME_MS_MAX,
-}, async () => {
+test(`whatever a folder and an agent's changes hold, nothing outside changes and nothing runs (seed ${SEED})`, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(hostileEntry, { maxLength: 12 }),

@@ -96,7 +96,7 @@ test("types of the other direction are refused by either side", () => {
   }
 });
 
-test("a million mutated frames throw nothing but protocol errors", () => {
+test("mutated frames, two hundred thousand of them, throw nothing but protocol errors", () => {
   const seeds = seedFrames();
   const random = xorshift(0x9e3779b9);
   const decoders: ((payload: Buffer) => unknown)[] = [
@@ -124,7 +124,7 @@ test("a million mutated frames throw nothing but protocol errors", () => {
       refused += 1;
     }
   };
-  for (let round = 0; round < 1_000_000; round += 1) {
+  for (let round = 0; round < 200_000; round += 1) {
     const seed = seeds[random() % seeds.length] as Buffer;
     const mutated = Buffer.from(seed);
     for (let flips = random() % 4; flips >= 0; flips -= 1) mutated[random() % mutated.length] = random() & 0xff;
@@ -134,8 +134,8 @@ test("a million mutated frames throw nothing but protocol errors", () => {
     guarded(() => parser.push(bytes));
   }
   // Both outcomes must be common, or the mutations prove nothing.
-  expect(accepted).toBeGreaterThan(10_000);
-  expect(refused).toBeGreaterThan(100_000);
+  expect(accepted).toBeGreaterThan(2_000);
+  expect(refused).toBeGreaterThan(20_000);
 });
 
 function seedFrames(): Buffer[] {
