@@ -202,6 +202,7 @@ function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
       unapplied: "answer",
       patch: "stream",
       apply: "answer",
+      undo: "answer",
       branch: "answer",
       discard: "answer",
       unlock: "answer",

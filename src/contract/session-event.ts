@@ -18,6 +18,13 @@ export const SessionApplied = defineEvent("session.applied", 1, {
   count: z.int().nonnegative(),
 });
 export const SessionBranched = defineEvent("session.branched", 1, { repository: z.string(), branch: z.string(), commit: z.string() });
+/** What a turn of a run changed in files was taken back. `turnSeq` is the number of the run's event that began it. */
+export const SessionUndone = defineEvent("session.undone", 1, {
+  run: RunId,
+  turnSeq: z.int().positive(),
+  /** Files that changed with it. */
+  count: z.int().nonnegative(),
+});
 /** Its lock was taken away from whoever held it. */
 export const SessionUnlocked = defineEvent("session.unlocked", 1, { run: z.string(), forced: z.boolean() });
 export const SessionRemoved = defineEvent("session.removed", 1, { why: z.enum(["discarded", "removed", "aged", "cleanup"]) });
@@ -29,6 +36,7 @@ const all = [
   SessionRunEnded,
   SessionApplied,
   SessionBranched,
+  SessionUndone,
   SessionUnlocked,
   SessionRemoved,
 ] as const;

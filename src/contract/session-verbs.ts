@@ -86,6 +86,10 @@ export const AppliedSession = z.object({
 });
 export type AppliedSession = z.infer<typeof AppliedSession>;
 
+/** The files that are not any more what a turn made of them. */
+export const UndoneTurn = z.object({ session: SessionId, files: z.array(z.string()) });
+export type UndoneTurn = z.infer<typeof UndoneTurn>;
+
 export const BranchSession = z.strictObject({
   /** Absolute; a git work tree or a folder in one. Absent: the folder the session began from. */
   repository: z.string().min(1).optional(),

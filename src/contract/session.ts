@@ -63,3 +63,15 @@ export const SessionLock = z.object({
   stale: z.boolean(),
 });
 export type SessionLock = z.infer<typeof SessionLock>;
+
+/** The files of a session as they were before a turn of a run in it; the turn began with this event of the run. */
+export const RestorePoint = z.object({
+  run: z.string(),
+  turnSeq: z.int().positive(),
+  /** A copy of the workspace's layer; or the session's snapshot then, null for none. */
+  files: z.discriminatedUnion("kind", [
+    z.object({ kind: z.literal("layer"), copy: z.string() }),
+    z.object({ kind: z.literal("snapshot"), id: SnapshotId.nullable() }),
+  ]),
+});
+export type RestorePoint = z.infer<typeof RestorePoint>;

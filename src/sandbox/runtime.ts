@@ -118,6 +118,18 @@ export interface Runtime extends AsyncDisposable {
   removeLayer?(layer: string): Promise<void>;
   /** Absent: the runtime builds none. */
   readonly images?: RuntimeImages;
+  /**
+   * Keeps what sandboxes wrote to a workspace's layer, as it is now, beside it under a name; no sandbox may be on it.
+   * Throws `too_large` past so many bytes, `unsupported` for a layer of which no copy can be made, `no_space`. Absent:
+   * the runtime keeps no layers.
+   */
+  copyLayer?(layer: string, copy: { name: string; bytesMax: number }): Promise<void>;
+  /**
+   * The layer is as it was when the copy was made, or for null as if nobody had written to it: all of it or nothing,
+   * also when this process dies on the way. The copy stays; no sandbox may be on the layer.
+   */
+  restoreLayer?(layer: string, name: string | null): Promise<void>;
+  removeLayerCopy?(layer: string, name: string): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;
 }

@@ -21,6 +21,7 @@ import { endRuns } from "./runs/end-runs.ts";
 import { isGone } from "./runs/ownership.ts";
 import { createRunDrives } from "./runs/run-drives.ts";
 import { RUN_LABEL } from "./runs/run-sandbox.ts";
+import { turnsOf } from "./runs/run-turns.ts";
 import { createRunVerbs } from "./runs/run-verbs.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
@@ -121,6 +122,7 @@ export function createLocalStation(options: {
       runtimes: options.runtimes,
       findRun: (word) => findRun(word, log),
       facts: (run) => runs.facts(run),
+      turns: (run) => turnsOf(log, run),
       endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes }),
     }),
   };

@@ -7,7 +7,7 @@ import { makeEvent, readableEvent } from "../contract/event-family.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { SessionId } from "../contract/run.ts";
-import { Session, type WorkspaceSource } from "../contract/session.ts";
+import { RestorePoint, Session, type WorkspaceSource } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import type { Log } from "../log/log.ts";
@@ -38,6 +38,9 @@ export interface SessionStore extends SessionLocks {
   /** The folders of a git workspace's layer as they were checked out, each as its inode. */
   folders(id: string): Promise<Record<string, number>>;
   noteFolders(id: string, folders: Readonly<Record<string, number>>): Promise<void>;
+  /** Where the session can go back to, oldest first. */
+  restorePoints(id: string): Promise<RestorePoint[]>;
+  noteRestorePoints(id: string, points: readonly RestorePoint[]): Promise<void>;
   /** The folder of the host that keeps the changes of a session's workspace, and the folder below it. */
   paths(session: Session): { layer: string; lower: string; dir: string };
 }
@@ -94,6 +97,8 @@ export function createSessionStore(options: {
     ...createSessionLocks({ ...options, now, stream, get, update, record }),
     folders: (id) => readRecord<number>(id, "folders.json"),
     noteFolders: (id, folders) => replace(id, "folders.json", folders),
+    restorePoints: async (id) => pointsIn(await readRecord(id, "restore-points.json")),
+    noteRestorePoints: (id, points) => replace(id, "restore-points.json", { points }),
     async noteApplied(id, files) {
       await replace(id, "applied.json", Object.fromEntries([...(await applied(id)), ...files]));
     },
@@ -143,6 +148,12 @@ export function createSessionStore(options: {
       return { dir, layer: join(dir, "layer"), lower: session.source.kind === "folder" ? session.source.path : join(dir, "empty") };
     },
   };
+}
+
+/** A record that is damaged leads nowhere. */
+function pointsIn({ points }: Readonly<Record<string, unknown>>): RestorePoint[] {
+  const parsed = RestorePoint.array().safeParse(points ?? []);
+  return parsed.success ? parsed.data : [];
 }
 
 function parseSession(id: string, text: string): Session {

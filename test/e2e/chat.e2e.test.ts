@@ -35,7 +35,7 @@ describe("a chat", { timeout: 90_000 }, () => {
         { say: "Fixed the sum." },
         { calls: [bash("echo two >> sum.test.js")], expect: { news: ["look at @sum.test.js"] } },
         { say: "Added a line." },
-        { say: "As it was.", expect: { news: ["and now"] } },
+        { say: "As it was.", expect: { news: ["took back what your last turn changed", "and now"] } },
       ],
     };
     await using terminal = await startChat(folder, { script });
@@ -52,9 +52,13 @@ describe("a chat", { timeout: 90_000 }, () => {
     await terminal.press("Enter");
     await terminal.see(/Added a line\.[\s\S]*modified +sum\.test\.js +\+1 −0\n[^\n]*not applied/);
 
+    await terminal.type("/undo");
+    await terminal.press("Enter");
+    await terminal.see(/Files are as they were before the last turn:\n +sum\.test\.js\n/);
     await terminal.type("and now");
     await terminal.press("Enter");
-    await terminal.see(/As it was\.[\s\S]*modified +sum\.js +\+1 −1\n[\s\S]*not applied/);
+    const third = await terminal.see(/As it was\.[\s\S]*modified +sum\.js +\+1 −1\n[^\n]*not applied/);
+    expect(third.slice(third.lastIndexOf("As it was."))).not.toContain("sum.test.js");
 
     await terminal.type("/diff");
     await terminal.press("Enter");
@@ -62,7 +66,7 @@ describe("a chat", { timeout: 90_000 }, () => {
     expect(await readFile(join(folder, "sum.js"), "utf8")).toContain("a - b");
     await terminal.type("/apply");
     await terminal.press("Enter");
-    await terminal.see(/2 files applied to /);
+    await terminal.see(/1 file applied to /);
     expect(await readFile(join(folder, "sum.js"), "utf8")).toContain("a + b");
 
     await terminal.press("C-d");

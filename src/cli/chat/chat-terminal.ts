@@ -33,7 +33,6 @@ export interface ChatOptions {
 
 const DRAW_MS = 100;
 const GREETING = "The agent works on a copy: nothing here changes until you /apply it. /help lists what can be done.";
-const UNDONE_NOTE = "(The user took back what your last turn changed in files: they are as they were before it.)\n\n";
 
 /** Somebody at a terminal and an agent, until one of them leaves. */
 export class Chat {
@@ -48,7 +47,6 @@ export class Chat {
   #notice: string | null = null;
   /** Whether another Ctrl-C leaves. */
   #isLeaving = false;
-  #isUndone = false;
   #changed: readonly ChangedFile[] = [];
   #about: string;
   #looking: Promise<void> = Promise.resolve();
@@ -234,9 +232,7 @@ export class Chat {
     // What steers a run is shown when the run has taken it.
     if (state === "idle") await this.#screen.print(saidLines(text));
     if (/^\/\S/.test(input)) return await this.#command(text);
-    const note = this.#isUndone ? UNDONE_NOTE : "";
-    this.#isUndone = false;
-    await this.#conversation.say(note + text);
+    await this.#conversation.say(text);
   }
 
   async #command(text: string): Promise<void> {
@@ -247,9 +243,6 @@ export class Chat {
         conversation: this.#conversation,
         defaultModel,
         leave: () => this.#left.resolve(),
-        onUndone: () => {
-          this.#isUndone = true;
-        },
       },
       text,
     );

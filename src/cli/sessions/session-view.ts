@@ -69,6 +69,8 @@ function eventText(event: SessionEvent): string {
     }
     case "session.branched":
       return `branch ${event.data.branch} made in ${event.data.repository}`;
+    case "session.undone":
+      return `a turn of ${event.data.run} taken back: ${event.data.count} ${event.data.count === 1 ? "file" : "files"}`;
     case "session.unlocked":
       return `lock of ${event.data.run} taken away${event.data.forced ? " by force" : ""}`;
     case "session.removed":

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
@@ -20,6 +19,7 @@ import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
+import { copyLayer, foldersOfLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
 import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
@@ -97,15 +97,14 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     layerFolder: (layer) => lastingFolders(layer).upper,
     changesFolder: (id) => join(oci.store.dir(id), passingFolders.upper),
     async removeLayer(layer) {
-      const { upper, work } = lastingFolders(layer);
-      await removeFiles(
-        oci,
-        [upper, work].filter((path) => existsSync(path)),
-      );
+      await removeFiles(oci, foldersOfLayer(layer));
       removeLayerDisk(layer);
       releaseLayer(oci, layer);
     },
     images: lazyImages(oci),
+    copyLayer: (layer, copy) => copyLayer(oci, layer, copy),
+    restoreLayer: (layer, name) => restoreLayer(oci, layer, name),
+    removeLayerCopy: (layer, name) => removeLayerCopy(oci, layer, name),
     async snapshots() {
       const { snapshots } = await listSnapshots(oci);
       return snapshots

@@ -24,6 +24,7 @@ import type { PlanRecord } from "./launch/launcher.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
+import { finishRestore } from "./layers/layer-copies.ts";
 import { holdRecords, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
 import type { OciContext } from "./oci-context.ts";
@@ -72,6 +73,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   const asked = await withSnapshotWorkspace(oci, options.spec);
   const state = () => viewState(oci.context.stateDir);
   const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state }), mounts: resolveMounts(asked.mounts, { state }) };
+  if (spec.workspace.kind === "folder" && spec.workspace.layer !== undefined) finishRestore(spec.workspace.layer);
   const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
   if (spec.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);

@@ -9,11 +9,13 @@ import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/ru
 import type { RunFacts } from "../../contract/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
+import { keepRestorePoint } from "../sessions/restore-points.ts";
 import type { RunsOptions } from "./drive.ts";
 import { finishRun } from "./finish-runs.ts";
 import { headOfRun, runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { acquireRun, isGone } from "./ownership.ts";
+import { turnsOf } from "./run-turns.ts";
 
 /** How long the last owner of a run that has ended may take to put its files away. */
 const FINISH_MS_MAX = 60_000;
@@ -47,11 +49,12 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
     });
   }
   await sessions.checkFree(state.session);
-  const events = reopening(state, request);
+  const events = reopening(state, request, { isUndone: await isLastTurnUndone(state, options) });
   const at = new Date().toISOString();
   for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
   checkBounds(run, state);
   await options.model(state.model);
+  if (request.text !== undefined) await keepFiles(state, seq + 1, options);
   crashpoint("run.reopened:before");
   await log.append(
     runStream(run),
@@ -99,9 +102,29 @@ async function putAway(state: RunState, options: RunsOptions): Promise<void> {
   await finishRun(state, { ...options, runtime: await options.runtime(name) });
 }
 
-function reopening(state: RunState, { text, budgets, ...about }: ReopenRun): NewRunEvent[] {
+/** What the turn that begins now changes can be taken back. */
+async function keepFiles(state: RunState, turnSeq: number, options: RunsOptions): Promise<void> {
+  const { sessions } = options;
+  await using _ = await sessions.lock(state.session, state.run);
+  const session = await sessions.get(state.session);
+  // No sandbox was ever on it.
+  if (session.runtime === null) return;
+  const runtime = await options.runtime(session.runtime);
+  await keepRestorePoint(session, { run: state.run, turnSeq }, { sessions, runtime });
+}
+
+async function isLastTurnUndone({ run, session }: RunState, { log, sessions }: RunsOptions): Promise<boolean> {
+  const last = (await turnsOf(log, run)).at(-1);
+  const history = await sessions.history(session);
+  return history.some((event) => event.type === "session.undone" && event.data.run === run && event.data.turnSeq === last?.seq);
+}
+
+function reopening(state: RunState, { text, budgets, ...about }: ReopenRun, { isUndone }: { isUndone: boolean }): NewRunEvent[] {
   const goesOn = text === undefined ? "It goes on now." : "A message continues it.";
-  const note = `This run had ended (${state.finish}). ${goesOn} The files of the workspace are as they were left; the sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
+  const files = isUndone
+    ? "The user took back what your last turn changed in files: the workspace is as it was before it."
+    : "The files of the workspace are as they were left.";
+  const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state) } },
     systemMessage(note),

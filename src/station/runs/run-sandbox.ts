@@ -11,6 +11,7 @@ import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { hideCredentials } from "../sandboxes/guard-workspace.ts";
+import { dropSnapshot } from "../sessions/restore-points.ts";
 
 export const RUN_LABEL = "run";
 
@@ -64,7 +65,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const saved = await saveFiles(id, options);
     await remove();
     // Only now: the dead one began from it.
-    if (saved.replaced !== null) await options.runtime.removeSnapshot(saved.replaced).catch(() => undefined);
+    if (saved.replaced !== null) await dropSnapshot(saved.replaced, options.session.id, options);
     died = saved.files;
     return died;
   };
@@ -139,7 +140,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       const replaced = await keepFiles(sandbox, options);
       await sandbox.destroy();
       // Only now: the sandbox began from it.
-      if (replaced !== null) await options.runtime.removeSnapshot(replaced).catch(() => undefined);
+      if (replaced !== null) await dropSnapshot(replaced, options.session.id, options);
     },
     async release() {
       const sandbox = await current?.catch(() => undefined);

@@ -26,6 +26,7 @@ import { endRuns } from "./end-runs.ts";
 import { runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
 import { createRunDrives, type RunDrives } from "./run-drives.ts";
+import { turnsOf } from "./run-turns.ts";
 import { createRunVerbs } from "./run-verbs.ts";
 import { createRuns, type Runs } from "./runs.ts";
 
@@ -140,6 +141,7 @@ export async function createTestStation(options: {
         ...common,
         findRun: (word) => findRun(word, log),
         facts: (run) => runs.facts(run),
+        turns: (run) => turnsOf(log, run),
         endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes: async () => undefined }),
         runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
         runtimes: async () => [runtime],

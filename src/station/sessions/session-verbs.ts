@@ -2,7 +2,6 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { ChosenName } from "../../contract/ids.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
 import type { Session } from "../../contract/session.ts";
 import { CleanUpSessions, type DiffPiece, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -13,15 +12,14 @@ import { diffStat, renderSections } from "../../workspace/render-diff.ts";
 import { applySession } from "./apply-session.ts";
 import { branchSession } from "./branch-session.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
-import { type ChangesOptions, changesOf } from "./session-changes.ts";
+import { changesOf } from "./session-changes.ts";
 import { unappliedOf } from "./unapplied.ts";
+import { type UndoOptions, undoTurn } from "./undo-turn.ts";
 import type { SessionVerbs } from "./verbs.ts";
 
-export interface SessionVerbsOptions extends ChangesOptions {
+export interface SessionVerbsOptions extends UndoOptions {
   /** The run that a word stands for, see `RunVerbs`. Throws `not_found`, `invalid`. */
   findRun: (word: string) => Promise<string>;
-  /** Of a run. Throws `not_found`. */
-  facts: (run: string) => Promise<RunFacts>;
   /** Ends every run of a session that is not over; whoever drives one is told to. */
   endRuns: (session: string, options: { by: string }) => Promise<void>;
   /** Every runtime in which a session may have left something. */
@@ -72,6 +70,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     },
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applySession(await find(name), request, options),
+    undo: async (run) => await undoTurn(await options.findRun(run), options),
     branch: async (name, request = {}) => await branchSession(await find(name), request, options),
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");

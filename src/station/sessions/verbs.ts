@@ -11,6 +11,7 @@ import type {
   SessionDiff,
   SessionView,
   Unapplied,
+  UndoneTurn,
 } from "../../contract/session-verbs.ts";
 
 interface DiffOptions {
@@ -39,6 +40,13 @@ export interface SessionVerbs {
   patch(name: string, options?: DiffOptions): AsyncIterable<DiffPiece>;
   /** Brings the changes to the user's folder. Throws `conflict`, `unsafe`, `invalid`, `denied`, `no_space`. */
   apply(name: string, options?: ApplySession): Promise<AppliedSession>;
+  /**
+   * Takes back what the last turn of a run changed in files, and with each further call what the turn before did; what
+   * was applied stays applied, and the agent is told when it goes on. Throws `conflict` while somebody works in the
+   * session or when another run has since, `not_found` when there is no turn left, `unsupported` for one before which
+   * the files were not kept.
+   */
+  undo(run: string): Promise<UndoneTurn>;
   /** Makes a commit of the changes on a new branch of the user's repository. */
   branch(name: string, options?: BranchSession): Promise<BranchedSession>;
   /**

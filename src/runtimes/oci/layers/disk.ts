@@ -88,6 +88,9 @@ async function refuseLarger(bytes: number, folder: string): Promise<void> {
   });
 }
 
+/** Whether what is written to a layer is on a disk of its own. */
+export const hasLayerDisk = (layer: string) => existsSync(join(layer, DISK_NAME));
+
 export function removeLayerDisk(layer: string): void {
   for (const name of [DISK_NAME, `${DISK_NAME}.part`]) rmSync(join(layer, name), { force: true });
 }

@@ -108,7 +108,7 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
 }
 
 /** As root of the user namespace, which owns the files; links are copied as links. */
-async function copyTree(oci: OciContext, from: string, to: string): Promise<void> {
+export async function copyTree(oci: OciContext, from: string, to: string): Promise<void> {
   try {
     await runInside(oci, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
   } catch (cause) {
@@ -119,7 +119,7 @@ async function copyTree(oci: OciContext, from: string, to: string): Promise<void
   }
 }
 
-async function measure(oci: OciContext, paths: readonly string[]): Promise<number> {
+export async function measure(oci: OciContext, paths: readonly string[]): Promise<number> {
   const lines = await oci.launch({
     what: "measure",
     plan: [...oci.identity().plan, ...paths.map((path) => ["argument", path] as const)],

@@ -1,0 +1,73 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { SnapshotId } from "../../contract/ids.ts";
+import type { RestorePoint, Session } from "../../contract/session.ts";
+import { newId } from "../../lib/new-id.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+
+/** Turns that can be taken back. */
+const POINTS_MAX = 10;
+/** A session that changed more keeps no copy of it: a turn must not wait for that. */
+const COPY_BYTES_MAX = 256 * 1024 * 1024;
+
+interface RestoreOptions {
+  sessions: SessionStore;
+  runtime: Runtime;
+}
+
+/**
+ * Keeps the files of a session as they are before a turn of a run, for `restoreFiles`. Its caller holds the session.
+ * Where they cannot be kept they are not, and the turn cannot be taken back.
+ */
+export async function keepRestorePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
+  const { sessions } = options;
+  const known = await sessions.restorePoints(session.id);
+  const files = await filesNow(session, options).catch((error: unknown) => {
+    if (error instanceof CaissonError) return null;
+    throw error;
+  });
+  const isSameTurn = (point: RestorePoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
+  const points = [...known.filter((point) => !isSameTurn(point)), ...(files === null ? [] : [{ ...turn, files }])].slice(-POINTS_MAX);
+  await sessions.noteRestorePoints(session.id, points);
+  await forget(
+    session,
+    known.filter((point) => !points.includes(point)),
+    options,
+  );
+}
+
+async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<RestorePoint["files"]> {
+  if (runtime.copyLayer === undefined) return { kind: "snapshot", id: session.snapshot?.id ?? null };
+  const copy = newId("copy");
+  await runtime.copyLayer(sessions.paths(session).layer, { name: copy, bytesMax: COPY_BYTES_MAX });
+  return { kind: "layer", copy };
+}
+
+/**
+ * The files of a session are as they were then; null: as they were before its first run. Its caller holds the session.
+ */
+export async function restoreFiles(session: Session, files: RestorePoint["files"] | null, options: RestoreOptions): Promise<void> {
+  const { sessions, runtime } = options;
+  if (runtime.restoreLayer !== undefined) {
+    await runtime.restoreLayer(sessions.paths(session).layer, files?.kind === "layer" ? files.copy : null);
+    return;
+  }
+  const id = files?.kind === "snapshot" ? files.id : null;
+  await sessions.update(session.id, { snapshot: id === null ? null : { id, runtime: runtime.name } });
+  if (session.snapshot !== null && session.snapshot.id !== id) await dropSnapshot(session.snapshot.id, session.id, options);
+}
+
+/** Removes a snapshot of a session's that is of no more use, unless the session can go back to it. */
+export async function dropSnapshot(id: SnapshotId, session: string, { sessions, runtime }: RestoreOptions): Promise<void> {
+  const points = await sessions.restorePoints(session);
+  if (points.some(({ files }) => files.kind === "snapshot" && files.id === id)) return;
+  await runtime.removeSnapshot(id).catch(() => undefined);
+}
+
+async function forget(session: Session, points: readonly RestorePoint[], options: RestoreOptions): Promise<void> {
+  const { runtime, sessions } = options;
+  for (const { files } of points) {
+    if (files.kind === "layer") await runtime.removeLayerCopy?.(sessions.paths(session).layer, files.copy);
+    else if (files.id !== null && files.id !== session.snapshot?.id) await dropSnapshot(files.id, session.id, options);
+  }
+}
