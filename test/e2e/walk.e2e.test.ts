@@ -64,18 +64,23 @@ const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 /** A command, or what is typed once something was asked. */
 type Typed = string | { asked: RegExp; type: string };
 
+async function enter(line: string): Promise<void> {
+  await terminal.type(line);
+  await terminal.press("Enter");
+}
+
 /** Types it into an empty terminal, line by line, and compares the whole screen that comes of it. */
 async function scene(name: string, ...typed: Typed[]): Promise<string> {
-  await terminal.type("clear\n");
+  await enter("clear");
   await terminal.seeOnScreen(/^\$\n$/);
   let prompts = 1;
   for (const [at, each] of typed.entries()) {
     if (typeof each === "string") {
       prompts += 1;
-      await terminal.type(`${each}\n`);
+      await enter(each);
     } else {
       await terminal.seeOnScreen(each.asked);
-      await terminal.type(`${each.type}\n`);
+      await enter(each.type);
     }
     if (typeof typed[at + 1] === "object") continue;
     await terminal.seeOnScreen((text) => text.endsWith("\n$\n") && text.match(/^\$(?: |$)/gm)?.length === prompts);
@@ -137,6 +142,19 @@ test("discard asks before work is lost", async () => {
     "caisson discard",
     { asked: /Remove it all the same\? \[y\/N\]/, type: "n" },
     "caisson discard --yes",
+  );
+});
+
+test("chat: a conversation, turn after turn", async () => {
+  modelSays({
+    turns: [{ say: "Sure.", calls: [edit("total.sh", "echo $sum", 'echo "$sum"')] }, { say: "The sum is quoted now." }],
+  });
+  await scene(
+    "chat",
+    "caisson chat",
+    { asked: /^›/m, type: "quote the sum" },
+    { asked: /not applied: \/diff shows it[\s\S]*\n›/, type: "/diff" },
+    { asked: /^\+echo[\s\S]*\n›/m, type: "/exit" },
   );
 });
 
