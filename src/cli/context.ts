@@ -26,6 +26,8 @@ export interface CliContext {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly interruption: Interruption;
+  /** Standard output for what may be long: through the user's pager on a terminal. */
+  readonly pager: { open(): Promise<Output>; close(): Promise<void> };
   /** A variable of the user's environment, for `--env NAME`. */
   variable(name: string): string | undefined;
   /** Starts this program again with these arguments, in the background and independent of us. */

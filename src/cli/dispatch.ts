@@ -81,6 +81,8 @@ async function dispatch(start: CliStart): Promise<number> {
     return await (command.handlesSignals === true ? running : untilInterrupted(context, running));
   } finally {
     await sweeping;
+    // Somebody reads in it, and has the terminal until they leave.
+    await context.pager.close();
   }
 }
 

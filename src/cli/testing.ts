@@ -67,6 +67,7 @@ export function useTerminalCli() {
       stderr: undefined as never,
       interruption,
       variable,
+      pager: undefined as never,
       startDetached: async () => {},
       station: undefined as never,
       removeOwnSandboxes: async () => {},
@@ -85,7 +86,13 @@ export function useTerminalCli() {
     const output = createOutput({ fd, terminal });
     try {
       // Each command is a process of its own, and closes its station.
-      const whole = { ...context, station: openStation(), stdout: output, stderr: output };
+      const whole = {
+        ...context,
+        station: openStation(),
+        stdout: output,
+        stderr: output,
+        pager: { open: async () => output, close: async () => {} },
+      };
       const code = await runCli({
         version: "0",
         argv,

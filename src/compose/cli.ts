@@ -5,6 +5,7 @@ import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";
 import { loadConfig } from "./load-config.ts";
+import { createPager } from "./pager.ts";
 import { composeRuntimes } from "./runtimes.ts";
 import { openStateFolder } from "./state-folder.ts";
 import { composeStation, sandboxTools } from "./station.ts";
@@ -62,6 +63,7 @@ export async function composeCli(
     ...face,
     ...local,
     configSources,
+    pager: createPager({ stdout: options.stdout, stderr: options.stderr, variables, path }),
     station,
     tools: sandboxTools,
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),

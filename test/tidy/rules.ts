@@ -73,8 +73,10 @@ export const runtimesApart: Rule = (files) =>
 
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
-    // The program itself is started again by the composition, to go on in the background; and a secret may come from a command.
-    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/compose/network.ts"].some((place) => file.path.startsWith(place));
+    // The program itself is started again by the composition, to go on in the background; a secret may come from a command; and people read long texts in a pager.
+    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/compose/network.ts", "src/compose/pager.ts"].some((place) =>
+      file.path.startsWith(place),
+    );
     if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
     return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
       ? [{ path: file.path, what: "only runtimes and workspace/git may start processes of the host" }]

@@ -2,9 +2,11 @@ import { agentCommands, inputOption } from "../agents/agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
 import { hidingOptions } from "../options/hiding-options.ts";
 import { networkOptions } from "../options/network-options.ts";
+import { jsonOption as json } from "../options/runtime-options.ts";
+import { force, sessionCommands, yes } from "../sessions/session-command-specs.ts";
 import { boundOptions } from "./run-bounds.ts";
 
-const json: OptionSpec = { name: "json", summary: "Print JSON" };
+const noPager: OptionSpec = { name: "no-pager", summary: "Print all of it; a terminal's pager is CAISSON_PAGER, else PAGER, else less" };
 const runArgument: ArgumentSpec = {
   name: "RUN",
   summary: "a run's id, the beginning of it, or its name; see `caisson ps` (default: this folder's newest)",
@@ -17,10 +19,7 @@ const optionalRun: ArgumentSpec = {
   completes: ["run", "session"],
   optional: true,
 };
-const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`", completes: ["session"] };
-const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
 
-const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
 const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
 
 /** What a run is made of, or goes on with. */
@@ -124,6 +123,7 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "follow", short: "f", summary: "Go on until it ends" },
       { name: "from", value: "SEQ", summary: "Begin at this event" },
       { name: "check", summary: "Check the whole log for damage instead" },
+      noPager,
       json,
     ],
     arguments: [optionalRun],
@@ -203,6 +203,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "stat", summary: "Only names and numbers" },
       { name: "ignored", summary: "Show new files, too, that your .gitignore files name" },
+      noPager,
       json,
     ],
     arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
@@ -250,50 +251,6 @@ export const runCommands: readonly CommandSpec[] = [
     examples: [["caisson discard run_k3v7q2m5x4ab", "its session and files are removed; the log stays"]],
     load: async () => ({ run: (await import("../sessions/session-commands.ts")).discard }),
   },
-  {
-    path: ["session", "ls"],
-    summary: "List sessions",
-    options: [json],
-    arguments: [],
-    examples: [["caisson session ls --json", ""]],
-    load: async () => ({ run: (await import("../sessions/session-commands.ts")).ls }),
-  },
-  {
-    path: ["session", "info"],
-    summary: "All about a session: workspace, lock, runs, history",
-    options: [json],
-    arguments: [sessionArgument],
-    examples: [["caisson session info fix-parser", ""]],
-    load: async () => ({ run: (await import("../sessions/session-commands.ts")).info }),
-  },
-  {
-    path: ["session", "rm"],
-    summary: "Remove a session and its files",
-    options: [force, yes, json],
-    arguments: [{ ...sessionArgument, repeat: true }],
-    examples: [["caisson session rm fix-parser", ""]],
-    load: async () => ({ run: (await import("../sessions/session-commands.ts")).rm }),
-  },
-  {
-    path: ["session", "cleanup"],
-    summary: "Remove sessions nobody used for a while",
-    options: [
-      { name: "older-than", value: "TIME", summary: "Such as 7d (default) or 12h" },
-      { name: "dry-run", summary: "Only say which" },
-      yes,
-      json,
-    ],
-    arguments: [],
-    examples: [["caisson session cleanup --older-than 7d --dry-run", "see what would go"]],
-    load: async () => ({ run: (await import("../sessions/session-commands.ts")).cleanup }),
-  },
-  {
-    path: ["session", "unlock"],
-    summary: "Free a session whose run is dead",
-    options: [force, json],
-    arguments: [sessionArgument],
-    examples: [["caisson session unlock fix-parser", ""]],
-    load: async () => ({ run: (await import("../sessions/session-commands.ts")).unlock }),
-  },
+  ...sessionCommands,
   ...agentCommands,
 ];

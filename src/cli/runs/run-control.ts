@@ -19,7 +19,10 @@ export async function logs(context: CliContext, given: ParsedArguments): Promise
   if (given.flag("check")) return await checkLog(context, given);
   const from = given.option("from");
   const { run } = await runs.get(await runNamed(context, given.positionals[0]));
-  await followRun(context, runs, run, {
+  // Who follows a run sees it as it goes; what is over is read.
+  const paged = !given.flag("follow") && !given.flag("json") && !given.flag("no-pager");
+  const stdout = paged ? await context.pager.open() : context.stdout;
+  await followRun({ ...context, stdout }, runs, run, {
     json: given.flag("json"),
     live: given.flag("follow"),
     whileDriven: true,

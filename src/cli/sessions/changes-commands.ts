@@ -21,13 +21,15 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];
     let ignored = 0;
+    const stdout = given.flag("no-pager") ? context.stdout : await context.pager.open();
     // On a screen nobody reads a binary file's digits, or a megabyte; a pipe gets a patch that can be applied.
     for await (const piece of sessions.patch(name, { ...asked, brief: context.stdout.isTerminal })) {
-      if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
+      if (piece.kind === "patch") await printDiff(stdout, piece.bytes);
       else if (piece.kind === "file") files.push(piece.file);
       else if (piece.kind === "ignored") ignored = piece.count;
       else leftOut.push(piece.leftOut);
     }
+    await context.pager.close();
     if (!isRunNamed && files.length === 0) refuseUnchanged(paths, name);
     await tellFiles(context, files);
     await tellLeftOut(context, leftOut);

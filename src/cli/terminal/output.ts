@@ -1,4 +1,5 @@
 import { write, writeSync } from "node:fs";
+import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
 import { Line } from "./line.ts";
@@ -36,6 +37,8 @@ export interface Output {
    * Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe.
    */
   writeRaw(bytes: Uint8Array): Promise<void>;
+  /** The same terminal, shown by another program that reads what is written: a pager. */
+  through(reader: Writable): Output;
   /** Resolves when the reader went away. */
   readonly broken: Promise<void>;
   /** Of the terminal; 80 × 24 for anything else. */
@@ -60,8 +63,14 @@ const FULL_PIPE_WAIT_MS = 5;
  * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling
  * of signals and of the guest.
  */
-export function createOutput(options: { fd: number; terminal: WriteStream | null; colours?: boolean }): Output {
-  const { fd, terminal } = options;
+export function createOutput(options: {
+  fd: number;
+  terminal: WriteStream | null;
+  colours?: boolean;
+  /** Takes what would go to the descriptor. */
+  reader?: Writable;
+}): Output {
+  const { fd, terminal, reader } = options;
   const colours = terminal !== null && options.colours !== false;
   let last = Promise.resolve();
   let waiting = 0;
@@ -69,6 +78,7 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
   const { promise: broken, resolve: markBroken } = Promise.withResolvers<void>();
 
   async function writeAll(bytes: Uint8Array): Promise<void> {
+    if (reader !== undefined) return writeTo(reader, bytes);
     let offset = 0;
     while (offset < bytes.length && !isBroken) {
       const outcome = await writeSome(fd, bytes, offset);
@@ -79,6 +89,14 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
         markBroken();
       }
     }
+  }
+
+  async function writeTo(stream: Writable, bytes: Uint8Array): Promise<void> {
+    if (isBroken) return;
+    const error = await new Promise((resolve) => stream.write(bytes, resolve));
+    if (!error) return;
+    isBroken = true;
+    markBroken();
   }
 
   const writeRaw = (bytes: Uint8Array): Promise<void> => {
@@ -117,6 +135,7 @@ export function createOutput(options: { fd: number; terminal: WriteStream | null
       };
     },
     writeRaw,
+    through: (stream) => createOutput({ ...options, reader: stream }),
     isTerminal: terminal !== null,
     broken,
     pending: () => waiting > 0,

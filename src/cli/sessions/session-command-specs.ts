@@ -1,0 +1,54 @@
+import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
+import { jsonOption as json } from "../options/runtime-options.ts";
+
+const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`", completes: ["session"] };
+export const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
+export const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
+
+export const sessionCommands: readonly CommandSpec[] = [
+  {
+    path: ["session", "ls"],
+    summary: "List sessions",
+    options: [json],
+    arguments: [],
+    examples: [["caisson session ls --json", ""]],
+    load: async () => ({ run: (await import("./session-commands.ts")).ls }),
+  },
+  {
+    path: ["session", "info"],
+    summary: "All about a session: workspace, lock, runs, history",
+    options: [json],
+    arguments: [sessionArgument],
+    examples: [["caisson session info fix-parser", ""]],
+    load: async () => ({ run: (await import("./session-commands.ts")).info }),
+  },
+  {
+    path: ["session", "rm"],
+    summary: "Remove a session and its files",
+    options: [force, yes, json],
+    arguments: [{ ...sessionArgument, repeat: true }],
+    examples: [["caisson session rm fix-parser", ""]],
+    load: async () => ({ run: (await import("./session-commands.ts")).rm }),
+  },
+  {
+    path: ["session", "cleanup"],
+    summary: "Remove sessions nobody used for a while",
+    options: [
+      { name: "older-than", value: "TIME", summary: "Such as 7d (default) or 12h" },
+      { name: "dry-run", summary: "Only say which" },
+      yes,
+      json,
+    ],
+    arguments: [],
+    examples: [["caisson session cleanup --older-than 7d --dry-run", "see what would go"]],
+    load: async () => ({ run: (await import("./session-commands.ts")).cleanup }),
+  },
+  {
+    path: ["session", "unlock"],
+    summary: "Free a session whose run is dead",
+    options: [force, json],
+    arguments: [sessionArgument],
+    examples: [["caisson session unlock fix-parser", ""]],
+    load: async () => ({ run: (await import("./session-commands.ts")).unlock }),
+  },
+];

@@ -1,0 +1,80 @@
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { good, line } from "../cli/terminal/line.ts";
+import { createOutput } from "../cli/terminal/output.ts";
+import { createPager, pagerCommand } from "./pager.ts";
+
+describe("which pager", () => {
+  const path = "/usr/bin:/bin";
+  test.each([
+    [{ CAISSON_PAGER: "most -s", PAGER: "more" }, ["most", "-s"]],
+    [{ PAGER: "more" }, ["more"]],
+    [{ CAISSON_PAGER: "", PAGER: "more" }, []],
+    [{ PAGER: "cat" }, []],
+    [{ PAGER: "more", TERM: "dumb" }, []],
+  ])("%j: %j", (variables, words) => expect(pagerCommand(variables, path)).toEqual(words));
+
+  test("less where it is installed", () => expect(pagerCommand({}, "/nowhere")).toEqual([]));
+});
+
+describe("a pager", () => {
+  let folder = "";
+  let fd = -1;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "caisson-test-"));
+    fd = openSync(join(folder, "screen"), "a");
+  });
+  afterEach(async () => {
+    closeSync(fd);
+    await rm(folder, { recursive: true, force: true });
+  });
+  const screen = () => readFileSync(join(folder, "screen"), "utf8");
+  const terminal = { getWindowSize: () => [100, 30], on() {}, off() {} } as never;
+  /** A pager that is this program, and a terminal that is a file. */
+  const paged = (script: string, options: { terminal?: null } = {}) => {
+    writeFileSync(join(folder, "pager.mjs"), script);
+    const output = createOutput({ fd, terminal: options.terminal === null ? null : terminal });
+    const variables = { CAISSON_PAGER: `${process.execPath} ${join(folder, "pager.mjs")}`, PATH: process.env.PATH ?? "" };
+    return createPager({ stdout: output, stderr: output, variables, path: "" });
+  };
+  const copies = `import { writeFileSync, readFileSync } from "node:fs"; writeFileSync(new URL("read", import.meta.url), readFileSync(0));`;
+
+  test("reads all of it, in colours, with what a terminal would obey written out, and is waited for", async () => {
+    const pager = paged(copies);
+    const output = await pager.open();
+    for (let index = 0; index < 2_000; index++) await output.print(good(`line ${index} \x1b]0;title\x07`));
+    await pager.close();
+    const read = readFileSync(join(folder, "read"), "utf8");
+    expect(read.split("\n")).toHaveLength(2_001);
+    expect(read).toContain("\x1b[32mline 1999 ");
+    expect(read).not.toContain("\x1b]0;");
+    expect(screen()).toBe("");
+  });
+
+  test("that is left early is no failure, and nothing waits for it", async () => {
+    const pager = paged("process.exit(0)");
+    const output = await pager.open();
+    for (let index = 0; index < 5_000; index++) await output.print(line`${"x".repeat(200)}`);
+    await output.broken;
+    await pager.close();
+    expect(screen()).toBe("");
+  });
+
+  test("is not asked for a file or a pipe", async () => {
+    const pager = paged(copies, { terminal: null });
+    await (await pager.open()).print(line`plain`);
+    await pager.close();
+    expect(screen()).toBe("plain\n");
+  });
+
+  test("that is not there is told, and the text is shown without it", async () => {
+    const output = createOutput({ fd, terminal });
+    const pager = createPager({ stdout: output, stderr: output, variables: { PAGER: "no-such-pager" }, path: "" });
+    await (await pager.open()).print(line`plain`);
+    await pager.close();
+    expect(screen()).toBe("caisson: the pager no-such-pager cannot be started: there is no such program\nplain\n");
+  });
+});
