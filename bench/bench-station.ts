@@ -54,6 +54,7 @@ export async function openBenchStation(dir: string, makeRuntime: (stateDir: stri
         model: async () => model,
         agent: async (name) => AgentDefinition.parse({ name, system: "" }),
         crashpoint: noCrash,
+        places: { home: "/nowhere", stateDir },
         removeRemains,
       });
       const definition = AgentDefinition.parse({

@@ -6,11 +6,12 @@ import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
 import { absoluteSecrets } from "./contract/absolute-secrets.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
+import { CaissonError } from "./contract/error.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason } from "./contract/run.ts";
 import type { RunEvent } from "./contract/run-event.ts";
-import type { SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
+import type { FolderMount, SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
 import type { Usage } from "./contract/usage.ts";
 import { defined } from "./lib/defined.ts";
 import type { NetworkSettings } from "./network/network-host.ts";
@@ -36,7 +37,16 @@ export { parsePolicy, parseRule } from "./contract/network-text.ts";
 export type { Ended } from "./contract/outcome.ts";
 export type { Budgets, FinishReason } from "./contract/run.ts";
 export type { RunEvent } from "./contract/run-event.ts";
-export type { Capabilities, Limits, SandboxInfo, SandboxSpec, SandboxSpecInput, SandboxState, SandboxStats } from "./contract/sandbox.ts";
+export type {
+  Capabilities,
+  FolderMount,
+  Limits,
+  SandboxInfo,
+  SandboxSpec,
+  SandboxSpecInput,
+  SandboxState,
+  SandboxStats,
+} from "./contract/sandbox.ts";
 export type { Usage } from "./contract/usage.ts";
 export { createDockerRuntime } from "./runtimes/docker/runtime.ts";
 export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
@@ -182,6 +192,8 @@ export interface RunAgentOptions extends CaissonOptions {
   folder?: string;
   /** A session to work in, made if it is not there; default one of the run's own. */
   session?: string;
+  /** Further folders to show to it; none of them is guarded. */
+  mounts?: readonly FolderMount[];
   runtime?: string | Runtime;
   budgets?: Budgets;
   /** Called in this program before and after each tool; see `HookFunction`. */
@@ -210,10 +222,12 @@ export interface AgentRun {
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
   const { agent = "coder", folder = "." } = options;
-  return await startAgent({ ...options, ...(await programOf(options)), agent, folder: resolve(folder) });
+  const mounts = (options.mounts ?? []).map((mount) => ({ ...mount, path: resolve(mount.path) }));
+  return await startAgent({ ...options, ...(await programOf(options)), agent, folder: resolve(folder), mounts });
 }
 
-export interface ContinueAgentOptions extends Omit<RunAgentOptions, "task" | "model" | "agent" | "trustAgentFile" | "folder" | "session"> {
+export interface ContinueAgentOptions
+  extends Omit<RunAgentOptions, "task" | "model" | "agent" | "trustAgentFile" | "folder" | "session" | "mounts"> {
   run: string;
   /** What is said to it. Absent: it goes on where it was, unless it was done. */
   text?: string;
@@ -236,7 +250,13 @@ async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtim
   const { runtime } = options;
   await openStateFolder(stateDir);
   const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
-  const runtimeFor = async (name: string | undefined) => (typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name));
+  const runtimeFor = async (name: string | undefined, ociRuntime?: string) => {
+    if (ociRuntime !== undefined)
+      throw new CaissonError("unsupported", `the run began with the OCI runtime ${ociRuntime}, which a program cannot choose`, {
+        hint: "Go on with it on the command line: caisson resume.",
+      });
+    return typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name);
+  };
   return { stateDir, env, path, home, runtime: runtimeFor };
 }
 

@@ -3,24 +3,15 @@ import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { machineCommands } from "./machine/machine-command-specs.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
-import { mountOption } from "./options/folder-options.ts";
-import { hidingOptions } from "./options/hiding-options.ts";
-import { networkOptions } from "./options/network-options.ts";
-import { jsonOption, ociRuntimeOption, runtimeOption } from "./options/runtime-options.ts";
+import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
+import { sandboxOptions } from "./options/sandbox-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
 export const specOptions: readonly OptionSpec[] = [
   runtimeOption,
-  ociRuntimeOption,
-  {
-    name: "image",
-    value: "REF",
-    summary: "Start from an image: one built here, a name in a registry, an OCI layout, an archive or a root folder",
-  },
   { name: "name", value: "NAME", summary: "A name that stands for the sandbox's id" },
-  { name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by its id or name", completes: ["snapshot"] },
   {
     name: "workspace",
     short: "w",
@@ -28,17 +19,7 @@ export const specOptions: readonly OptionSpec[] = [
     summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
   },
   { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
-  mountOption,
-  ...hidingOptions,
-  { name: "allow-hooks", summary: "With MODE rw: let git's hooks and settings and shell start-up files be written, too" },
-  { name: "env", short: "e", value: "K=V", repeat: true, summary: "A variable inside; K alone takes the value from outside" },
-  { name: "allow-root", summary: "Let commands be root inside: --user root, and sudo" },
-  { name: "memory", short: "m", value: "SIZE", summary: "Memory for all processes together, such as 512m (default 4g)" },
-  { name: "cpus", value: "N", summary: "Processors, such as 1.5 (default 2)" },
-  { name: "pids", value: "N", summary: "Processes and threads (default 1000)" },
-  { name: "disk", value: "SIZE", summary: "What may be written to disk (default: up to a reserve of the machine's)" },
-  { name: "output-max", value: "SIZE", summary: "End a command that writes more than this" },
-  ...networkOptions,
+  ...sandboxOptions,
 ];
 
 const processOptions: readonly OptionSpec[] = [

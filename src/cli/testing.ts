@@ -53,7 +53,16 @@ export function useTerminalCli() {
     const variable = () => undefined;
     const { config, file, sources } = await loadConfig({ stateDir, configDir: join(base, "config"), variable });
     const local = { cwd: join(base, "work"), home: base, path: process.env.PATH ?? "", stateDir, configDir: join(base, "config"), config };
-    const parts = { ...local, configFile: file, version: "0", guestPath: join(base, "no-guest"), variable, runtimes, resolver };
+    const parts = {
+      ...local,
+      configFile: file,
+      version: "0",
+      guestPath: join(base, "no-guest"),
+      variable,
+      runtimes,
+      resolver,
+      resolverFor: () => resolver,
+    };
     openStation = () => composeStation({ ...parts, say: () => {}, startDetached: async () => {} });
     context = {
       ...local,

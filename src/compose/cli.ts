@@ -36,15 +36,25 @@ export async function composeCli(
   const tell = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);
   };
-  const { runtimes, resolver } = composeRuntimes({
-    environment,
-    guestPath: options.guestPath,
-    program,
-    settings: { ...config, ...defined({ ociRuntime: choices.ociRuntime }) },
-    command: commandLine(argv),
-    warn: say,
-    ...defined({ onEvent: choices.events ? tell : undefined }),
-  });
+  const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
+  const compose = (ociRuntime: string | undefined) =>
+    composeRuntimes({
+      environment,
+      guestPath: options.guestPath,
+      program,
+      settings: { ...settings, ...defined({ ociRuntime }) },
+      command: commandLine(argv),
+      warn: say,
+      ...defined({ onEvent: choices.events ? tell : undefined }),
+    });
+  const { runtimes, resolver } = compose(undefined);
+  const others = new Map<string, ReturnType<typeof compose>>();
+  const resolverFor = (ociRuntime: string | undefined) => {
+    if (ociRuntime === undefined || ociRuntime === settings.ociRuntime) return resolver;
+    const known = others.get(ociRuntime) ?? compose(ociRuntime);
+    others.set(ociRuntime, known);
+    return known.resolver;
+  };
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
   const startAgain = async (args: readonly string[]) => {
     const { startDetached } = await import("./network.ts");
@@ -56,6 +66,7 @@ export async function composeCli(
     guestPath: options.guestPath,
     runtimes,
     resolver,
+    resolverFor,
     say,
     startDetached: startAgain,
   });

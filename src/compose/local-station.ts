@@ -23,6 +23,8 @@ export interface LocalParts {
   configFile: string | null;
   variable(name: string): string | undefined;
   resolver: Resolver;
+  /** With this OCI runtime instead of the configuration's, for a run that began with it. */
+  resolverFor(ociRuntime: string | undefined): Resolver;
   runtimes: RuntimeSet;
   /** Ends a sandbox and removes it, whatever its holder does. */
   removeSandbox(id: string): Promise<void>;
@@ -38,7 +40,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
   return createLocalStation({
     stateDir: parts.stateDir,
     agents: agentSource(parts),
-    runtime: (name) => parts.resolver.resolve(name ?? parts.config.runtime),
+    runtime: (name, ociRuntime) => parts.resolverFor(ociRuntime).resolve(name ?? parts.config.runtime),
     runtimes: () => Promise.all(runtimes.names.filter((name) => name !== "host").map((name) => runtimes.get(name))),
     removeSandbox: (id) => parts.removeSandbox(id),
     driveDetached: (run) => parts.startDetached(["resume", run]),

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { EnvName } from "./ids.ts";
+import { EnvName, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { OnAsk, OnBudget, Permission } from "./run.ts";
-import { LimitsRequest } from "./sandbox.ts";
+import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
+import { FolderGuard } from "./workspace-guard.ts";
 
 /** What an agent is once its file, the config and the flags have been put together. Stored with each run. */
 
@@ -81,7 +82,9 @@ const OneAgent = z.strictObject({
   sandbox: z
     .strictObject({
       runtime: z.string().optional(),
+      ociRuntime: z.string().optional(),
       image: z.string().optional(),
+      snapshot: SnapshotId.optional(),
       limits: LimitsRequest.prefault({}),
       allowRoot: z.boolean().default(false),
       env: z.record(EnvName, z.string()).default({}),
@@ -93,6 +96,9 @@ const OneAgent = z.strictObject({
        */
       secretNames: z.array(EnvName).max(100).default([]),
       gateway: GatewaySpec.optional(),
+      /** Further folders of the user's, and how they are looked at; absent: they are shown as they are. */
+      mounts: z.array(FolderMount).max(MOUNTS_MAX).optional(),
+      mountGuard: FolderGuard.optional(),
     })
     .prefault({}),
   workspace: z

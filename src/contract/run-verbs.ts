@@ -4,17 +4,28 @@ import { ChosenName, EnvName, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
 import { RunEvent } from "./run-event.ts";
-import { LimitsRequest } from "./sandbox.ts";
+import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
 import { WorkspaceSource } from "./session.ts";
 import { Usage } from "./usage.ts";
+import { FolderGuard } from "./workspace-guard.ts";
 
 /** Arguments and answers of the station's verbs about runs. */
 
 /** What the caller has the say in, whatever the agent's file wants there; nothing of it has to be trusted. */
 export const RunSettings = z.strictObject({
   runtime: z.string().min(1).optional(),
+  /** With the runtime `oci`: which OCI runtime, by name or path. */
+  ociRuntime: z.string().min(1).optional(),
   image: z.string().min(1).optional(),
+  /** What the first sandbox of a session starts from, by id or name; the workspace is the session's all the same. */
+  snapshot: z.string().min(1).optional(),
   limits: LimitsRequest.default({}),
+  /** Added to the agent's own. */
+  env: z.record(EnvName, z.string()).default({}),
+  allowRoot: z.boolean().optional(),
+  mounts: z.array(FolderMount).max(MOUNTS_MAX).default([]),
+  /** Absent: the mounted folders are shown as they are. */
+  mountGuard: FolderGuard.optional(),
   network: NetworkPolicy.optional(),
   secrets: z.record(EnvName, SecretSpec).default({}),
   /** Secrets that the station's configuration defines. */

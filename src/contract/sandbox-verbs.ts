@@ -35,6 +35,8 @@ export const SnapshotView = z.object({
   sandbox: SandboxId,
   createdAt: z.string(),
   bytes: z.number(),
+  /** A folder of the host's over which its workspace is; absent: all of that is in the snapshot. */
+  workspaceFolder: z.string().optional(),
 });
 export type SnapshotView = z.infer<typeof SnapshotView>;
 

@@ -20,14 +20,19 @@ export const HidingRules = z.strictObject({
 });
 export type HidingRules = z.infer<typeof HidingRules>;
 
-/** How a folder of the user's is looked at before it is shown to a sandbox. */
-export const WorkspaceGuard = HidingRules.extend({
+/** How a folder that somebody named is looked at before it is shown to a sandbox. */
+export const FolderGuard = HidingRules.extend({
+  /** Whether git's hooks and settings and shell start-up files may be written where the folder is given read-write. */
+  allowHooks: z.boolean().default(false),
+});
+export type FolderGuard = z.infer<typeof FolderGuard>;
+
+/** How a folder of the user's is looked at before it is the workspace of a sandbox. */
+export const WorkspaceGuard = FolderGuard.extend({
   /**
    * Whether somebody named the folder; one that only happens to be the current folder is refused where that is most
    * likely a mistake.
    */
   named: z.boolean(),
-  /** Whether git's hooks and settings and shell start-up files may be written where the folder is given read-write. */
-  allowHooks: z.boolean().default(false),
 });
 export type WorkspaceGuard = z.infer<typeof WorkspaceGuard>;

@@ -38,6 +38,8 @@ export interface SnapshotInfo {
   sandbox: SandboxId;
   createdAt: string;
   bytes: number;
+  /** A folder of the host's over which its workspace is; absent: all of that is in the snapshot. */
+  workspaceFolder?: string;
 }
 
 /** Images that a runtime builds and keeps, to start sandboxes from by their name. */

@@ -20,11 +20,12 @@ import type { RunsOptions } from "./runs/drive.ts";
 import { endRuns } from "./runs/end-runs.ts";
 import { isGone } from "./runs/ownership.ts";
 import { createRunDrives } from "./runs/run-drives.ts";
-import { RUN_LABEL } from "./runs/run-sandbox.ts";
+import { RUN_LABEL } from "./runs/run-spec.ts";
 import { turnsOf } from "./runs/run-turns.ts";
 import { createRunVerbs } from "./runs/run-verbs.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
+import { findSnapshot } from "./sandboxes/snapshots.ts";
 import { createSessionVerbs, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
 import type { Station } from "./station.ts";
 
@@ -42,6 +43,7 @@ export interface LocalStation extends AsyncDisposable {
   ownerGone: (owner: string) => boolean;
   crashpoint: Crashpoint;
   removeRemains: RunsOptions["removeRemains"];
+  places: RunsOptions["places"];
   claimName: StartRunOptions["claimName"];
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions">;
@@ -51,7 +53,7 @@ export function createLocalStation(options: {
   /** A folder that is there already. */
   stateDir: string;
   agents: AgentSource;
-  runtime: (name: string | undefined) => Promise<Runtime>;
+  runtime: RunsOptions["runtime"];
   model: (name: string, tape: ModelTape) => Promise<Model>;
   git: Pick<GitOptions, "path" | "home">;
   /** Every runtime in which a session may have left something. */
@@ -78,6 +80,7 @@ export function createLocalStation(options: {
   const ownerGone = (other: string) => isGone({ identity, alive }, other);
   const crashpoint = options.crashpoint ?? noCrash;
   const remove: RunsOptions["removeRemains"] = (runtime, id) => removeRemains(store, runtime, id);
+  const places = { home: options.git.home ?? "", stateDir };
   const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };
   const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
   const runs = createRuns({
@@ -87,6 +90,7 @@ export function createLocalStation(options: {
     alive,
     crashpoint,
     removeRemains: remove,
+    places,
     ...defined({ notice: options.onProgress }),
     runtime: options.runtime,
     model,
@@ -107,7 +111,8 @@ export function createLocalStation(options: {
     runs,
     sessions,
     stateDir,
-    home: options.git.home ?? "",
+    home: places.home,
+    findSnapshot: async (word: string) => (await findSnapshot(await options.runtimes(), word)).snapshot.id,
     identity,
     alive,
     crashpoint,
@@ -134,6 +139,7 @@ export function createLocalStation(options: {
     sessions,
     agents,
     stateDir,
+    places,
     identity,
     owner,
     alive,

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, readFile, readlink, symlink, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SandboxInfo } from "../../src/contract/sandbox.ts";
@@ -75,6 +76,11 @@ describe("a sandbox that stays", () => {
     const forked = (await ok("sandbox", "fork", id)).trim();
     await inside(id, "echo after > /workspace/state");
     expect(await inside(forked, "cat /workspace/state /home/user/made")).toBe("before\nroot\n");
+    // Wherever one stands, the snapshot has its own workspace, unless another is named.
+    const elsewhere = await run(["exec", "--snapshot", snapshot, "--", "cat", "state"], { cwd: tmpdir() });
+    expect(elsewhere).toMatchObject({ text: "before\n", stderr: expect.stringContaining("/workspace is the snapshot's own") });
+    const named = await run(["exec", "--snapshot", snapshot, "-w", base(), "--", "cat", "state"], { cwd: tmpdir() });
+    expect(named).toMatchObject({ code: 1, stderr: expect.not.stringContaining("the snapshot's own") });
     expect(await ok("exec", "--snapshot", snapshot, "--no-workspace", "--", "cat", "/workspace/state", "/home/user/made")).toBe(
       "before\nroot\n",
     );

@@ -36,6 +36,17 @@ const ok = async (argv: readonly string[], cwd: string) => {
 };
 
 describe("a folder", () => {
+  test("has agents with all that a command's sandbox can have: mounts, variables, limits, root, an OCI runtime", async () => {
+    const [here, data] = [await cli.folder(), await cli.folder({ file: "from outside\n", ".env": "TOKEN=1\n" })];
+    const look = "cat /mnt/data/file /mnt/data/.env > seen; echo $FOO >> seen; (echo x > /mnt/data/new) 2>> seen; sudo id -u >> seen";
+    const options = ["--mount", `${data}:/mnt/data`, "--env", "FOO=bar", "--pids", "200", "--allow-root", "--oci-runtime", "runc"];
+    const { run, stderr } = await work(look, options, here);
+    expect(stderr).toContain("hidden inside: /mnt/data/.env");
+    const { text } = await ok(["diff", run], here);
+    for (const line of ["+from outside", "+bar", "Read-only file system", "+0"]) expect(text).toContain(line);
+    expect(readdirSync(data).sort()).toEqual([".env", "file"]);
+  });
+
   test("has its own runs: another folder's are neither shown, meant nor discarded unless they are named", async () => {
     const [here, there] = [await cli.folder({ "a.txt": "one\n", ".gitignore": "dist/\n" }), await cli.folder({ "a.txt": "one\n" })];
     const own = await work("echo mine >> a.txt; echo new > b.txt; mkdir -p dist; touch dist/1 dist/2", [], here);

@@ -130,9 +130,17 @@ memory: [AGENTS.md, CLAUDE.md]`),
     const definition = { ...define({}), escapeHatch: true } as AgentDefinition;
     expect(rightsOf(definition, usual)).toMatchObject([{ field: "escapeHatch", never: expect.any(String) }]);
     const inner = define({});
-    expect(rightsOf({ ...inner, sandbox: { ...inner.sandbox, mounts: ["/"] } as never }, usual)).toMatchObject([
-      { field: "sandbox.mounts" },
+    expect(rightsOf({ ...inner, sandbox: { ...inner.sandbox, devices: ["/"] } as never }, usual)).toMatchObject([
+      { field: "sandbox.devices" },
     ]);
+  });
+
+  test("folders, snapshots and OCI runtimes of the machine are the user's alone to choose", async () => {
+    const sandbox = { mounts: [{ path: "/srv", target: "/mnt/srv" }], snapshot: "sn_aaaaaaaaaaaa", ociRuntime: "/tmp/evil" };
+    const rights = rightsOf(define({ sandbox }), usual);
+    expect(rights.map(({ field }) => field)).toEqual(["sandbox.ociRuntime", "sandbox.snapshot", "sandbox.mounts"]);
+    for (const right of rights) expect(right).toMatchObject({ never: expect.any(String) });
+    await expect(fromFile("sandbox: { mounts: [{ path: /srv, target: /mnt/srv }] }")).rejects.toMatchObject({ code: "invalid" });
   });
 
   test("those of sub-agents that a definition brings along count", () => {
@@ -168,6 +176,10 @@ const harmless: Record<string, (value: never) => boolean> = {
   mcp: (value: object) => Object.keys(value).length === 0,
   "sandbox.runtime": (value: unknown) => value === undefined || value === "auto",
   "sandbox.image": (value: unknown) => value === undefined,
+  "sandbox.ociRuntime": (value: unknown) => value === undefined,
+  "sandbox.snapshot": (value: unknown) => value === undefined,
+  "sandbox.mounts": (value: unknown[] | undefined) => value === undefined || value.length === 0,
+  "sandbox.mountGuard": () => true,
   "sandbox.limits": (value: Record<string, number>) =>
     Object.entries(value).every(([name, limit]) => limit <= ((defaultLimits as Record<string, number>)[name] ?? Number.POSITIVE_INFINITY)),
   "sandbox.allowRoot": (value: unknown) => value === false,

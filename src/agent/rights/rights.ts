@@ -79,6 +79,8 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
   sandbox: settings<AgentDefinition["sandbox"]>({
     runtime: (runtime) => (runtime === "auto" ? [] : [{ text: `use the runtime ${visible(runtime)}` }]),
     image: (image) => [{ text: `start from the image ${visible(image)}`, ...(isMachinePath(image) && { never: NO_MACHINE_PATH }) }],
+    ociRuntime: (name) => [{ text: `use the OCI runtime ${visible(name)}`, never: GIVEN_ONLY("--oci-runtime") }],
+    snapshot: (id) => [{ text: `start from the snapshot ${visible(id)}`, never: GIVEN_ONLY("--snapshot") }],
     limits: settings<LimitsRequest>({
       cpus: above("processors", ({ limits }) => limits.cpus ?? defaultLimits.cpus),
       memoryBytes: above("bytes of memory", ({ limits }) => limits.memoryBytes ?? defaultLimits.memoryBytes),
@@ -93,12 +95,20 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
     secrets: ofSecrets,
     secretNames: (names) => names.map((name) => ({ text: `use your secret ${name}, as your configuration defines it`, field: name })),
     gateway: ofGateway,
+    mounts: (mounts) =>
+      mounts.map(({ path, target, access }) => ({
+        text: `have the folder ${visible(path)} at ${visible(target)} (${access})`,
+        never: GIVEN_ONLY("--mount"),
+      })),
+    // It says how the mounts are shown, and without mounts nothing.
+    mountGuard: narrows,
   }),
   workspace: narrows,
   skills: narrows,
   memory: narrows,
 };
 
+const GIVEN_ONLY = (option: string) => `a file cannot choose what is on this machine; give it with ${option}`;
 const NO_MACHINE_PATH = "a file cannot make a folder or archive of this machine its image; give it with --image";
 const NO_SECRET_SOURCE =
   "a folder's file cannot say where a secret comes from and where it goes; define it in your configuration, and write secrets: [NAME] here";

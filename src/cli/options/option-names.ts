@@ -35,6 +35,8 @@ const optionOf: Readonly<Record<string, string>> = {
   "source.submodulesFrom.*": "submodules-from",
   "settings.image": "image",
   "settings.runtime": "runtime",
+  "settings.ociRuntime": "oci-runtime",
+  "settings.snapshot": "snapshot",
   "settings.timeoutMs": "timeout",
   "settings.maxSteps": "max-steps",
   "budgets.costUsd": "max-cost",

@@ -29,19 +29,41 @@ export function sandboxFrom(
   given: ParsedArguments,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): CreateSandbox {
+  const { limits, ...settings } = sandboxSettingsFrom(context, given);
   const spec = checkOptions(SandboxSpec, {
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
-    mounts: mountsFrom(given, { folder: context.cwd }),
-    limits: withTimeout({ ...context.config.limits, ...limitsFrom(given) }, extra.timeoutMs),
-    env: pairs(context, given.options("env"), "env"),
-    ...networkFrom(given, { folder: context.cwd, secrets: context.config.secrets }),
+    limits: withTimeout({ ...context.config.limits, ...limits }, extra.timeoutMs),
+    ...settings,
     allowRoot: given.flag("allow-root"),
     keep: extra.keep,
     labels: extra.labels ?? {},
     ...defined({ name: given.option("name") }),
   });
-  return { spec, guard: guardFrom(context, given), ...defined({ runtime: given.option("runtime"), snapshot: given.option("snapshot") }) };
+  return { spec, guard: guardFrom(context, given), ...defined({ runtime: runtimeFrom(given), snapshot: given.option("snapshot") }) };
+}
+
+/** What the options that every sandbox has ask for, also an agent's. Throws `invalid`. */
+export function sandboxSettingsFrom(context: CliContext, given: ParsedArguments) {
+  const { cwd: folder, config } = context;
+  return {
+    mounts: mountsFrom(given, { folder }),
+    limits: limitsFrom(given),
+    env: pairs(context, given.options("env"), "env"),
+    ...networkFrom(given, { folder, secrets: config.secrets }),
+  };
+}
+
+/**
+ * The runtime that was asked for. Who chooses an OCI runtime, perhaps for its stronger wall, is given no other kind
+ * when it cannot be used. Throws `invalid`.
+ */
+export function runtimeFrom(given: ParsedArguments): string | undefined {
+  const runtime = given.option("runtime");
+  if (given.option("oci-runtime") === undefined) return runtime;
+  if (runtime !== undefined && runtime !== "oci" && runtime !== "auto")
+    throw new CaissonError("invalid", `--oci-runtime goes with the runtime oci, not with ${runtime}`);
+  return "oci";
 }
 
 /** How the workspace is looked at before the sandbox sees it. Throws `invalid`. */
@@ -77,6 +99,8 @@ function workspaceFrom(context: CliContext, given: ParsedArguments): WorkspaceMo
     if (asked !== undefined) throw new CaissonError("invalid", "--workspace and --no-workspace exclude each other");
     return { kind: "empty" };
   }
+  // It has a workspace of its own, which this folder would hide.
+  if (asked === undefined && given.option("snapshot") !== undefined) return { kind: "empty" };
   const colon = asked === undefined ? -1 : asked.lastIndexOf(":");
   const mode = asked?.slice(colon + 1) ?? "";
   const access = colon < 0 ? undefined : WorkspaceAccess.safeParse(mode).data;

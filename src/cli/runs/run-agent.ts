@@ -5,10 +5,10 @@ import type { WorkspaceSource } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { networkFrom } from "../options/network-asked.ts";
+import { hidingFrom } from "../options/hiding-asked.ts";
 import { checkOptions } from "../options/option-names.ts";
-import { inputsFrom, parseBytes, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
-import { imageFrom } from "../options/spec-options.ts";
+import { inputsFrom, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
+import { imageFrom, runtimeFrom, sandboxSettingsFrom } from "../options/spec-options.ts";
 import { sourceFrom } from "../options/workspace-source.ts";
 import { line } from "../terminal/line.ts";
 import { continueRun } from "./continue-run.ts";
@@ -87,17 +87,19 @@ async function sourceOfNew(context: CliContext, given: ParsedArguments, session:
 }
 
 function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<StartRunInput["settings"]> {
-  const asked = networkFrom(given, { folder: context.cwd, secrets: context.config.secrets });
   const parse = <Value>(option: string, read: (name: string, text: string) => Value): Value | undefined => {
     const text = given.option(option);
     return text === undefined ? undefined : read(option, text);
   };
   return {
-    ...asked,
-    limits: defined({ memoryBytes: parse("memory", parseBytes), cpus: parse("cpus", parseNumber) }),
+    ...sandboxSettingsFrom(context, given),
+    mountGuard: { ...hidingFrom(context, given), allowHooks: given.flag("allow-hooks") },
     ...defined({
-      runtime: given.option("runtime"),
+      runtime: runtimeFrom(given),
+      ociRuntime: given.option("oci-runtime"),
       image: parse("image", (_, image) => imageFrom(image, context.cwd)),
+      snapshot: given.option("snapshot"),
+      allowRoot: given.flag("allow-root") || undefined,
       timeoutMs: parse("timeout", parseDuration),
       maxSteps: parse("max-steps", parseCount),
       permissions: parse("permissions", parseChoice("strict")),

@@ -1,8 +1,7 @@
 import { agentCommands, inputOption } from "../agents/agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
-import { hidingOptions } from "../options/hiding-options.ts";
-import { networkOptions } from "../options/network-options.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
+import { sandboxOptions } from "../options/sandbox-options.ts";
 import { force, sessionCommands, yes } from "../sessions/session-command-specs.ts";
 import { boundOptions } from "./run-bounds.ts";
 
@@ -44,7 +43,6 @@ export const runOptions: readonly OptionSpec[] = [
   },
   { name: "ssh-key", value: "FILE", summary: "The key for an SSH address; it stays on the host" },
   { name: "no-workspace", summary: "Begin with an empty workspace" },
-  ...hidingOptions,
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   inputOption,
   { name: "name", value: "NAME", summary: "A name that stands for the run's id" },
@@ -56,10 +54,7 @@ export const runOptions: readonly OptionSpec[] = [
   },
   { name: "workflow", value: "NAME", summary: "Work in this workflow's workspace, which all its runs share" },
   { name: "runtime", value: "NAME", summary: "Where the sandbox lives: auto (default), oci, docker", choices: ["auto", "oci", "docker"] },
-  { name: "image", value: "REF", summary: "Start from an image instead of the machine's own toolchain" },
-  { name: "memory", value: "SIZE", summary: "Memory of the sandbox" },
-  { name: "cpus", value: "N", summary: "Processors of the sandbox" },
-  ...networkOptions,
+  ...sandboxOptions,
   { name: "max-cost", value: "USD", summary: "Pause and ask when it has cost this much" },
   { name: "max-tokens", value: "N", summary: "Pause and ask after so many tokens" },
   { name: "max-steps", value: "N", summary: "Pause and ask after so many steps (default 50)" },

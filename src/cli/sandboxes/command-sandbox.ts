@@ -4,7 +4,7 @@ import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
-import { printSandboxWarnings } from "./sandbox-warnings.ts";
+import { printSandboxWarnings, tellSnapshotWorkspace } from "./sandbox-warnings.ts";
 
 /**
  * A sandbox for one command: the one that was named, or a fresh one that goes when the command ends unless it is kept.
@@ -62,7 +62,10 @@ export async function sandboxForCommand(
     await sandbox.release();
     await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
-  if (options.warns) await printSandboxWarnings(context, sandbox.info);
+  if (options.warns) {
+    await printSandboxWarnings(context, sandbox.info);
+    await tellSnapshotWorkspace(context, given, sandbox.info);
+  }
   return { sandbox, drops: !keep, end: () => (ended ??= end()) };
 }
 

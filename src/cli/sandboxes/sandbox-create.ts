@@ -2,7 +2,7 @@ import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { pairs, sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
-import { printSandboxWarnings } from "./sandbox-warnings.ts";
+import { printSandboxWarnings, tellSnapshotWorkspace } from "./sandbox-warnings.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   const request = sandboxFrom(context, given, { keep: true, labels: pairs(context, given.options("label"), "label") });
@@ -14,6 +14,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   }
   await sandbox.release();
   await printSandboxWarnings(context, sandbox.info);
+  await tellSnapshotWorkspace(context, given, sandbox.info);
   await (given.flag("json") ? context.stdout.printJson(sandbox.info) : context.stdout.print(line`${sandbox.id}`));
   return 0;
 }

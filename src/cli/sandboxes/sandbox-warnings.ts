@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
+import type { ParsedArguments } from "../command.ts";
 import { type Line, line } from "../terminal/line.ts";
 
 const AGAIN_AFTER_MS = 24 * 3_600_000;
@@ -26,6 +27,19 @@ export async function printSandboxWarnings(
   if (info.runtime === "host" || news.length === 0) return;
   const all = { ...told, ...Object.fromEntries(news.map((warning) => [warning, nowMs])) };
   writeTold(context.stateDir, file, Object.fromEntries(Object.entries(all).slice(-REMEMBERED_MAX)));
+}
+
+/**
+ * A sandbox from a snapshot has the workspace that belongs to it; who stands in a folder may have expected that one.
+ */
+export async function tellSnapshotWorkspace(
+  context: { stderr: { print(line: Line): Promise<void> } },
+  given: ParsedArguments,
+  { workspace }: Pick<SandboxInfo, "workspace">,
+): Promise<void> {
+  if (!given.flag("snapshot") || given.flag("workspace") || given.flag("no-workspace")) return;
+  const whose = workspace.kind === "folder" ? `the snapshot's own, over ${workspace.path}` : "the snapshot's own";
+  await context.stderr.print(line`caisson: /workspace is ${whose} (--workspace . takes this folder instead)`);
 }
 
 function readTold(file: string, nowMs: number): Record<string, number> {

@@ -110,6 +110,8 @@ async function snapshotBasis(oci: OciContext, spec: SandboxSpec, id: SnapshotId)
     workspace.kind === "folder" &&
     before.workspace.kind === "folder" &&
     workspace.access === "overlay" &&
+    // What is kept beyond the sandbox is over the folder itself, and is compared with it.
+    workspace.layer === undefined &&
     workspace.path === before.workspace.path;
   const { PATH, ...env } = basis.env;
   const plain = PATH?.startsWith(SUDO_PREFIX) ? PATH.slice(SUDO_PREFIX.length) : PATH;

@@ -109,7 +109,10 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const { snapshots } = await listSnapshots(oci);
       return snapshots
         .filter(({ hiddenFor }) => hiddenFor === null)
-        .map(({ id, name, sandbox, createdAt, bytes }) => ({ id, name, sandbox, createdAt, bytes }));
+        .map(({ id, name, sandbox, createdAt, bytes, spec: { workspace } }) => {
+          const info = { id, name, sandbox, createdAt, bytes };
+          return workspace.kind === "folder" && workspace.access === "overlay" ? { ...info, workspaceFolder: workspace.path } : info;
+        });
     },
     async removeSnapshot(id) {
       await readSnapshot(oci, id);

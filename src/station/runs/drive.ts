@@ -14,6 +14,7 @@ import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
@@ -29,8 +30,10 @@ import { setUp } from "./set-up.ts";
 export interface RunsOptions {
   log: Log;
   sessions: SessionStore;
-  /** The runtime an agent asked for, or the strongest there is. */
-  runtime: (name: string | undefined) => Promise<Runtime>;
+  /** The runtime an agent asked for, or the strongest there is; with this OCI runtime where one is given. */
+  runtime: (name: string | undefined, ociRuntime?: string) => Promise<Runtime>;
+  /** What of the user's folders is never mounted. */
+  places: KnownPlaces;
   model: (name: string) => Promise<Model>;
   /** Sub-agents by name. */
   agent: (name: string) => Promise<AgentDefinition>;
@@ -129,14 +132,14 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
  * A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name.
  */
 async function runtimeOf(session: Session, definition: AgentDefinition, options: DriveOptions): Promise<Runtime> {
-  const asked = definition.sandbox.runtime;
-  if (session.runtime === null) return await options.runtime(asked);
+  const { runtime: asked, ociRuntime } = definition.sandbox;
+  if (session.runtime === null) return await options.runtime(asked, ociRuntime);
   if (asked !== undefined && asked !== "auto" && asked !== session.runtime) {
     throw new CaissonError("conflict", `the files of the session ${session.id} are in the runtime ${session.runtime}, not in ${asked}`, {
       hint: "Choose another session, or leave the runtime out.",
     });
   }
-  return await options.runtime(session.runtime);
+  return await options.runtime(session.runtime, ociRuntime);
 }
 
 const FILES_GONE =
@@ -164,6 +167,7 @@ function sandboxFor(
     sessions: options.sessions,
     crashpoint: options.crashpoint,
     removeRemains: options.removeRemains,
+    places: options.places,
     ...defined({ notice: options.notice }),
     previous: () => journal.state.sandbox?.id ?? null,
     async onReady(sandbox, { why, files }) {

@@ -4,11 +4,13 @@ import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import { noCrash } from "../crashpoint.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
 import { runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
-import { createRunSandbox, type RemoveRemains, RUN_LABEL } from "./run-sandbox.ts";
+import { createRunSandbox, type RemoveRemains } from "./run-sandbox.ts";
+import { RUN_LABEL } from "./run-spec.ts";
 
 const LEASE_TTL_MS = 15_000;
 
@@ -18,6 +20,7 @@ interface FinishOptions {
   owner: string;
   ownerGone: (owner: string) => boolean;
   removeRemains: RemoveRemains;
+  places: KnownPlaces;
 }
 
 /**
@@ -56,9 +59,9 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
  */
 export async function finishRun(
   state: RunState,
-  options: Pick<FinishOptions, "sessions" | "removeRemains"> & { runtime: Runtime },
+  options: Pick<FinishOptions, "sessions" | "removeRemains" | "places"> & { runtime: Runtime },
 ): Promise<boolean> {
-  const { sessions, runtime, removeRemains } = options;
+  const { sessions, runtime, removeRemains, places } = options;
   const { run, definition } = state;
   const session = await sessions.get(state.session).catch((error: unknown) => {
     if (error instanceof CaissonError) return null;
@@ -70,7 +73,18 @@ export async function finishRun(
   }
   const onReady = async () => undefined;
   const previous = () => null;
-  await createRunSandbox({ run, runtime, definition, session, sessions, removeRemains, crashpoint: noCrash, previous, onReady }).end();
+  await createRunSandbox({
+    run,
+    runtime,
+    definition,
+    session,
+    sessions,
+    removeRemains,
+    places,
+    crashpoint: noCrash,
+    previous,
+    onReady,
+  }).end();
   await leaveSession(state, { sessions, runtimes: [runtime] });
   return true;
 }

@@ -2,18 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
-import { SandboxSpec, type WorkspaceMount } from "../../contract/sandbox.ts";
 import type { Session } from "../../contract/session.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { hideCredentials } from "../sandboxes/guard-workspace.ts";
 import { dropSnapshot } from "../sessions/restore-points.ts";
-
-export const RUN_LABEL = "run";
+import { guardedRunSpec, RUN_LABEL, runSpec } from "./run-spec.ts";
 
 /** Removes a sandbox that died, kept or not, with everything that is left of it. */
 export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
@@ -42,6 +39,8 @@ export interface RunSandboxOptions {
   session: Session;
   sessions: SessionStore;
   removeRemains: RemoveRemains;
+  /** What of the user's folders is never mounted. */
+  places: KnownPlaces;
   /** Told what is worth a word to the user. */
   notice?: (text: string) => void;
   /** The sandbox that the run had last, as far as its log says. */
@@ -104,11 +103,9 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
     const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
-    const rules = session.source.kind === "folder" ? session.source.hiding : undefined;
     const notice = options.notice ?? (() => {});
-    const sandbox = await options.runtime.create(
-      rules === undefined ? spec : hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice }),
-    );
+    const guarded = guardedRunSpec(spec, { ...options, session, capabilities, notice });
+    const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
     // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
@@ -206,35 +203,4 @@ async function keepFiles(
   const id = await sandbox.snapshot({ name: snapshotName(options.session.id) });
   await options.sessions.update(options.session.id, { snapshot: { id, runtime: options.runtime.name } });
   return before?.id ?? null;
-}
-
-/** What a run's sandbox is made of. */
-export function runSpec(options: {
-  run: string;
-  definition: AgentDefinition;
-  session: Session;
-  sessions: SessionStore;
-  hasLayer: boolean;
-}): SandboxSpec {
-  const { definition, session } = options;
-  const image = definition.sandbox.image;
-  const own = image === undefined ? { kind: "host" as const } : { kind: "image" as const, reference: image };
-  return SandboxSpec.parse({
-    template: session.snapshot ? { kind: "snapshot", id: session.snapshot.id } : own,
-    workspace: workspaceOf(options),
-    limits: definition.sandbox.limits,
-    env: definition.sandbox.env,
-    network: definition.sandbox.network,
-    secrets: definition.sandbox.secrets,
-    gateway: definition.sandbox.gateway,
-    allowRoot: definition.sandbox.allowRoot,
-    keep: true,
-    labels: { [RUN_LABEL]: options.run, session: session.id },
-  });
-}
-
-function workspaceOf(options: { session: Session; sessions: SessionStore; hasLayer: boolean }): WorkspaceMount {
-  const { layer, lower } = options.sessions.paths(options.session);
-  if (options.hasLayer) return { kind: "folder", path: lower, access: "overlay", layer };
-  return options.session.snapshot ? { kind: "empty" } : { kind: "folder", path: lower, access: "overlay" };
 }

@@ -1,7 +1,13 @@
+import { mkdtempDisposable } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { AgentDefinition } from "../../contract/agent.ts";
 import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
 import { createTestStation, type TestStation } from "./testing.ts";
 
 const done = { turns: [{ say: "Done." }] };
@@ -50,6 +56,40 @@ test("nothing is made of what cannot be asked for", async () => {
   for (const [request, code] of refused) await expect(runs.start(request), JSON.stringify(request)).rejects.toMatchObject({ code });
   expect(await sessions.list()).toEqual([]);
   expect((await runs.list()).total).toBe(0);
+});
+
+test("what a sandbox is made of is asked for with the run, and is in its record for whoever drives it next", async () => {
+  const specs: SandboxSpec[] = [];
+  const wrapRuntime = (runtime: Runtime): Runtime => ({
+    ...runtime,
+    async create(spec, options) {
+      specs.push(spec);
+      return await runtime.create(spec, options);
+    },
+  });
+  const script = { turns: [{ calls: [{ tool: "bash", arguments: { command: "echo" } }] }, { say: "Done." }] };
+  await using station = await createTestStation({ script, files: { ".env": "TOKEN=x" }, wrapRuntime });
+  await using data = await mkdtempDisposable(join(tmpdir(), "caisson-data-"));
+  const mounts = [{ path: data.path, target: "/mnt/data", access: "overlay" as const }];
+  const settings = { env: { A: "1" }, allowRoot: true, mounts, mountGuard: { allowHooks: false } };
+  await finished(station, {
+    settings: { ...settings, limits: {} },
+    agent: AgentDefinition.parse({ name: "x", system: "", sandbox: { env: { B: "2" } } }),
+  });
+  expect(specs).toMatchObject([{ env: { A: "1", B: "2" }, allowRoot: true, mounts }]);
+  const [run] = (await station.verbs.runs.list()).runs;
+  const [created] = await station.events(run?.run ?? "");
+  expect(created?.data).toMatchObject({ agent: { definition: { sandbox: { mounts, mountGuard: { allowHooks: false } } } } });
+  const snapshot = { task: "do it", settings: { snapshot: "sn_aaaaaaaaaaaa", image: "x" } };
+  await expect(station.verbs.runs.start(snapshot)).rejects.toMatchObject({ code: "invalid" });
+  for (const [path, target] of [
+    ["/", "/mnt/x"],
+    ["/etc", "/mnt/x"],
+    [data.path, "/workspace/x"],
+  ] as const)
+    await expect(station.verbs.runs.start({ task: "do it", settings: { mounts: [{ path, target }] } })).rejects.toMatchObject({
+      code: "invalid",
+    });
 });
 
 test("an agent whose file asks for a workspace that outlives its runs gets no other", async () => {

@@ -8,8 +8,8 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
+import type { FolderMount } from "../../contract/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
-import type { Runtime } from "../../sandbox/runtime.ts";
 import { createLocalStation, type LocalStation } from "../local-station.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";
 import type { RunsOptions } from "./drive.ts";
@@ -22,7 +22,7 @@ export interface ProgramOptions {
   model?: string | Model;
   budgets?: Budgets;
   hooks?: NonNullable<RunsOptions["hooks"]>;
-  runtime: (name: string | undefined) => Promise<Runtime>;
+  runtime: RunsOptions["runtime"];
   env: Readonly<Record<string, string | undefined>>;
   path: string;
   home: string;
@@ -41,6 +41,7 @@ export interface StartAgentOptions extends ProgramOptions {
   trustAgentFile?: boolean;
   folder: string;
   session?: string;
+  mounts?: readonly FolderMount[];
 }
 
 export interface ContinueAgentOptions extends ProgramOptions {
@@ -60,6 +61,7 @@ export async function startAgent(options: StartAgentOptions) {
       agent,
       task,
       model: nameOf(model),
+      settings: { mounts: [...(options.mounts ?? [])] },
       ...defined({ trustAgentFile, budgets }),
       ...(session === undefined ? {} : { session: { id: session } }),
       ...(isNew ? { source: { kind: "folder", path: options.folder, hiding: { hide: [], show: [] } } } : {}),

@@ -4,6 +4,7 @@ import type { AgentSource } from "../../agent/rights/agent-source.ts";
 import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
+import type { SnapshotId } from "../../contract/ids.ts";
 import { ChosenName } from "../../contract/ids.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
@@ -19,6 +20,7 @@ import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
+import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
 
@@ -44,6 +46,8 @@ export interface StartRunOptions extends RunCreation {
   cwd: string;
   /** The user's home folder. */
   home: string;
+  /** The id of the snapshot that a word stands for. Throws `invalid`, `not_found`. */
+  findSnapshot: (word: string) => Promise<SnapshotId>;
   stateDir: string;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
   claimName: (name: string) => Promise<AsyncDisposable>;
@@ -57,7 +61,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
-  const asked = withSettings(file, request, { ...options, secrets });
+  const asked = await withSettings(file, request, { ...options, secrets });
   refuseBeyondMachine(asked.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? asked.model;
   if (model === undefined) {
@@ -121,7 +125,10 @@ function settingsGiven(
 ): Set<string> {
   const network = withSecretHosts(settings.network, secrets);
   const given: Record<string, unknown> = {
-    "sandbox.image": settings.image,
+    "sandbox.image": settings.image ?? settings.snapshot,
+    "sandbox.snapshot": settings.snapshot,
+    "sandbox.ociRuntime": settings.ociRuntime,
+    "sandbox.allowRoot": settings.allowRoot,
     "sandbox.runtime": settings.runtime,
     "sandbox.network": network,
     "sandbox.gateway": settings.gateway,
@@ -134,13 +141,19 @@ function settingsGiven(
   return new Set([...Object.keys(defined(given)), ...names]);
 }
 
-function withSettings(
+async function withSettings(
   definition: AgentDefinition,
   { settings, attended }: StartRun,
-  options: Pick<StartRunOptions, "limits" | "cwd"> & { secrets: Readonly<Record<string, SecretSpec>> },
-): AgentDefinition {
+  options: Pick<StartRunOptions, "limits" | "cwd" | "home" | "stateDir" | "findSnapshot"> & {
+    secrets: Readonly<Record<string, SecretSpec>>;
+  },
+): Promise<AgentDefinition> {
   const { sandbox, harness, permissions, floor } = definition;
-  const { runtime, image, gateway, maxSteps, timeoutMs } = settings;
+  const { runtime, ociRuntime, image, gateway, allowRoot, mountGuard, maxSteps, timeoutMs } = settings;
+  if (image !== undefined && settings.snapshot !== undefined)
+    throw new CaissonError("invalid", "a run starts from an image or from a snapshot, not from both");
+  const snapshot = settings.snapshot === undefined ? undefined : await options.findSnapshot(settings.snapshot);
+  const mounts = settings.mounts.length === 0 ? undefined : checkedMounts(settings.mounts, options);
   const network = withSecretHosts(settings.network, options.secrets);
   const whole = {
     ...definition,
@@ -148,7 +161,8 @@ function withSettings(
     floor: joinedFloor(floor, permissionFloor(settings.permissions)),
     sandbox: {
       ...sandbox,
-      ...defined({ runtime, image, network, gateway }),
+      ...defined({ runtime, ociRuntime, image, snapshot, network, gateway, allowRoot, mounts, mountGuard: mounts && mountGuard }),
+      env: { ...sandbox.env, ...settings.env },
       limits: { ...options.limits, ...sandbox.limits, ...settings.limits },
       secrets: { ...absoluteSecrets(sandbox.secrets, options.cwd), ...options.secrets },
     },

@@ -99,6 +99,7 @@ export async function createTestStation(options: {
   const make = (pid: number): Pick<TestStation, "runs" | "sessions" | "verbs"> & { drives: RunDrives } => {
     const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
     const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
+    const places = { home: "/nowhere", stateDir: dir };
     const runs = createRuns({
       log,
       sessions,
@@ -113,6 +114,7 @@ export async function createTestStation(options: {
       model: options.model ?? (async () => model),
       agent: async (name) => named(name),
       crashpoint: options.crashpoint ?? noCrash,
+      places,
       ...(options.hooks ? { hooks: options.hooks } : {}),
     });
     const drives = createRunDrives({ drive: runs.drive });
@@ -131,7 +133,8 @@ export async function createTestStation(options: {
           limits: {},
           secrets: options.secrets ?? {},
           cwd: folder,
-          home: "/nowhere",
+          home: places.home,
+          findSnapshot: async (word) => word,
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
         }),

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
-import { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { SandboxId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
@@ -51,6 +51,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     return findSandbox(word, store);
   };
   const holds = createSandboxHolds({ open: async (id) => (await runtimeOf(id)).open(id) });
+  const everyRuntime = () => Promise.all(runtimes.names.map((name) => runtimes.get(name)));
   const context = { store, runtimes, runtimeOf };
   const withHeld = async <Result>(id: string, work: (sandbox: OwnedSandbox) => Promise<Result>): Promise<Result> => {
     await using sandbox = await holds.hold(await find(id));
@@ -60,7 +61,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     async create(request, { signal } = {}) {
       const { name } = request.spec;
       await using _claim = name === undefined ? null : await options.claimName(name);
-      const whole = await withTemplate(request, runtimes);
+      const whole = await withTemplate(request, everyRuntime);
       return holds.adopt(await make(whole, { ...options, ...defined({ signal }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
@@ -88,7 +89,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     resume: (id) => withHeld(id, (sandbox) => sandbox.resume()),
     async snapshot(id, request = {}) {
       const { keepSnapshot } = await import("./snapshots.ts");
-      return keepSnapshot(runtimes, request, (named) => withHeld(id, (sandbox) => sandbox.snapshot(named)));
+      return keepSnapshot(await everyRuntime(), request, (named) => withHeld(id, (sandbox) => sandbox.snapshot(named)));
     },
     fork: (id) =>
       withHeld(id, async (sandbox) => {
@@ -106,11 +107,11 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     async snapshots() {
       const { everySnapshot } = await import("./snapshots.ts");
-      return (await everySnapshot(runtimes)).map(({ snapshot }) => snapshot);
+      return (await everySnapshot(await everyRuntime())).map(({ snapshot }) => snapshot);
     },
     async removeSnapshot(id) {
       const { findSnapshot } = await import("./snapshots.ts");
-      const { snapshot, runtime } = await findSnapshot(runtimes, id);
+      const { snapshot, runtime } = await findSnapshot(await everyRuntime(), id);
       await runtime.removeSnapshot(snapshot.id);
     },
     async removeOwn() {
@@ -121,11 +122,16 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
   return verbs;
 }
 
-async function withTemplate({ snapshot, ...request }: CreateSandbox, runtimes: RuntimeSet): Promise<CreateSandbox> {
+async function withTemplate({ snapshot, ...request }: CreateSandbox, runtimes: () => Promise<Runtime[]>): Promise<CreateSandbox> {
   if (snapshot === undefined) return request;
   const { findSnapshot } = await import("./snapshots.ts");
-  const id = SnapshotId.safeParse(snapshot).success ? snapshot : (await findSnapshot(runtimes, snapshot)).snapshot.id;
-  return { ...request, spec: { ...request.spec, template: { kind: "snapshot", id } } };
+  const { id, workspaceFolder: path } = (await findSnapshot(await runtimes(), snapshot)).snapshot;
+  const { workspace } = request.spec;
+  // Said here already, so that the folder is guarded like any other.
+  const spec = { ...request.spec, template: { kind: "snapshot" as const, id } };
+  if (workspace.kind === "folder" || path === undefined) return { ...request, spec };
+  const guard = request.guard && { ...request.guard, named: true };
+  return { ...request, ...defined({ guard }), spec: { ...spec, workspace: { kind: "folder", path, access: "overlay" } } };
 }
 
 /** Throws `invalid` for a folder that is not to be shown, `unsupported` for what cannot be kept from a sandbox here. */

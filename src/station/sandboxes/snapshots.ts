@@ -4,7 +4,6 @@ import { parseRequest } from "../../contract/parse-request.ts";
 import { SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 
 interface FoundSnapshot {
@@ -13,10 +12,9 @@ interface FoundSnapshot {
 }
 
 /** A runtime that cannot be used at all (no engine runs) has no snapshots to show. */
-export async function everySnapshot(runtimes: RuntimeSet): Promise<FoundSnapshot[]> {
+export async function everySnapshot(runtimes: readonly Runtime[]): Promise<FoundSnapshot[]> {
   const found: FoundSnapshot[] = [];
-  for (const name of runtimes.names) {
-    const runtime = await runtimes.get(name);
+  for (const runtime of runtimes) {
     try {
       for (const snapshot of await runtime.snapshots()) found.push({ snapshot: { ...snapshot, runtime: runtime.name }, runtime });
     } catch (error) {
@@ -30,7 +28,7 @@ export async function everySnapshot(runtimes: RuntimeSet): Promise<FoundSnapshot
  * The snapshot that a word stands for: its id, the beginning of it, or its name. Throws `invalid` for what is neither
  * and for what stands for several, `not_found`.
  */
-export async function findSnapshot(runtimes: RuntimeSet, word: string): Promise<FoundSnapshot> {
+export async function findSnapshot(runtimes: readonly Runtime[], word: string): Promise<FoundSnapshot> {
   const isId = isIdPrefix("sn", word);
   if (!isId && !ChosenName.safeParse(word).success) {
     throw new CaissonError("invalid", `${JSON.stringify(word)} is not a snapshot's id or name`, {
@@ -46,7 +44,7 @@ export async function findSnapshot(runtimes: RuntimeSet, word: string): Promise<
 
 /** See `SandboxVerbs.snapshot`. */
 export async function keepSnapshot(
-  runtimes: RuntimeSet,
+  runtimes: readonly Runtime[],
   request: SnapshotSandbox,
   take: (options: { name?: string }) => Promise<SnapshotId>,
 ): Promise<SnapshotView> {
@@ -57,7 +55,7 @@ export async function keepSnapshot(
 }
 
 /** Throws `exists` for a name that another snapshot has. */
-async function refuseTakenName(runtimes: RuntimeSet, name: string): Promise<void> {
+async function refuseTakenName(runtimes: readonly Runtime[], name: string): Promise<void> {
   const holder = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.name === name);
   if (holder === undefined) return;
   throw new CaissonError("exists", `the snapshot ${holder.snapshot.id} has the name ${name}`, {

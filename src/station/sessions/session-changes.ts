@@ -12,7 +12,7 @@ import { findCommitChanges } from "../../workspace/git/commit-changes.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { runSpec } from "../runs/run-sandbox.ts";
+import { runSpec } from "../runs/run-spec.ts";
 
 /** How long a view waits for another one, which has the layer. */
 const VIEW_WAIT_MS_MAX = 20_000;
