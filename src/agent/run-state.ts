@@ -15,6 +15,8 @@ export interface ToolCallState {
   badArguments: string | undefined;
   /** `started` means the effect may have happened. */
   status: "new" | "requested" | "started" | "ended";
+  /** When it was, in the log's time. */
+  startedAt: string | null;
   /** The open or answered question about it. */
   question: string | null;
   /** It was started in a sandbox that is no more: nobody knows how far it came. What became of that sandbox's files. */
@@ -141,7 +143,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "tool.requested":
     case "tool.started": {
       const tool = state.tools.get(event.data.call);
-      if (tool) tool.status = event.type === "tool.started" ? "started" : "requested";
+      if (!tool) return;
+      tool.status = event.type === "tool.started" ? "started" : "requested";
+      if (event.type === "tool.started") tool.startedAt = event.at;
       return;
     }
     case "tool.ended":
@@ -256,6 +260,7 @@ function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallSt
     arguments: part.arguments,
     badArguments: part.badArguments,
     status: "new",
+    startedAt: null,
     question: null,
     sandboxLost: null,
     abandoned: false,

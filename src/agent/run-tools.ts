@@ -160,7 +160,8 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
         outcome: result.outcome,
         text: afterwards ? `${result.text}\n\n${afterwards.text}` : result.text,
         details,
-        durationMs: performance.now() - startMs,
+        // Of a call that an earlier owner began: it went on inside while nobody drove the run.
+        durationMs: resumed && call.startedAt !== null ? Math.max(0, Date.now() - Date.parse(call.startedAt)) : performance.now() - startMs,
       },
     },
     ...(afterwards?.stop ? [{ type: "run.stop_requested", data: { by: afterwards.stop } } as const] : []),

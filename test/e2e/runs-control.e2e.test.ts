@@ -250,6 +250,10 @@ describe("from other processes", { timeout: 90_000 }, () => {
     const resumed = await cli.run(["resume", id, "--json"]);
     expect(resumed.code, resumed.text.slice(-800)).toBe(0);
     expect(readFileSync(join(cli.home(), "sessions", id, "layer", "upper", "counter"), "utf8")).toBe("ran\n");
+    // From when it began, not from when somebody came back to it.
+    const ended = resumed.events.find(({ type }) => type === "tool.ended");
+    expect(ended).toMatchObject({ data: { outcome: "ok", durationMs: expect.any(Number) } });
+    expect(ended?.type === "tool.ended" && ended.data.durationMs).toBeGreaterThanOrEqual(2000);
   });
 
   test("a session in use is refused, saying by whom and what to do", async () => {

@@ -27,7 +27,8 @@ describe("a run in a terminal", { timeout: 90_000 }, () => {
     await terminal.press("C-c");
     await terminal.see(/Ctrl-C again to stop/);
     await terminal.type("use tabs\n");
-    await terminal.see(/As you say\.[\s\S]*done after 2 steps[\s\S]*code=0/);
+    // What was asked stays on the screen: nothing that is drawn later goes over it.
+    await terminal.see(/held\nInterrupted\. Type a message[\s\S]*use tabs[\s\S]*As you say\.[\s\S]*done after 2 steps[\s\S]*code=0/);
   });
 
   test("Ctrl-C twice stops it", async () => {
@@ -44,8 +45,12 @@ describe("a run in a terminal", { timeout: 90_000 }, () => {
       turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Good.", expect: { news: ["tried"] } }],
     });
     await terminal.see(/May coder do this\?[\s\S]*y yes, a always, n no/);
+    await terminal.type("yep\n");
+    await terminal.see(/"yep" is not an answer, and was not passed on[\s\S]*y yes, a always, n no/);
     await terminal.type("y\n");
     await terminal.see(/Good\.[\s\S]*code=0/);
+    const sent = await cli.events(/run_[a-z2-7]{12}/.exec((await terminal.see(/code=0/)).replaceAll("\n", ""))?.[0] ?? "");
+    expect(sent.filter(({ type }) => type === "message.received")).toEqual([]);
   });
 
   test("shows words and output as they come, obeys nothing from inside, and leaves no garbage, however narrow", async () => {

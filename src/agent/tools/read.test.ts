@@ -15,7 +15,7 @@ describe("read", () => {
     await bench.put("a.txt", "one\ntwo\nthree\nfour\n");
     expect(await read("a.txt")).toBe("     1\tone\n     2\ttwo\n     3\tthree\n     4\tfour");
     expect(await read("/workspace/a.txt", { offset: 2, limit: 2 })).toBe(
-      "     2\ttwo\n     3\tthree\n\n[1 more lines; go on with offset 4]",
+      "     2\ttwo\n     3\tthree\n\n[1 more line; go on with offset 4]",
     );
     expect(await read("a.txt", { offset: 9 })).toBe("(the file has only 4 lines)");
   });

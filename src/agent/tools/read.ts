@@ -114,7 +114,7 @@ function describeLines(found: Found, first: number): string {
   const next = first + found.lines.length;
   const left = found.seen - next + 1;
   if (left <= 0 && found.ended) return numbered.join("\n");
-  return `${numbered.join("\n")}\n\n[${found.ended ? `${left} more lines` : "more lines follow"}; go on with offset ${next}]`;
+  return `${numbered.join("\n")}\n\n[${found.ended ? `${left} more ${left === 1 ? "line" : "lines"}` : "more lines follow"}; go on with offset ${next}]`;
 }
 
 function describeLine(found: Found, at: { first: number; column: number }): string {

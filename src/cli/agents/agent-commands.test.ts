@@ -85,3 +85,14 @@ test("`session info` is for people, and JSON with --json", async () => {
   expect(text).not.toMatch(/[{}]/);
   expect(JSON.parse((await caisson("session", "info", "mine", "--json")).text)).toMatchObject({ id: "mine", runs: [{ task: "the task" }] });
 });
+
+test("`run` with an agent and no task, or with a task that was not quoted, says so", async () => {
+  await agents({ boss: "description: Leads." });
+  expect(await caisson("run", "boss")).toMatchObject({
+    code: 125,
+    text: expect.stringMatching(/boss is an agent, and there is no task[\s\S]*caisson run boss "…"/),
+  });
+  const unquoted = await caisson("run", "fix", "the", "bug");
+  expect(unquoted).toMatchObject({ code: 125, text: expect.stringMatching(/there is no agent "fix"\nhint: .*caisson run "fix the bug"/) });
+  expect((await caisson("ps", "--all")).text).toContain("No run yet");
+});

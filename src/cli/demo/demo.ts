@@ -144,7 +144,7 @@ function excerpt(text: string): string[] {
     .split("\n")
     .filter((row) => row.trim() !== "");
   const shown = rows.slice(0, 3).map((row) => cutToWidth(row, 110));
-  return rows.length > 3 ? [...shown, `… ${rows.length - 3} more lines`] : shown;
+  return rows.length > 3 ? [...shown, `… ${rows.length - 3} more ${rows.length === 4 ? "line" : "lines"}`] : shown;
 }
 
 async function medianRoundTrip(run: RunQuietly): Promise<number> {

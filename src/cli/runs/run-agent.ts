@@ -31,7 +31,26 @@ async function requestFrom(context: CliContext, given: ParsedArguments): Promise
   const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
   if (task === "")
     throw new CaissonError("invalid", "there is no task", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
+  await checkWords(context, given.positionals);
   return await newRunRequest(context, given, { agent: second === undefined ? "coder" : first, task });
+}
+
+/** Words without quotes, and an agent without a task, look like something else than they mean. */
+async function checkWords(context: CliContext, words: readonly string[]): Promise<void> {
+  const [first = ""] = words;
+  const isPath = first.endsWith(".prompt") || first.includes("/");
+  if (isPath || /\s/.test(first)) return;
+  const names = [...new Set((await context.station.agents.list()).map(({ name }) => name))];
+  const isAgent = names.includes(first);
+  if (words.length === 1 && isAgent) {
+    throw new CaissonError("invalid", `${first} is an agent, and there is no task for it`, {
+      hint: `Say what it is to do: caisson run ${first} "…"`,
+    });
+  }
+  if (words.length === 1 || isAgent) return;
+  throw new CaissonError("not_found", `there is no agent ${JSON.stringify(first)}`, {
+    hint: `If these words are the task, quote them: caisson run "${words.join(" ")}". There are the agents ${names.join(", ")}.`,
+  });
 }
 
 /** What a run is asked for, by the options of `run` or of `chat`. */

@@ -125,7 +125,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         const { error, retryInMs } = event.data;
         said = "";
         doing = retryInMs === null ? doing : `waiting ${showDuration(retryInMs)} to ask again`;
-        const again = retryInMs === null ? "" : dim(`again in ${showDuration(retryInMs)}`);
+        const again = retryInMs === null ? "" : dim(`(asked again in ${showDuration(retryInMs)})`);
         return headed(line`${bad("✗")} ${bold("model")} `, error.message, again);
       }
       case "tool.requested":

@@ -1,10 +1,8 @@
-import { createInterface } from "node:readline/promises";
 import type { FinishReason } from "../../contract/run.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
-import { waitsForResume } from "../../contract/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
+import { createAsking } from "./ask-in-terminal.ts";
 import { followRun } from "./follow-run.ts";
 import { printOutcome } from "./run-outcome.ts";
 
@@ -37,7 +35,7 @@ export async function showDrivenRun(
     onEvent: asking.onEvent,
     ...defined({ fromSeq: options.fromSeq }),
   });
-  void watchInterruption(context, id, options.letGo);
+  void watchInterruption(context, id, { letGo: options.letGo, isInteractive: asking.isInteractive });
   try {
     const ended = await runs.wait(id);
     const telling = following.then(async () => (options.json ? undefined : await printOutcome(context, sessions, ended)));
@@ -60,7 +58,11 @@ async function withinGrace(showing: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-async function watchInterruption(context: CliContext, id: string, letGo: AbortController): Promise<void> {
+async function watchInterruption(
+  context: CliContext,
+  id: string,
+  { letGo, isInteractive }: { letGo: AbortController; isInteractive: boolean },
+): Promise<void> {
   const { runs } = context.station;
   const first = await context.interruption.first;
   // Told to end by somebody who cannot be asked: the run stays as it is, and `caisson resume` goes on with it.
@@ -69,52 +71,9 @@ async function watchInterruption(context: CliContext, id: string, letGo: AbortCo
     return;
   }
   await runs.pause(id, { text: "interrupted" }).catch(() => undefined);
-  await context.stderr.print(line`\nInterrupted. Type a message to steer it, Enter to go on, Ctrl-C again to stop.`);
+  // On a terminal it is said once the run shows as held.
+  if (!isInteractive)
+    await context.stderr.print(line`caisson: the run is held; Ctrl-C again stops it, \`caisson resume ${id}\` goes on with it`);
   await context.interruption.second;
   await runs.stop(id, { by: "Ctrl-C" }).catch(() => letGo.abort());
-}
-
-/** On a terminal, questions are answered where they are asked, and lines typed after Ctrl-C steer the run. */
-function createAsking(context: CliContext, id: string, json: boolean) {
-  const interactive = !json && context.stdout.isTerminal && context.stdin.isTTY;
-  if (!interactive) return { onEvent: (_: RunEvent) => undefined, close: () => undefined };
-  const reader = createInterface({ input: context.stdin });
-  const by = context.variable("USER") ?? "user";
-  let question: Extract<RunEvent, { type: "permission.asked" }>["data"] | null = null;
-  reader.on("SIGINT", () => process.emit("SIGINT"));
-  reader.on("line", (typed) => {
-    void answerLine(context, id, { line: typed, question, by }).catch(async (error: unknown) => {
-      await context.stderr.print(line`caisson: ${error instanceof Error ? error.message : String(error)}`);
-    });
-  });
-  return {
-    close: () => reader.close(),
-    onEvent(event: RunEvent) {
-      if (event.type === "permission.answered") question = null;
-      if (event.type !== "permission.asked") return;
-      question = event.data;
-      const choices =
-        event.data.kind === "tool"
-          ? "y yes, a always, n no"
-          : event.data.kind === "budget"
-            ? "y raise it, n end the run"
-            : "y go on, n end the run";
-      void context.stdout.prompt(line`  [${choices}] `);
-    },
-  };
-}
-
-async function answerLine(
-  { station: { runs } }: CliContext,
-  id: string,
-  about: { line: string; question: Extract<RunEvent, { type: "permission.asked" }>["data"] | null; by: string },
-): Promise<void> {
-  const word = about.line.trim().toLowerCase();
-  if (about.question && /^(y|yes|a|always|n|no)$/.test(word)) {
-    const answer = word.startsWith("n") ? "deny" : word.startsWith("a") ? "always" : "allow";
-    await runs.answer(id, { question: about.question.question, answer, by: about.by });
-    return;
-  }
-  if (word !== "") await runs.send(id, { text: about.line.trim(), mode: "steer", source: "user" });
-  if (waitsForResume(await runs.get(id))) await runs.resume(id, { by: about.by });
 }
