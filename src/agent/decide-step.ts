@@ -1,7 +1,8 @@
 import type { FinishReason } from "../contract/run.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type Noticed, noticeLoop } from "./doom-loop.ts";
-import type { RunState, ToolCallState } from "./run-state.ts";
+import type { RunState } from "./run-state.ts";
+import type { ToolCallState } from "./tool-call-state.ts";
 
 export type BudgetKind = "steps" | "time" | "tokens" | "cost";
 

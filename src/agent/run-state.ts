@@ -1,29 +1,12 @@
 import { AgentDefinition } from "../contract/agent.ts";
-import type { AssistantPart, Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
+import type { Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
 import type { RunEvent } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run-facts.ts";
 import { defined } from "../lib/defined.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
-
-export interface ToolCallState {
-  call: string;
-  providerCall: string;
-  name: string;
-  arguments: unknown;
-  badArguments: string | undefined;
-  /** `started` means the effect may have happened. */
-  status: "new" | "requested" | "started" | "ended";
-  /** When it was, in the log's time. */
-  startedAt: string | null;
-  /** The open or answered question about it. */
-  question: string | null;
-  /** It was started in a sandbox that is no more: nobody knows how far it came. What became of that sandbox's files. */
-  sandboxLost: "kept" | "gone" | null;
-  /** The run ended before it did, and went on later: it is neither made nor finished any more. */
-  abandoned: boolean;
-}
+import { newToolCall, type ToolCallState } from "./tool-call-state.ts";
 
 export interface QuestionState {
   question: string;
@@ -249,22 +232,7 @@ function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
   state.overflow = null;
   const calls = data.parts.filter((part) => part.kind === "toolCall");
   state.emptyAnswers = calls.length === 0 && state.lastText.trim() === "" && data.stop !== "interrupted" ? state.emptyAnswers + 1 : 0;
-  for (const part of calls) state.tools.set(part.call, newTool(part));
-}
-
-function newTool(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallState {
-  return {
-    call: part.call,
-    providerCall: part.providerCall,
-    name: part.name,
-    arguments: part.arguments,
-    badArguments: part.badArguments,
-    status: "new",
-    startedAt: null,
-    question: null,
-    sandboxLost: null,
-    abandoned: false,
-  };
+  for (const part of calls) state.tools.set(part.call, newToolCall(part));
 }
 
 function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {

@@ -9,8 +9,9 @@ import { askHooks, type HookFunction } from "./hooks.ts";
 import { isLogFailure, type Journal } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
 import type { RunNetwork } from "./run-network.ts";
-import type { ToolCallState } from "./run-state.ts";
+
 import type { History, Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { ToolCallState } from "./tool-call-state.ts";
 
 export interface RunToolsOptions {
   journal: Journal;
