@@ -31,6 +31,8 @@ test.skipIf(!isRoot)("a full disk is told as such, keeps nothing half, and serve
   registry.put("/debian/dists/stable/Contents", { type: "text/plain", body: Buffer.alloc(2 * 1024 * 1024, "x") });
   // It begins well, so all a client can be told is that it broke off.
   await expect(get("/debian/dists/stable/Contents")).rejects.toThrow();
+  // What it had of it goes a moment after the client was told.
+  await expect.poll(() => readdirSync(join(cacheDir, "tmp"))).toEqual([]);
   writeFileSync(join(folder, "fill"), Buffer.alloc(600 * 1024));
   registry.put("/npm/large", { type: "application/json", body: Buffer.from(JSON.stringify({ readme: "x".repeat(500_000) })) });
   expect(await get("/npm/large")).toMatchObject({ status: 507, text: expect.stringContaining("disk is full") });

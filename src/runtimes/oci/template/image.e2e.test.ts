@@ -59,7 +59,11 @@ describe("an image unpacked by a process of its own", () => {
       ociVersion: "1.0.2",
       process: { user: { uid: 1000, gid: 1000 }, args: ["/bin/hello"], env: [], cwd: "/" },
       root: { path: rootfsDir, readonly: true },
-      mounts: [{ destination: "/proc", source: "proc", type: "proc" }],
+      mounts: [
+        { destination: "/proc", source: "proc", type: "proc" },
+        // Of its own: where temporary files lie, devices may not work.
+        { destination: "/dev", source: "tmpfs", type: "tmpfs", options: ["nosuid", "mode=755"] },
+      ],
       linux: { namespaces: [{ type: "pid" }, { type: "mount" }] },
     };
     writeFileSync(at("bundle/config.json"), JSON.stringify(config));
