@@ -125,6 +125,7 @@ export function createLocalStation(options: {
       git: options.git,
       runtime: options.runtime,
       runtimes: options.runtimes,
+      store,
       findRun: (word) => findRun(word, log),
       facts: (run) => runs.facts(run),
       turns: (run) => turnsOf(log, run),

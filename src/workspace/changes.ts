@@ -51,12 +51,14 @@ export async function findChanges(options: {
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
   hiding?: HidingRules;
+  /** Paths that were hidden inside, whatever rule hid them. */
+  hidden?: readonly string[];
   ignoring?: IgnoredFiles;
 }): Promise<Changes> {
   using lower = openLower(options.lower);
   using rules = openIgnoreRules(options.lower);
   const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
-  const hidden = hiddenPlaces(options);
+  const hidden = [...hiddenPlaces(options), ...(options.hidden ?? [])];
   const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
   return await readChanges(options.sandbox, {
     candidates: paths.filter(isSeen),

@@ -19,6 +19,12 @@ const optionalRun: ArgumentSpec = {
   optional: true,
 };
 
+const workArgument: ArgumentSpec = {
+  name: "RUN",
+  summary: "a run, a session or a kept sandbox, by id or name (default: this folder's newest run)",
+  optional: true,
+  completes: ["run", "session", "sandbox"],
+};
 const noResume: OptionSpec = { name: "no-resume", summary: "Only record it: a run that lost its process is not resumed in the background" };
 
 /** What a run is made of, or goes on with. */
@@ -194,14 +200,14 @@ export const runCommands: readonly CommandSpec[] = [
   },
   {
     path: ["diff"],
-    summary: "Show what a run changed",
+    summary: "Show what a run, or a sandbox, changed",
     options: [
       { name: "stat", summary: "Only names and numbers" },
       { name: "ignored", summary: "Show new files, too, that your .gitignore files name" },
       noPager,
       json,
     ],
-    arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
+    arguments: [workArgument, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
     examples: [
       ["caisson diff", "what this folder's newest run changed, as a unified diff"],
       ["caisson diff src/parser.ts", "only that file"],
@@ -210,7 +216,7 @@ export const runCommands: readonly CommandSpec[] = [
   },
   {
     path: ["apply"],
-    summary: "Bring a run's changes into your folder",
+    summary: "Bring the changes of a run, or of a sandbox, into your folder",
     details:
       "All of the chosen changes or none. Files that tools outside act on (.envrc, .vscode, hooks …) are left out unless they are named.",
     options: [
@@ -220,13 +226,13 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "force", summary: "Also over files that you changed since the agent began from them" },
       json,
     ],
-    arguments: [optionalRun, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
+    arguments: [workArgument, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
     examples: [["caisson apply run_k3v7q2m5x4ab src", "only what changed in src"]],
     load: async () => ({ run: (await import("../sessions/changes-commands.ts")).apply }),
   },
   {
     path: ["branch"],
-    summary: "Make a git branch of a run's changes",
+    summary: "Make a git branch of the changes of a run, or of a sandbox",
     options: [
       { name: "name", value: "NAME", summary: "The branch (default: caisson/SESSION)" },
       { name: "message", short: "m", value: "TEXT", summary: "The commit's message" },
@@ -234,7 +240,7 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "include-config", summary: "Take the files that tools act on, too" },
       json,
     ],
-    arguments: [optionalRun],
+    arguments: [workArgument],
     examples: [['caisson branch --name fix/parser -m "Fix the parser"', "your work tree stays as it is"]],
     load: async () => ({ run: (await import("../sessions/changes-commands.ts")).branch }),
   },

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
 import { createTestStation, type TestStation } from "../../station/runs/testing.ts";
 import { runAndPaths, runNamed } from "./run-named.ts";
 
@@ -54,7 +55,14 @@ test("a word that is neither a run nor a session is a path from here, of this fo
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const run = await runIn(station, join(base, "a"));
   await station.sessions.create({ id: "named", source: { kind: "empty" }, scope: "session", cleanup: "never" });
-  const split = (cwd: string, ...words: string[]) => runAndPaths({ station: station.verbs as never, cwd: join(base, cwd) }, words);
+  const sandboxes = {
+    get: async (word: string) => {
+      if (word !== "kept") throw new CaissonError("not_found", `there is no sandbox ${word}`);
+    },
+  };
+  const split = (cwd: string, ...words: string[]) =>
+    runAndPaths({ station: { ...station.verbs, sandboxes } as never, cwd: join(base, cwd) }, words);
+  expect(await split("a", "kept", "x")).toEqual({ name: "kept", paths: ["x"], isRunNamed: true });
   expect(await split("a")).toEqual({ name: run, paths: [], isRunNamed: false });
   expect(await split("a", "calc.py", "src/")).toEqual({ name: run, paths: ["calc.py", "src"], isRunNamed: false });
   expect(await split("a/below", "x.ts", "../y.ts", "..")).toEqual({ name: run, paths: ["below/x.ts", "y.ts", "."], isRunNamed: false });

@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { RunId, SessionId } from "../../contract/run.ts";
+import { SessionId } from "../../contract/run.ts";
 import type { CliContext } from "../context.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 
@@ -26,16 +26,18 @@ export async function runNamed(context: Pick<CliContext, "station" | "cwd">, nam
 }
 
 /**
- * The words of `diff` and `apply`: a run or a session and then paths of its workspace, or paths alone: then this
- * folder's newest run is meant, and they are relative to where one stands.
+ * The words of `diff` and `apply`: a run, a session or a sandbox and then paths of its workspace, or paths alone: then
+ * this folder's newest run is meant, and they are relative to where one stands.
  */
 export async function runAndPaths(
   context: Pick<CliContext, "station" | "cwd">,
   words: readonly string[],
 ): Promise<{ name: string; paths: string[]; isRunNamed: boolean }> {
   const [first, ...rest] = words;
-  if (first !== undefined && (await standsFor(first, (word) => context.station.sessions.get(word))))
-    return { name: first, paths: rest, isRunNamed: true };
+  const { sessions, sandboxes } = context.station;
+  const isNamed = async (word: string) =>
+    (await standsFor(word, (name) => sessions.get(name))) || (await standsFor(word, (name) => sandboxes.get(name)));
+  if (first !== undefined && (await isNamed(first))) return { name: first, paths: rest, isRunNamed: true };
   const name = await runNamed(context, undefined);
   const { folder } = await context.station.runs.get(name);
   const [top, here] = await Promise.all([folder ?? context.cwd, context.cwd].map((path) => realpath(path).catch(() => path)));
@@ -53,7 +55,8 @@ export async function runAndRest(context: CliContext, words: readonly string[]):
  * Whether a word is, or looks like, something of ours rather than a path or a text. Throws for what stands for several.
  */
 async function standsFor(word: string, find: (word: string) => Promise<unknown>): Promise<boolean> {
-  if (RunId.safeParse(word).success) return true;
+  // What begins like an id is meant as one, and whoever takes it says whether it is there.
+  if (/^(?:run|sb)_[a-z2-7]{1,12}$/.test(word)) return true;
   if (!SessionId.safeParse(word).success) return false;
   return await find(word).then(
     () => true,

@@ -53,6 +53,7 @@ export function withFoundRuns(verbs: RunVerbs, log: Log): RunVerbs {
     answer: async (run, answer) => await verbs.answer(await find(run), answer),
     pause: async (run, asked) => await verbs.pause(await find(run), asked),
     resume: async (run, asked) => await verbs.resume(await find(run), asked),
+    continue: async (run, request, asked) => await verbs.continue(await find(run), request, asked),
     stop: async (run, asked) => await verbs.stop(await find(run), asked),
   };
 }

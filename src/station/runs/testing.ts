@@ -142,6 +142,7 @@ export async function createTestStation(options: {
       ),
       sessions: createSessionVerbs({
         ...common,
+        store: createStore({ stateDir: dir }),
         findRun: (word) => findRun(word, log),
         facts: (run) => runs.facts(run),
         turns: (run) => turnsOf(log, run),

@@ -1,8 +1,10 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile, rm, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { DiffPiece } from "../../contract/session-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
+import { createStore } from "../../sandbox/store.ts";
 import { createTestStation, type TestStation } from "../runs/testing.ts";
 
 const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
@@ -180,4 +182,51 @@ test("new files that the user's own .gitignore names are left out and counted, b
   await rm(join(station.folder, "dist"), { recursive: true });
   expect(await sessions.apply("mine")).toMatchObject({ applied: [".gitignore", "c.txt", "old.log"], ignored: 2 });
   await expect(readFile(join(station.folder, "dist/a.js"))).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("a sandbox of nobody's session has changes like one, with the same guards", async () => {
+  await using station = await createTestStation({ script: { turns: [] }, files: { ...files, ".gitignore": "built\n", ".env": "KEY=1\n" } });
+  const { sessions } = station.verbs;
+  const workspace = { kind: "folder" as const, path: station.folder, access: "overlay" as const };
+  const spec = SandboxSpec.parse({ workspace, keep: true, name: "kept", deniedPaths: ["/workspace/.env"] });
+  await using sandbox = await station.runtime.create({ ...spec, deniedPaths: [] });
+  const store = createStore({ stateDir: dirname(station.folder) });
+  const { id, limits } = sandbox.info;
+  // Times in the second of its making could be those of the copy.
+  const createdAt = new Date(Date.now() - 2000).toISOString();
+  await utimes(join(station.folder, "a.txt"), 1, 1);
+  store.note({ id, runtime: "fake", state: "running", createdAt, spec, limits, warnings: [], owner: null, details: {} });
+  for (const [name, text] of Object.entries({ "a.txt": "new\n", "c.txt": "one\n", ".envrc": "x\n", built: "b", ".env": "" }))
+    await sandbox.writeFile(`/workspace/${name}`, Buffer.from(text));
+
+  const diff = await sessions.diff("kept");
+  expect(diff).toMatchObject({ session: id, ignored: 1 });
+  expect(diff.files.map(({ path, heldBack }) => [path, heldBack !== null])).toEqual([
+    [".envrc", true],
+    ["a.txt", false],
+    ["c.txt", false],
+  ]);
+  expect((await pieces(sessions.patch(id.slice(0, 8), { paths: ["a.txt"] }))).patch).toContain("-old\n+new\n");
+  expect(await sessions.apply("kept", { paths: ["a.txt"] })).toMatchObject({ applied: ["a.txt"], folder: station.folder });
+  expect(await readFile(join(station.folder, "a.txt"), "utf8")).toBe("new\n");
+  // What it brought here itself is no change of the user's, and may be brought here again.
+  await sandbox.writeFile("/workspace/a.txt", Buffer.from("newer\n"));
+  expect((await sessions.apply("kept")).applied).toEqual(["a.txt", "c.txt"]);
+  await sandbox.writeFile("/workspace/a.txt", Buffer.from("newest\n"));
+  await writeFile(join(station.folder, "a.txt"), "mine\n");
+  await expect(sessions.apply("kept")).rejects.toMatchObject({ code: "conflict" });
+
+  const shared = SandboxSpec.parse({ ...spec, name: "shared", workspace: { ...workspace, access: "rw" } });
+  store.note({
+    id: "sb_aaaaaaaaaaaa",
+    runtime: "fake",
+    state: "running",
+    createdAt,
+    spec: shared,
+    limits,
+    warnings: [],
+    owner: null,
+    details: {},
+  });
+  await expect(sessions.apply("shared")).rejects.toMatchObject({ code: "invalid" });
 });

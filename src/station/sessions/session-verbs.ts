@@ -5,19 +5,23 @@ import { parseRequest } from "../../contract/parse-request.ts";
 import type { Session } from "../../contract/session.ts";
 import { CleanUpSessions, type DiffPiece, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
+import type { SandboxRecord, Store } from "../../sandbox/store.ts";
 import { type Change, isWithin, kindOf } from "../../workspace/change.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
 import { whyHeldBack } from "../../workspace/protected-files.ts";
 import { diffStat, renderSections } from "../../workspace/render-diff.ts";
-import { applySession } from "./apply-session.ts";
-import { branchSession } from "./branch-session.ts";
+import { findSandbox } from "../names/find-sandbox.ts";
+import { applyWork } from "./apply-work.ts";
+import { branchWork } from "./branch-work.ts";
+import { type ChangedWork, workOfSession } from "./changed-work.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
-import { changesOf } from "./session-changes.ts";
+import { workOfSandbox } from "./sandbox-work.ts";
 import { unappliedOf } from "./unapplied.ts";
 import { type UndoOptions, undoTurn } from "./undo-turn.ts";
 import type { SessionVerbs } from "./verbs.ts";
 
 export interface SessionVerbsOptions extends UndoOptions {
+  store: Store;
   /** The run that a word stands for, see `RunVerbs`. Throws `not_found`, `invalid`. */
   findRun: (word: string) => Promise<string>;
   /** Ends every run of a session that is not over; whoever drives one is told to. */
@@ -31,6 +35,11 @@ export interface SessionVerbsOptions extends UndoOptions {
 export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   const { sessions } = options;
   const find = async (name: string) => await sessions.get(await sessionNamed(name, options));
+  const findWork = async (name: string): Promise<ChangedWork> => {
+    const sandbox = await sandboxNamed(name, options);
+    if (sandbox?.spec.labels.session !== undefined) return workOfSession(await find(sandbox.spec.labels.session), options);
+    return sandbox === null ? workOfSession(await find(name), options) : workOfSandbox(sandbox, options);
+  };
   const view = async (session: Session): Promise<SessionView> => ({
     ...session,
     source: withoutSecret(session.source),
@@ -50,15 +59,15 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     },
     list: async () => await Promise.all((await sessions.list()).map(view)),
     async diff(name, { signal, ...ignoring } = {}) {
-      const session = await find(name);
+      const work = await findWork(name);
       const { paths } = ignoring;
-      const { changes, leftOut, ignored } = await changesOf(session, { ...options, ignoring });
+      const { changes, leftOut, ignored } = await work.changes(ignoring);
       const stats = await diffStat(chosen(changes, paths), signal === undefined ? {} : { signal });
-      return { session: session.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
+      return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
     },
     async *patch(name, { signal, brief = false, ...ignoring } = {}) {
       const { paths } = ignoring;
-      const { changes, leftOut, ignored } = await changesOf(await find(name), { ...options, ignoring });
+      const { changes, leftOut, ignored } = await (await findWork(name)).changes(ignoring);
       for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
       for (const bytes of renderSections(chosen(changes, paths), { brief })) {
         yield { kind: "patch", bytes } satisfies DiffPiece;
@@ -69,9 +78,9 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       if (ignored > 0) yield { kind: "ignored", count: ignored } satisfies DiffPiece;
     },
     unapplied: async (name) => await unappliedOf(await find(name), options),
-    apply: async (name, request = {}) => await applySession(await find(name), request, options),
+    apply: async (name, request = {}) => await applyWork(await findWork(name), request, options),
     undo: async (run) => await undoTurn(await options.findRun(run), options),
-    branch: async (name, request = {}) => await branchSession(await find(name), request, options),
+    branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
       const session = await find(name).catch((error: unknown) => repaired(name, error, { ...options, force }));
@@ -97,6 +106,17 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return { removed, dryRun };
     },
   };
+}
+
+/** The sandbox that a word stands for; null for the name of something else. */
+async function sandboxNamed(name: string, { store, sessions }: SessionVerbsOptions): Promise<SandboxRecord | null> {
+  const isId = name.startsWith("sb_");
+  if (!isId && (!ChosenName.safeParse(name).success || (await sessions.has(name)))) return null;
+  const id = await findSandbox(name, store).catch((error: unknown) => {
+    if (!isId && error instanceof CaissonError && error.code === "not_found") return null;
+    throw error;
+  });
+  return id === null ? null : await store.read(id);
 }
 
 /** Its own name, or a run in it, by whatever stands for that. */

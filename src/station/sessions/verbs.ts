@@ -26,7 +26,7 @@ interface DiffOptions {
 
 /**
  * What can be done with sessions. `name` is a session's name, or a run in it by whatever stands for that (`RunVerbs`);
- * all throw `not_found`.
+ * all throw `not_found`. `diff`, `patch`, `apply` and `branch` take a sandbox as well.
  */
 export interface SessionVerbs {
   get(name: string): Promise<SessionDetails>;

@@ -1,0 +1,33 @@
+import type { Session, WorkspaceSource } from "../../contract/session.ts";
+import type { NewSessionEvent } from "../../contract/session-event.ts";
+import type { Changes } from "../../workspace/change.ts";
+import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
+import { type ChangesOptions, changesOf } from "./session-changes.ts";
+
+/** What has changes that can be shown, applied or made a branch of: a session, or a sandbox. */
+export interface ChangedWork {
+  id: string;
+  /** What it is called in messages. */
+  what: string;
+  source: WorkspaceSource;
+  /** The commit that a git workspace began at. */
+  commit: string | null;
+  changes(ignoring?: IgnoredFiles): Promise<Changes>;
+  /** Git's names of what was brought to the folder that it began from, by path. */
+  noteApplied(files: ReadonlyMap<string, string>): Promise<void>;
+  /** Into its history, where there is one. */
+  record(event: NewSessionEvent): Promise<void>;
+}
+
+export function workOfSession(session: Session, options: ChangesOptions): ChangedWork {
+  const { id, source, commit } = session;
+  return {
+    id,
+    what: `the session ${id}`,
+    source,
+    commit,
+    changes: (ignoring) => changesOf(session, { ...options, ...(ignoring && { ignoring }) }),
+    noteApplied: (files) => options.sessions.noteApplied(id, files),
+    record: (event) => options.sessions.record(id, event),
+  };
+}
