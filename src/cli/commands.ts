@@ -7,6 +7,7 @@ import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
 import { sandboxOptions } from "./options/sandbox-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
+import { undoCommand } from "./sessions/undo-command-spec.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
 export const specOptions: readonly OptionSpec[] = [
@@ -44,6 +45,7 @@ const sandboxArgument: ArgumentSpec = {
 export const commands: readonly CommandSpec[] = [
   ...chatCommands,
   ...runCommands,
+  undoCommand,
   {
     path: ["exec"],
     summary: "Run a command in a sandbox",

@@ -167,6 +167,15 @@ describe("a chat", { timeout: 90_000 }, () => {
   });
 });
 
+test("caisson alone on a terminal is a chat, also before a model was chosen", async () => {
+  await using terminal = await startChat(await cli.folder(), { argv: "" });
+  await terminal.type("hello");
+  await terminal.press("Enter");
+  await terminal.see(/caisson: no model was chosen\nhint: /);
+  await terminal.press("C-d");
+  await terminal.see(/code=0/);
+});
+
 test("a chat without a terminal says what to use instead", async () => {
   const { code, stderr } = await cli.run(["chat"]);
   expect(code).toBe(125);

@@ -44,6 +44,24 @@ describe("an ordinary user's workspace", () => {
     expect(result.code, result.stderr + result.stdout).toBe(0);
   }
 
+  test("goes back to what it was before a turn, with what that removed, replaced and shut", () => {
+    const script = join(base, "undo.json");
+    const bash = (command: string) => ({ calls: [{ tool: "bash", arguments: { command } }] });
+    const second = "echo two >> a; rm one; rm -r d; mkdir d shut; echo n > d/n; echo s > shut/s; chmod 000 shut";
+    writeFileSync(script, JSON.stringify({ turns: [bash("echo one > one"), { say: "One." }, bash(second), { say: "Two." }] }));
+    const begun = run("run", "go", "--model", `scripted:${script}`, "--runtime", "oci", "--session", "undone", "--json");
+    const id = /"run":"(run_\w+)"/.exec(begun.stdout)?.[1] ?? "";
+    expect(run("run", "--continue", id, "more").code).toBe(0);
+    expect(run("diff", "--stat", id).stdout).toMatch(/modified +a[\s\S]*removed +d\/b[\s\S]*added +d\/n/);
+    const undone = run("undo", id);
+    expect([undone.code, undone.stdout], undone.stderr).toEqual([0, expect.stringMatching(/:\n {2}a\n {2}d\/b\n {2}d\/n\n {2}one\n/)]);
+    expect(run("diff", "--stat", id).stdout.trim()).toMatch(/^added +one +\S+ \S+$/);
+    expect(run("undo", id).stdout).toMatch(/:\n {2}one\n$/);
+    expect(run("undo", id)).toMatchObject({ code: 125, stderr: expect.stringContaining("no turn") });
+    expect(run("session", "rm", "undone").code).toBe(0);
+    expect(existsSync(join(base, "home", "sessions", "undone"))).toBe(false);
+  });
+
   test("is seen, kept for the next run, applied as the user's own, and removed, whatever modes are in it", () => {
     work(
       "echo more >> a; rm -r d; mkdir d shut; echo n > d/n; echo s > shut/s; chmod 000 shut; echo x > none; chmod 000 none",

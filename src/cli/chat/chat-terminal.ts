@@ -185,13 +185,22 @@ export class Chat {
     this.#pending.add(pending);
   }
 
-  /** Looks at what is not applied. A look has the session to itself: a turn waits for it, and so does leaving. */
+  /**
+   * A look at a session's files has the session to itself: one waits for the other, and a turn and leaving wait for
+   * all.
+   */
+  async #exclusively(work: () => Promise<void>): Promise<void> {
+    const done = this.#looking.then(work);
+    this.#looking = done.catch(() => undefined);
+    await done;
+  }
+
+  /** Looks at what is not applied. */
   async #look(): Promise<void> {
-    this.#looking = this.#looking.then(async () => {
+    await this.#exclusively(async () => {
       const { run } = this.#conversation;
       this.#changed = (run === null ? null : await unappliedFiles(this.#options.context, run).catch(() => null)) ?? [];
     });
-    await this.#looking;
   }
 
   #act(action: PromptAction): Promise<void> | void {
@@ -237,17 +246,10 @@ export class Chat {
 
   async #command(text: string): Promise<void> {
     const { context, defaultModel } = this.#options;
-    await runSlashCommand(
-      {
-        context,
-        conversation: this.#conversation,
-        defaultModel,
-        leave: () => this.#left.resolve(),
-      },
-      text,
-    );
+    const leave = () => this.#left.resolve();
+    await this.#exclusively(() => runSlashCommand({ context, conversation: this.#conversation, defaultModel, leave }, text));
     await this.#screen.print([line``]);
-    if (this.#conversation.state === "idle") await this.#look();
+    if (/^\/(apply|undo|new)\b/.test(text)) await this.#look();
   }
 
   async #interrupt(): Promise<void> {

@@ -4,7 +4,8 @@ import { showDuration } from "../../lib/quantity.ts";
 import type { CliContext } from "../context.ts";
 import { parseArguments } from "../options/arguments.ts";
 import { runCommands } from "../runs/run-command-specs.ts";
-import { bold, dim, type Line, line, quotedName } from "../terminal/line.ts";
+import { undoCommand } from "../sessions/undo-command-spec.ts";
+import { bold, dim, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import type { Conversation } from "./conversation.ts";
 
@@ -25,12 +26,15 @@ interface SlashCommand {
 }
 
 const SESSIONS_SHOWN = 10;
-const FILES_SHOWN = 10;
 
 export const slashCommands: readonly SlashCommand[] = [
   { name: "diff", argument: "[PATH…]", summary: "show what changed and is not applied; --stat for names only", run: command("diff") },
   { name: "apply", argument: "[PATH…]", summary: "bring the changes into your folder", run: whenIdle("apply", command("apply")) },
-  { name: "undo", summary: "take back what the last turn changed in files; again: the turn before", run: whenIdle("undo", undo) },
+  {
+    name: "undo",
+    summary: "take back what the last turn changed in files; again: the turn before",
+    run: whenIdle("undo", command("undo")),
+  },
   { name: "model", argument: "[NAME]", summary: "show the model, or choose another for the next turn", run: model },
   { name: "cost", summary: "what this conversation has cost so far", run: cost },
   { name: "new", summary: "begin another conversation in this folder", run: whenIdle("new", begin) },
@@ -57,7 +61,7 @@ export async function runSlashCommand(slash: SlashContext, input: string): Promi
 function command(name: string): SlashCommand["run"] {
   return async ({ context, conversation }, words) => {
     const run = runOf(conversation);
-    const spec = runCommands.find(({ path }) => path.join(" ") === name);
+    const spec = [...runCommands, undoCommand].find(({ path }) => path.join(" ") === name);
     if (!spec) throw new CaissonError("internal", `there is no command ${name}`);
     const { run: perform } = await spec.load();
     await perform(context, parseArguments(spec, [run, ...words]));
@@ -74,23 +78,6 @@ function whenIdle(name: string, run: SlashCommand["run"]): SlashCommand["run"] {
     if (slash.conversation.state === "idle") return await run(slash, words);
     throw new CaissonError("conflict", `/${name} has to wait: the agent is at work`, { hint: "Ctrl-C holds it, and again stops it." });
   };
-}
-
-async function undo({ context, conversation }: SlashContext): Promise<void> {
-  const { files } = await context.station.sessions.undo(runOf(conversation));
-  await context.stdout.print(
-    files.length === 0
-      ? line`That turn changed no files.`
-      : [
-          line`Files are as they were before the last turn:`,
-          ...files.slice(0, FILES_SHOWN).map((path) => line`  ${quotedName(path)}`),
-          ...more(files),
-        ],
-  );
-}
-
-function more(files: readonly string[]): Line[] {
-  return files.length > FILES_SHOWN ? [dim(`  and ${files.length - FILES_SHOWN} more`)] : [];
 }
 
 async function model(slash: SlashContext, [name]: readonly string[]): Promise<void> {
