@@ -10,7 +10,7 @@ import { cgroupFolders, emptyCgroups, removeCgroups, removeEmptyGroups } from ".
 import type { OciDetails } from "./details.ts";
 import { releaseRange } from "./identity/id-ranges.ts";
 import { GUEST_PATH } from "./launch/bundle.ts";
-import { removeFiles } from "./launch/launcher.ts";
+import { removeFiles, removeFilesWhen } from "./launch/launcher.ts";
 import { layerFolders } from "./layers/layers.ts";
 import { isBuiltOn, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
@@ -59,11 +59,19 @@ type Ended = Pick<OciDetails, "guest" | "cgroups">;
 
 async function endProcesses(oci: OciContext, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {
   await killGuest(guest);
+  const paths = () => layerFolders(oci.store.dir(id));
+  const ready = processesGone(oci, { guest, cgroups });
+  if (paths().length > 0) return await removeFilesWhen(oci, { ready, paths });
+  await ready;
+  // Its launcher was killed only now.
+  await removeFiles(oci, paths());
+}
+
+async function processesGone(oci: OciContext, { guest, cgroups }: Ended): Promise<void> {
   await emptyCgroups(cgroups);
   await guestGone(guest);
   await removeCgroups(cgroups);
   removeEmptyGroups(oci.cgroups().parents, oci.cgroupName);
-  await removeFiles(oci, layerFolders(oci.store.dir(id)));
 }
 
 /**

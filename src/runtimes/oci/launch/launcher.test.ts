@@ -1,7 +1,9 @@
-import { constants } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { failureOf } from "./launch-failure.ts";
-import { createLauncher, encodePlan } from "./launcher.ts";
+import { createLauncher, encodePlan, removeFilesWhen } from "./launcher.ts";
 
 describe("encodePlan", () => {
   it("ends every field by NUL", () => {
@@ -38,5 +40,56 @@ describe("createLauncher", () => {
     await expect(
       createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" })({ what: "run", plan: [], signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: "cancelled" });
+  });
+});
+
+describe("removeFilesWhen", () => {
+  const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
+  const launch = createLauncher({ guestPath, path: "/usr/bin" });
+  const identity = () => ({ plan: [] });
+
+  it("removes nothing before it is time, and what is there then", async () => {
+    const base = mkdtempSync(join(tmpdir(), "caisson-remove-"));
+    const [first, late] = [join(base, "first"), join(base, "late")];
+    mkdirSync(first);
+    const { promise: ready, resolve } = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<void>();
+    const noting: typeof launch = (options) =>
+      launch({
+        ...options,
+        prepare: async (pid) => {
+          started.resolve();
+          await options.prepare?.(pid);
+        },
+      });
+    const removing = removeFilesWhen({ launch: noting, identity }, { ready, paths: () => [first, late] });
+    await started.promise;
+    expect(existsSync(first)).toBe(true);
+    mkdirSync(late);
+    writeFileSync(join(late, "file"), "x");
+    resolve();
+    await removing;
+    expect([existsSync(first), existsSync(late)]).toEqual([false, false]);
+    rmSync(base, { recursive: true });
+  });
+
+  it("removes nothing when that failed", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "caisson-remove-"));
+    const ready = Promise.reject(new Error("still there"));
+    await expect(removeFilesWhen({ launch, identity }, { ready, paths: () => [folder] })).rejects.toThrow("still there");
+    expect(existsSync(folder)).toBe(true);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("waits for it also where the launcher cannot be started", async () => {
+    let done = false;
+    const ready = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      done = true;
+    });
+    const broken = createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" });
+    await expect(removeFilesWhen({ launch: broken, identity }, { ready, paths: () => ["/nowhere/x"] })).rejects.toMatchObject({
+      code: "unavailable",
+    });
+    expect(done).toBe(true);
   });
 });

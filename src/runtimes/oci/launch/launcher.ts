@@ -10,7 +10,8 @@ export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" 
 
 export interface LaunchOptions {
   what: LaunchWhat;
-  plan: readonly PlanRecord[];
+  /** A function is asked once `prepare` is done. */
+  plan: readonly PlanRecord[] | (() => readonly PlanRecord[]);
   signal?: AbortSignal | undefined;
   /** Given to the launcher as descriptors 3, 4, … */
   descriptors?: readonly number[];
@@ -70,14 +71,32 @@ export function runInside(
 
 /** Trees an agent wrote are removed by the launcher: as their owner, and without ever following a link. */
 export async function removeFiles({ launch, identity }: LaunchAs, paths: readonly string[]): Promise<void> {
-  if (paths.length === 0) return;
-  await launch({ what: "remove", plan: [...identity().plan, ...paths.map((path) => ["remove", path] as const)] });
+  if (paths.length > 0) await launch({ what: "remove", plan: [...identity().plan, ...removals(paths)] });
 }
+
+/**
+ * The same for what must be left alone until `ready`: the launcher is started meanwhile. Rejects with what `ready`
+ * rejects with, and removes nothing then.
+ */
+export async function removeFilesWhen(
+  { launch, identity }: LaunchAs,
+  { ready, paths }: { ready: Promise<void>; paths: () => readonly string[] },
+): Promise<void> {
+  const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready });
+  // Whatever became of the launcher, what it was to wait for is waited for.
+  const [isReady, isRemoved] = await Promise.allSettled([ready, removing]);
+  for (const outcome of [isReady, isRemoved]) if (outcome.status === "rejected") throw outcome.reason;
+}
+
+const removals = (paths: readonly string[]) => paths.map((path) => ["remove", path] as const);
 
 function runLauncher({ guestPath, path }: { guestPath: string; path: string }, launch: LaunchOptions): Promise<string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
-  const input = encodePlan(launch.plan);
+  const { plan } = launch;
+  // What cannot be a plan is refused before anything is started.
+  const known = typeof plan === "function" ? null : encodePlan(plan);
+  const input = () => known ?? encodePlan(typeof plan === "function" ? plan() : plan);
   const child = spawn(guestPath, ["launch", launch.what], {
     stdio: ["pipe", "pipe", "pipe", ...(launch.what === "namespaces" ? ["pipe" as const] : (launch.descriptors ?? []))],
     env: { PATH: path },
@@ -109,15 +128,15 @@ function runLauncher({ guestPath, path }: { guestPath: string; path: string }, l
   // The launcher may be gone before it has read its plan; its exit tells why.
   child.stdin?.on("error", () => {});
   const { pid } = child;
-  if (launch.prepare === undefined || pid === undefined) child.stdin?.end(input);
+  if (launch.prepare === undefined || pid === undefined) child.stdin?.end(input());
   else {
-    launch.prepare(pid).then(
-      () => child.stdin?.end(input),
-      (error: unknown) => {
+    launch
+      .prepare(pid)
+      .then(() => child.stdin?.end(input()))
+      .catch((error: unknown) => {
         reject(error);
         child.kill("SIGKILL");
-      },
-    );
+      });
   }
   child.on("error", (cause) => {
     clearTimeout(timer);
