@@ -35,13 +35,14 @@ test("a program in a sandbox without a network asks a model with the host's key,
   await writeFile(join(base(), "ask.mjs"), program);
   const bounds = ["--gateway", "anthropic", "--gateway-models", "claude-*", "--gateway-tokens", "30"];
   const env = { ANTHROPIC_API_KEY: CANARY };
-  const { code, text, stderr } = await run(["exec", ...bounds, "--", "node", "ask.mjs"], { env, cwd: base() });
+  const { code, text, stderr } = await run(["exec", ...bounds, "--", "sh", "-c", "node ask.mjs; cat ~/.claude.json"], { env, cwd: base() });
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   const [hosted, first, second, third] = text.split("\n");
   expect(hosted).toMatch(/^400 .*tools\[0\] is the tool .*web_fetch_20250910/);
   expect(first).toMatch(/^200 .*message_stop/);
   expect(second).toMatch(/^400 .*used 30 tokens; the gateway's bound is 30/);
   expect(third).toMatch(/^400 /);
+  expect(text).toContain('"hasCompletedOnboarding": true');
   expect(text + stderr).not.toContain(CANARY);
   expect(upstream.calls.map(({ headers }) => headers["x-api-key"])).toEqual([CANARY]);
 });

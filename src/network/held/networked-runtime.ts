@@ -1,4 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { GatewaySpec } from "../../contract/network.ts";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
@@ -40,6 +41,8 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
     async create(spec, options) {
       checkGatewayKeys(spec.gateway, host);
       const inner = await runtime.create(spec, options);
+      // Without a wall, home is the user's own, where nothing is ours to write.
+      if (spec.gateway !== undefined && (await capabilities()).isolation > 0) await seedOrDestroy(inner, spec.gateway);
       return hold(inner, { first: firstState(spec), own: new Set(Object.keys(spec.env)) });
     },
     async open(id, options) {
@@ -55,6 +58,16 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
     },
     list: async () => Promise.all((await runtime.list()).map((info) => withPolicy(info, store))),
   };
+}
+
+async function seedOrDestroy(sandbox: OwnedSandbox, gateway: GatewaySpec): Promise<void> {
+  const { seedAgents } = await import("./seed-agents.ts");
+  try {
+    await seedAgents(sandbox, gateway);
+  } catch (error) {
+    await sandbox.destroy();
+    throw error;
+  }
 }
 
 /** The sandbox lives, whatever stands in the way of its network: what says that it is dead must not be said of it. */

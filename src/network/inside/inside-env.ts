@@ -4,7 +4,7 @@ import { insidePath } from "./inside-paths.ts";
 import { GATEWAY_PORT, PROXY_PORT } from "./ports.ts";
 
 /** Looks like a key to SDKs that want one; the gateway holds the real one. */
-const GATEWAY_KEY = "caisson-gateway";
+export const GATEWAY_KEY = "caisson-gateway";
 const NOT_BY_PROXY = "localhost,127.0.0.1,::1";
 
 export interface InsideEnvOptions {
@@ -68,8 +68,14 @@ function trustEnv(): Record<string, string> {
   return Object.fromEntries(readers.map((name) => [name, bundle]));
 }
 
+/** Where programs inside reach the gateway. */
+export const gatewayUrls: Record<GatewayWire, string> = {
+  anthropic: `http://127.0.0.1:${GATEWAY_PORT}/anthropic`,
+  openai: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`,
+};
+
 const gatewayEnv: Record<GatewayWire, Record<string, string>> = {
   // The key alone: with ANTHROPIC_AUTH_TOKEN besides it, clients complain that there are two ways to log in.
-  anthropic: { ANTHROPIC_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/anthropic`, ANTHROPIC_API_KEY: GATEWAY_KEY },
-  openai: { OPENAI_BASE_URL: `http://127.0.0.1:${GATEWAY_PORT}/openai/v1`, OPENAI_API_KEY: GATEWAY_KEY, CODEX_API_KEY: GATEWAY_KEY },
+  anthropic: { ANTHROPIC_BASE_URL: gatewayUrls.anthropic, ANTHROPIC_API_KEY: GATEWAY_KEY },
+  openai: { OPENAI_BASE_URL: gatewayUrls.openai, OPENAI_API_KEY: GATEWAY_KEY, CODEX_API_KEY: GATEWAY_KEY },
 };
