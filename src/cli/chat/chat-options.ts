@@ -2,7 +2,7 @@ import type { OptionSpec } from "../command.ts";
 import { runOptions } from "../runs/run-command-specs.ts";
 
 /** Options of `run` that make no sense where somebody sits and types. */
-export const optionsOfRunAlone: ReadonlySet<string> = new Set(["detach", "json", "record", "replay", "on-ask", "on-budget"]);
+export const optionsOfRunAlone: ReadonlySet<string> = new Set(["detach", "json", "task-file", "record", "replay", "on-ask", "on-budget"]);
 
 const summaries: Readonly<Record<string, string>> = {
   continue: "Go on with a run, where it was left (default: this folder's newest)",

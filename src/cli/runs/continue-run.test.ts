@@ -46,7 +46,7 @@ test("what cannot be continued is refused with what to do instead", async () => 
     text: expect.stringMatching(/there is no run yet[\s\S]*hint:/),
   });
   const first = await caisson("run", "the task", "--model", await script({ turns: [{ say: "Done." }] }));
-  expect((await caisson("run", "--continue")).text).toMatch(/WORDS is missing/);
+  expect((await caisson("run", "--continue")).text).toMatch(/there is no message/);
   expect((await caisson("run", "--continue", " ")).text).toMatch(/there is no message[\s\S]*caisson run --continue "/);
   expect((await caisson("run", "--continue", "more", "--network", "open")).text).toMatch(/--network cannot be changed with --continue/);
   expect((await caisson("resume")).text).toMatch(/is done, and there is nothing to resume[\s\S]*caisson send run_/);

@@ -6,6 +6,7 @@ import type { CliContext } from "../context.ts";
 import { checkOptions } from "../options/option-names.ts";
 import { parseChoice } from "../options/option-values.ts";
 import { line } from "../terminal/line.ts";
+import { textGiven } from "./given-text.ts";
 import { boundsFrom } from "./run-bounds.ts";
 import { runNamed } from "./run-named.ts";
 import { showDrivenRun } from "./show-driven-run.ts";
@@ -22,14 +23,13 @@ const ofEachTurn = new Set([
   "on-budget",
   "detach",
   "json",
+  "task-file",
 ]);
 
 /** `caisson run --continue[=RUN] TEXT`: the next turn of a run that has ended. */
 export async function continueRun(context: CliContext, given: ParsedArguments): Promise<number> {
   refuseSettings(given);
-  const text = given.positionals.join(" ").trim();
-  if (text === "")
-    throw new CaissonError("invalid", "there is no message", { hint: 'Say what is next: caisson run --continue "now the tests"' });
+  const { text } = await textGiven(context, given, { what: "message", wordsBefore: 0 });
   const name = await runNamed(context, given.option("continue") || undefined);
   const detached = given.flag("detach");
   const request = checkOptions(ContinueRun, {

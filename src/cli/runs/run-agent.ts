@@ -12,6 +12,7 @@ import { imageFrom, runtimeFrom, sandboxSettingsFrom } from "../options/spec-opt
 import { sourceFrom } from "../options/workspace-source.ts";
 import { line } from "../terminal/line.ts";
 import { continueRun } from "./continue-run.ts";
+import { textGiven } from "./given-text.ts";
 import { showDrivenRun } from "./show-driven-run.ts";
 
 /** `caisson run [AGENT] TASK`, `caisson run --continue[=RUN] TEXT` */
@@ -27,12 +28,9 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 }
 
 async function requestFrom(context: CliContext, given: ParsedArguments): Promise<StartRunInput> {
-  const [first = "", second] = given.positionals;
-  const task = (second === undefined ? first : given.positionals.slice(1).join(" ")).trim();
-  if (task === "")
-    throw new CaissonError("invalid", "there is no task", { hint: 'Say what is to be done: caisson run "fix the failing test"' });
-  await checkWords(context, given.positionals);
-  return await newRunRequest(context, given, { agent: second === undefined ? "coder" : first, task });
+  const { before, text: task } = await textGiven(context, given, { what: "task", wordsBefore: 1 });
+  await checkWords(context, given.flag("task-file") ? [...before, "-"] : given.positionals);
+  return await newRunRequest(context, given, { agent: before[0] ?? "coder", task });
 }
 
 /** Words without quotes, and an agent without a task, look like something else than they mean. */

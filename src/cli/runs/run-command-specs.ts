@@ -36,6 +36,7 @@ export const runOptions: readonly OptionSpec[] = [
     isValue: (word) => word.startsWith("run_"),
     summary: "Say this to a run that has ended (default: this folder's newest): it goes on with its conversation and files",
   },
+  { name: "task-file", value: "FILE", summary: "Read the task from this file; `-` in its place reads it from standard input" },
   { name: "repo", value: "DIR|URL", summary: "What to work on: a folder (default: this one, copy-on-write) or a git address" },
   { name: "branch", value: "NAME", summary: "Of a git address" },
   { name: "ref", value: "REF", summary: "A tag or commit of a git address; wins over --branch" },
@@ -96,10 +97,11 @@ export const runCommands: readonly CommandSpec[] = [
     details:
       "The agent works in a sandbox on a copy-on-write view of the folder; nothing outside changes until you apply it.\nExit code: 0 done, 1 not done (stuck, error, budget), 124 timed out, 130 stopped, 125 when Caisson itself failed.\nCtrl-C holds the run and asks; a second one stops it.",
     options: runOptions,
-    arguments: [{ name: "WORDS", summary: "the task; or an agent's name and the task", repeat: true }],
+    arguments: [{ name: "WORDS", summary: "the task, or - to read it; or an agent's name and the task", optional: true, repeat: true }],
     examples: [
       ['caisson run "fix the failing test"', "the built-in coder, in this folder"],
       ['caisson run reviewer "look at the last commit" --model anthropic/claude-sonnet-4-5', "another agent"],
+      ["git diff | caisson run reviewer -", "the task from standard input; --task-file reads it from a file"],
       ['caisson run --continue "now also the tests"', "the next turn of this folder's newest run"],
       ['caisson run "add a --json flag" --repo https://example.org/tool.git --max-cost 2', "a fresh clone, with a budget"],
     ],

@@ -1,0 +1,84 @@
+import { resolve } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { isErrno } from "../../lib/is-errno.ts";
+import { showBytes } from "../../lib/quantity.ts";
+import { readRegularFile } from "../../lib/read-regular-file.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+
+/** More than any model reads at once. */
+const TEXT_BYTES_MAX = 1024 * 1024;
+
+/**
+ * What is to be said, and the words before it: the text itself, `-` for standard input, or `--task-file FILE`. A text
+ * of several words takes them all unless `wordsBefore` are wanted. Throws `invalid`, `not_found`, `too_large`.
+ */
+export async function textGiven(
+  context: Pick<CliContext, "stdin" | "cwd">,
+  given: ParsedArguments,
+  { what, wordsBefore }: { what: "task" | "message"; wordsBefore: number },
+): Promise<{ before: readonly string[]; text: string }> {
+  const words = given.positionals;
+  const file = given.option("task-file");
+  if (file !== undefined) {
+    if (words.length > wordsBefore)
+      throw new CaissonError("invalid", `the ${what} is given twice, in words and with --task-file`, { hint: "Leave one of them out." });
+    return { before: words, text: textOf(await bytesOfFile(resolve(context.cwd, file), file), { what, where: file }) };
+  }
+  if (words.at(-1) === "-" && words.length <= wordsBefore + 1)
+    return { before: words.slice(0, -1), text: textOf(await bytesOfInput(context), { what, where: "standard input" }) };
+  const before = words.length > 1 ? words.slice(0, wordsBefore) : [];
+  const text = words.slice(before.length).join(" ").trim();
+  if (text === "") throw new CaissonError("invalid", `there is no ${what}`, { hint: hints[what] });
+  return { before, text };
+}
+
+const hints = {
+  task: 'Say what is to be done: caisson run "fix the failing test". `-` reads it from standard input, --task-file from a file.',
+  message: 'Say what is next: caisson run --continue "now the tests". `-` reads it from standard input, --task-file from a file.',
+};
+
+function textOf(bytes: Buffer, { what, where }: { what: string; where: string }): string {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes).trim();
+  } catch (cause) {
+    throw new CaissonError("invalid", `the ${what} in ${where} is not text in UTF-8`, { cause });
+  }
+  if (text.includes("\0")) throw new CaissonError("invalid", `the ${what} in ${where} is not text: it has NUL characters`);
+  if (text === "") throw new CaissonError("invalid", `there is no ${what}: ${where} is empty`);
+  return text;
+}
+
+async function bytesOfFile(path: string, name: string): Promise<Buffer> {
+  try {
+    const found = await readRegularFile(path, { bytesMax: TEXT_BYTES_MAX });
+    if (found === "too large") throw tooLarge(name);
+    if (found === "not a regular file")
+      throw new CaissonError("invalid", `--task-file ${name} is not a file`, { hint: "`-` reads the task from a pipe on standard input." });
+    return found.bytes;
+  } catch (cause) {
+    if (cause instanceof CaissonError) throw cause;
+    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR"))
+      throw new CaissonError("not_found", `--task-file ${name} does not exist`, { cause });
+    throw new CaissonError("denied", `--task-file ${name} cannot be read`, { cause });
+  }
+}
+
+async function bytesOfInput({ stdin }: Pick<CliContext, "stdin">): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stdin as AsyncIterable<Buffer | string>) {
+    const bytes = Buffer.from(chunk);
+    length += bytes.length;
+    if (length > TEXT_BYTES_MAX) throw tooLarge("standard input");
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(where: string): CaissonError {
+  return new CaissonError("too_large", `the task in ${where} is larger than ${showBytes(TEXT_BYTES_MAX)}`, {
+    hint: "Put what is long into a file of the folder, and name it in the task.",
+  });
+}
