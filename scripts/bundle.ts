@@ -18,6 +18,7 @@ if (target === undefined || (forPackage !== undefined && forPackage !== "--packa
 /** What package.json's `exports` name. */
 const library = {
   index: source("index.ts"),
+  client: source("client", "connect.ts"),
   conformance: source("suites", "conformance", "describe-runtime.ts"),
   attack: source("suites", "attack", "run-attacks.ts"),
 };

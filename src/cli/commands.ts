@@ -8,6 +8,7 @@ import { sandboxOptions } from "./options/sandbox-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
+import { stationCommands } from "./station/station-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
 export const specOptions: readonly OptionSpec[] = [
@@ -202,6 +203,7 @@ export const commands: readonly CommandSpec[] = [
   },
   ...netCommands,
   ...previewCommands,
+  ...stationCommands,
   ...machineCommands,
   {
     path: ["completion"],

@@ -1,13 +1,11 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import { loadConfig } from "../compose/load-config.ts";
-import { composeStation, sandboxTools } from "../compose/station.ts";
-import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
-import type { Resolver } from "../sandbox/resolver.ts";
-import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import { type LocalVerbs, sandboxTools } from "../compose/station.ts";
+import { fakeStationParts } from "../compose/testing.ts";
+import { CaissonError } from "../contract/error.ts";
 import type { CliContext } from "./context.ts";
 import { runCli } from "./dispatch.ts";
 import { createOutput } from "./terminal/output.ts";
@@ -20,7 +18,7 @@ import type { Interruption } from "./terminal/signals.ts";
 export function useTerminalCli() {
   let base: string;
   let context: CliContext;
-  let openStation: () => ReturnType<typeof composeStation>;
+  let openStation: () => LocalVerbs;
   const interruption: Interruption = {
     signal: new AbortController().signal,
     received: () => null,
@@ -31,61 +29,33 @@ export function useTerminalCli() {
 
   beforeEach(async () => {
     base = await mkdtemp(join(tmpdir(), "caisson-test-hostile-"));
-    const stateDir = join(base, "state");
-    await mkdir(join(base, "work"));
-    await mkdir(stateDir);
-    const fake = createFakeRuntime();
-    const runtimes: RuntimeSet = {
-      names: ["fake"],
-      async get(name) {
-        if (name === "fake") return fake;
-        const { CaissonError } = await import("../contract/error.ts");
-        throw new CaissonError("invalid", `there is no runtime ${name}`, { hint: `Not ${name}.` });
-      },
-      // It is to outlive a command, as real sandboxes do.
-      async [Symbol.asyncDispose]() {},
-    };
-    const resolver: Resolver = {
-      resolve: (name) => runtimes.get(name === "auto" ? "fake" : name),
-      probe: () => fake.probe(),
-      forget: async () => {},
-    };
-    const variable = () => undefined;
-    const { config, file, sources } = await loadConfig({ stateDir, configDir: join(base, "config"), variable });
-    const local = { cwd: join(base, "work"), home: base, path: process.env.PATH ?? "", stateDir, configDir: join(base, "config"), config };
-    const parts = {
-      ...local,
-      configFile: file,
-      version: "0",
-      guestPath: join(base, "no-guest"),
-      variable,
-      runtimes,
-      resolver,
-      resolverFor: () => resolver,
-    };
-    openStation = () => composeStation({ ...parts, say: () => {}, startDetached: async () => {} });
+    const parts = await fakeStationParts(base);
+    openStation = parts.openStation;
     context = {
-      ...local,
+      ...parts.local,
       version: "0",
-      guestPath: join(base, "no-guest"),
+      guestPath: parts.guestPath,
       packageDir: base,
-      configFile: file,
-      configSources: sources,
+      configSources: parts.configSources,
       stdin: { isTTY: false, destroy() {}, async *[Symbol.asyncIterator]() {} } as unknown as CliContext["stdin"],
       stdout: undefined as never,
       stderr: undefined as never,
       interruption,
-      variable,
       pager: undefined as never,
       startDetached: async () => {},
       station: undefined as never,
       removeOwnSandboxes: async () => {},
       serveNetwork: async () => ({ why: "gone" }),
+      server: { start: notServed, startDetached: notServed, reach: async () => null },
       tools: sandboxTools,
       onEvent() {},
     };
   });
   afterEach(() => rm(base, { recursive: true, force: true }));
+
+  async function notServed(): Promise<never> {
+    throw new CaissonError("unavailable", "nothing is served here");
+  }
 
   async function onTerminal(argv: readonly string[]): Promise<{ code: number; text: string }> {
     const file = join(base, "screen");

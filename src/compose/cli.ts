@@ -1,12 +1,15 @@
 import type { CliContext } from "../cli/context.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
+import type { ServerControl } from "../cli/server-control.ts";
 import { line } from "../cli/terminal/line.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import { readEnvironment, type Variables } from "./environment.ts";
+import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
 import { createPager } from "./pager.ts";
 import { composeRuntimes } from "./runtimes.ts";
+import type { ServerParts } from "./server.ts";
 import { openStateFolder } from "./state-folder.ts";
 import { composeStation, sandboxTools } from "./station.ts";
 
@@ -80,8 +83,17 @@ export async function composeCli(
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: startAgain,
+    server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say }),
     onEvent: (listener) => void listeners.push(listener),
   };
+}
+
+/** Loaded with its first use: few commands serve or look for a server. */
+function lazyServer(parts: ServerParts): ServerControl {
+  return lazyVerbs<ServerControl>({ start: "answer", startDetached: "answer", reach: "answer" }, async () => {
+    const { composeServer } = await import("./server.ts");
+    return composeServer(parts);
+  });
 }
 
 /** How this program was called, as it would be typed; what is long is only hinted at. */

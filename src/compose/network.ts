@@ -32,25 +32,33 @@ export function composeNetwork(options: {
       const { stdout } = await promisify(execFile)(file, args, { timeout: timeoutMs, maxBuffer: bytesMax, encoding: "utf8" });
       return stdout;
     },
-    startKeeper: (sandbox) => startDetached({ program: options.program, args: ["net", "serve", sandbox], stateDir, env: options.env }),
+    async startKeeper(sandbox) {
+      await startDetached({ program: options.program, args: ["net", "serve", sandbox], stateDir, env: options.env });
+    },
     prices: (wire, model, usage) => costOf(usage, findPrice(`${wire}/${model}`, options.ownPrices)),
   };
 }
 
-/** What it says goes to a file: it has no terminal, and nobody waits for it. */
+/**
+ * What it says goes to a file of the state folder: it has no terminal, and nobody has to wait for it. Who does is told
+ * by `ended`.
+ */
 export async function startDetached(options: {
   program: readonly [string, ...string[]];
   args: readonly string[];
   stateDir: string;
   env: Environment;
-}): Promise<void> {
+  logName?: string;
+}): Promise<{ ended: Promise<void> }> {
   const [file, ...first] = options.program;
-  await using log = await open(join(options.stateDir, "background.log"), "a", 0o600);
+  await using log = await open(join(options.stateDir, options.logName ?? "background.log"), "a", 0o600);
   const child = spawn(file, [...first, ...options.args], {
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
     env: { ...options.env, CAISSON_HOME: options.stateDir },
   });
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   await new Promise((resolve, reject) => child.once("spawn", resolve).once("error", reject));
   child.unref();
+  return { ended };
 }

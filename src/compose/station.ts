@@ -8,6 +8,7 @@ import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
+import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 
@@ -26,6 +27,7 @@ export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copy
 export interface LocalVerbs extends Station {
   readonly sandboxes: LocalSandboxes;
   readonly networks: LocalNetworks;
+  readonly tokens: LocalTokens;
 }
 
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
@@ -116,6 +118,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     networks,
     machine,
     runs,
+    tokens: composeTokens(stateDir),
     sessions: composeSessions(local),
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
@@ -191,6 +194,13 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
     },
     async () => (await local()).verbs.runs,
   );
+}
+
+function composeTokens(stateDir: string): LocalTokens {
+  return lazyVerbs<LocalTokens>({ create: "answer", list: "answer", revoke: "answer", authenticate: "answer" }, async () => {
+    const { createLocalTokens } = await import("../station/tokens/local-tokens.ts");
+    return createLocalTokens({ stateDir });
+  });
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {

@@ -97,7 +97,7 @@ function bound(
 
 /** The names a mapping at this place may have. */
 export function keysAt(schema: unknown, path: readonly PropertyKey[]): string[] {
-  const definition = (schema as { def?: SchemaDefinition }).def;
+  const definition = (schema as { def?: SchemaDefinition } | undefined)?.def;
   if (!definition) return [];
   if (definition.getter) return keysAt(definition.getter(), path);
   if (definition.innerType) return keysAt(definition.innerType, path);

@@ -5,6 +5,7 @@ import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
 import type { SandboxVerbs } from "./sandboxes/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
+import type { TokenVerbs } from "./tokens/verbs.ts";
 
 /**
  * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and
@@ -19,4 +20,5 @@ export interface Station extends AsyncDisposable {
   readonly images: ImageVerbs;
   readonly networks: NetworkVerbs;
   readonly machine: MachineVerbs;
+  readonly tokens: TokenVerbs;
 }

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -119,6 +119,27 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(inProject(["node", program])).toMatchObject({ stdout: "package.json\n1000\nfunction", status: 0 });
   });
 
+  test("has a client that finds a station, and loads nothing besides", () => {
+    const program = join(project, "client.js");
+    writeFileSync(
+      program,
+      `import { connect } from "caisson/client";
+       const { status, sandboxes } = connect({ url: process.argv[2], token: process.argv[3] });
+       console.log((await status()).url === process.argv[2], (await sandboxes.list()).sandboxes.length);`,
+    );
+    const started = inProject(["caisson", "up", "--detach", "--port", "0", "--json"]);
+    expect(started).toMatchObject({ status: 0 });
+    try {
+      const { url, token } = JSON.parse(started.stdout);
+      expect(inProject(["node", program, url, token])).toEqual({ stdout: "true 0\n", stderr: "", status: 0 });
+    } finally {
+      expect(inProject(["caisson", "down"])).toMatchObject({ status: 0 });
+    }
+    // A browser has none of these.
+    const text = readFileSync(join(project, "node_modules/caisson/dist/client.mjs"), "utf8");
+    expect(text).not.toMatch(/node:|getBuiltinModule|from "zod"/);
+  });
+
   test("has types for TypeScript", () => {
     writeFileSync(
       join(project, "use.ts"),
@@ -126,6 +147,11 @@ describe("the package, installed from its tarball in an empty folder", () => {
        const sandbox: Sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
        const { stdout } = await runCommand(sandbox, { argv: ["true"] });
        export const length: number = stdout.length;
+       import { connect, type RunView } from "caisson/client";
+       const { runs } = connect({ url: "http://127.0.0.1:7433" });
+       export const view: RunView = await runs.get("run");
+       // @ts-expect-error There is no such field.
+       await runs.start({ task: "x", nonsense: true });
        // @ts-expect-error There is no such field.
        await createSandbox({ nonsense: true });`,
     );

@@ -4,17 +4,20 @@ import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
 /** Files that say what the station can do, and nothing of how. */
 const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|sandboxes\/(held-sandbox|tools))\.ts$/.test(path);
 
-/** What a file of the command line imports past the station's interface. */
+/** What a file of a face imports past the station's interface. */
 function beyondInterface(file: SourceFile): string[] {
   return importsOf(file)
     .filter((specifier) => specifier.startsWith("."))
     .map((specifier) => normalize(join(dirname(file.path), specifier)))
-    .filter((target) => !/^src\/(cli|contract|lib)\//.test(target) && !isInterface(target));
+    .filter((target) => !/^src\/(contract|lib)\//.test(target) && faceOf(target) !== faceOf(file.path) && !isInterface(target));
 }
 
-const isFace = ({ path }: SourceFile) => path.startsWith("src/cli/") && !isTest(path);
+const faceOf = (path: string) => /^src\/(cli|api)\//.exec(path)?.[1] ?? null;
+const isFace = ({ path }: SourceFile) => faceOf(path) !== null && !isTest(path);
 
-/** A face parses, calls and prints: it knows the contract and the station's interface, and has the rest handed to it. */
+/**
+ * A face parses, calls and prints: it knows the contract and the station's interface, and has the rest handed to it.
+ */
 export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[] {
   return files
     .filter(isFace)

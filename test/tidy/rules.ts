@@ -28,8 +28,11 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
   // Of the station the interface alone, which a rule of its own checks.
   cli: ["contract", "lib", "station"],
+  api: ["contract", "lib", "station"],
+  // The same verbs at the other end of a wire, also for browsers.
+  client: ["contract"],
   // Puts the real parts together, once, for every face.
-  compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli"],
+  compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli", "api", "client"],
 };
 
 const SOURCE_LINES_MAX = 300;

@@ -1,10 +1,9 @@
-import { closeSync, constants, openSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
-import { basename, dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
+import { shortSocketPath } from "../../lib/short-socket-path.ts";
 import type { ProcessInfo } from "../sandbox.ts";
 import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entries, shapes } from "./fields.ts";
 import { type GuestFiles, guestFiles } from "./files.ts";
@@ -21,8 +20,6 @@ import type { GuestCondition } from "./waits.ts";
 
 const PROTOCOL_VERSION = 1;
 const ENTRIES_MAX = 8_192;
-/** The longest path a unix socket's address holds. */
-const SOCKET_PATH_BYTES = 107;
 
 export interface Welcome {
   guestVersion: string;
@@ -104,14 +101,12 @@ async function connectSocket(options: ConnectOptions, deadline: number): Promise
 }
 
 function connectOnce(socketPath: string): Promise<{ socket: Socket; reader: SlabReader }> {
-  const long = Buffer.byteLength(socketPath) > SOCKET_PATH_BYTES;
   return new Promise((resolve, reject) => {
-    const folder = long ? openSync(dirname(socketPath), constants.O_RDONLY | constants.O_DIRECTORY) : -1;
-    const path = long ? `/proc/self/fd/${folder}/${basename(socketPath)}` : socketPath;
+    const { path, close } = shortSocketPath(socketPath);
     const reader = new SlabReader();
     const socket = createConnection({ path, onread: reader.onread });
     const settle = () => {
-      if (long) closeSync(folder);
+      close();
       socket.off("error", onError);
     };
     const onError = (error: Error) => {

@@ -1,0 +1,152 @@
+import { type Context, Hono } from "hono";
+import { pathOf, type RouteName } from "../contract/api/paths.ts";
+import type { Route } from "../contract/api/route.ts";
+import { routes } from "../contract/api/routes.ts";
+import { CaissonError } from "../contract/error.ts";
+import { defined } from "../lib/defined.ts";
+import type { Station } from "../station/station.ts";
+import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
+import type { Call, Caller, Handlers, Reply } from "./call.ts";
+import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate } from "./gate.ts";
+import { execHandlers } from "./handlers/exec.ts";
+import { fileHandlers } from "./handlers/files.ts";
+import { runHandlers } from "./handlers/runs.ts";
+import { sandboxHandlers } from "./handlers/sandboxes.ts";
+import { sessionHandlers } from "./handlers/sessions.ts";
+import { type ServerControl, stationHandlers } from "./handlers/station.ts";
+import type { OpenRequests, RequestLife } from "./open-requests.ts";
+import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
+
+/** How a request came: by the socket in the state folder, or over TCP from an address. */
+export type Arrival = { via: "socket" } | { via: "loopback"; address: string };
+
+export interface AppOptions {
+  station: Station;
+  authenticate: Authenticate;
+  server: ServerControl;
+  requests: OpenRequests;
+  /** Told what must not happen; callers are only told that it did. */
+  onDefect: (error: unknown) => void;
+}
+
+export interface App {
+  fetch(request: Request, arrival: Arrival): Promise<Response>;
+}
+
+type Env = { Bindings: { arrival: Arrival } };
+
+/** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
+export function createApp(options: AppOptions): App {
+  const { station, requests, onDefect } = options;
+  const handlers: Handlers = {
+    ...stationHandlers(station, options.server),
+    ...sandboxHandlers(station),
+    ...execHandlers(station),
+    ...fileHandlers(station),
+    ...runHandlers(station),
+    ...sessionHandlers(station),
+  };
+  const gate = createGate(options);
+  const app = new Hono<Env>();
+  const admitted = async (context: Context<Env>, work: (caller: Caller, life: RequestLife) => Promise<Response>): Promise<Response> => {
+    try {
+      const { caller, stillValid } = await admit(context, { gate, authenticate: options.authenticate });
+      const life = requests.begin({ gone: context.req.raw.signal, ...defined({ stillValid }) });
+      try {
+        return await work(caller, life);
+      } catch (error) {
+        life.end();
+        throw error;
+      }
+    } catch (error) {
+      return problemAnswer(error, { request: context.req.raw, onDefect });
+    }
+  };
+  for (const name of Object.keys(routes) as RouteName[]) {
+    const { method, path } = pathOf(name);
+    const route: Route = routes[name];
+    const kinds = queryKinds(route);
+    const handle = handlers[name] as (call: unknown) => Promise<Reply<RouteName>>;
+    app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
+      admitted(context, async (caller, life) => {
+        // The router takes HEAD for GET, and would leave a stream that nobody reads.
+        if (context.req.raw.method !== method) throw notThere(context);
+        checkScope(caller, route.scope);
+        const call = await readCall(context, { route, kinds, caller, life });
+        if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never));
+        return answerOf(route, await handle(call), { life, onDefect });
+      }),
+    );
+  }
+  app.notFound((context) =>
+    admitted(context, async () => {
+      throw notThere(context);
+    }),
+  );
+  return { fetch: async (request, arrival) => app.fetch(request, { arrival }) };
+}
+
+async function admit(
+  { req, env: { arrival } }: Context<Env>,
+  { gate, authenticate }: { gate: Gate; authenticate: Authenticate },
+): Promise<{ caller: Caller; stillValid: (() => Promise<boolean>) | undefined }> {
+  checkOrigin({ headers: req.raw.headers, via: arrival.via });
+  if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
+  const { secret, token } = await gate.admit({ authorization: req.header("authorization") ?? null, address: arrival.address });
+  return { caller: { kind: "token", token }, stillValid: async () => (await authenticate(secret)) !== null };
+}
+
+async function readCall(
+  { req }: Context<Env>,
+  { route, kinds, caller, life }: { route: Route; kinds: ReturnType<typeof queryKinds>; caller: Caller; life: RequestLife },
+): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
+  const wants = wantsOf(route, req.header("accept") ?? "");
+  return {
+    params: readParams(route, req.param()),
+    query: readQuery(route, new URL(req.url).searchParams, kinds),
+    body: await readBody(route, req.raw),
+    by: caller.kind === "socket" ? "user" : `token ${caller.token.name}`,
+    wants,
+    lastEventId: req.header("last-event-id") ?? null,
+    signal: wants === "events" ? life.streamSignal : life.signal,
+  };
+}
+
+function wantsOf({ answer }: Route, accept: string): "json" | "events" {
+  if (answer.events === undefined) return "json";
+  return answer.json === undefined || accept.includes("text/event-stream") ? "events" : "json";
+}
+
+function answerOf(
+  { answer }: Route,
+  reply: Reply<RouteName>,
+  { life, onDefect }: { life: RequestLife; onDefect: (error: unknown) => void },
+): Response {
+  const streamed = {
+    abort: life.abort,
+    async release() {
+      try {
+        if ("release" in reply) await reply.release?.();
+      } catch (error) {
+        onDefect(error);
+      } finally {
+        life.end();
+      }
+    },
+  };
+  if ("events" in reply) return eventsAnswer(reply.events, { ...streamed, signal: life.streamSignal, onDefect });
+  if ("bytes" in reply)
+    return bytesAnswer(reply.bytes, {
+      ...streamed,
+      type: answer.bytes ?? "application/octet-stream",
+      ...defined({ sizeBytes: reply.sizeBytes }),
+    });
+  life.end();
+  return "json" in reply ? jsonAnswer(reply.json, answer.status ?? 200) : new Response(null, { status: 204 });
+}
+
+function notThere({ req }: Context<Env>): CaissonError {
+  return new CaissonError("not_found", `there is no ${req.raw.method} ${req.path.slice(0, 200)}`, {
+    hint: "See /v1/openapi.json for what there is.",
+  });
+}

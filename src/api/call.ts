@@ -1,0 +1,41 @@
+import type { RouteName } from "../contract/api/paths.ts";
+import type { Body, EventData, Json, Params, Query } from "../contract/api/routes.ts";
+import type { TokenView } from "../contract/token-verbs.ts";
+
+/** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
+export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView };
+
+/** A call that was checked: the caller may make it, and everything in it has the shape that its route names. */
+export interface Call<Name extends RouteName> {
+  readonly params: Params<Name>;
+  readonly query: Query<Name>;
+  readonly body: Body<Name>;
+  /** As a log of events shall name the caller. */
+  readonly by: string;
+  /** Of a route that has both. */
+  readonly wants: "json" | "events";
+  /** Where an earlier stream of the same route broke off. */
+  readonly lastEventId: string | null;
+  /** Aborted when the caller has gone away or may do this no longer, and when the station ends. */
+  readonly signal: AbortSignal;
+}
+
+export interface SentEvent<Data> {
+  /** What the caller may send back as `Last-Event-ID`; absent where nothing can be taken up again. */
+  id?: number;
+  type: string;
+  data: Data;
+}
+
+/** A stream ends with its last item; `release` is called once then, also when nobody reads it to its end, or at all. */
+type Streamed = { release?: () => Promise<void> };
+export type Reply<Name extends RouteName> =
+  | { json: Json<Name> }
+  | ({ events: AsyncIterable<SentEvent<EventData<Name>>> } & Streamed)
+  | ({ bytes: AsyncIterable<Uint8Array>; sizeBytes?: number } & Streamed)
+  | { nothing: true };
+
+/** For each route, the verb of the station that it calls. */
+export type Handlers<Names extends RouteName = RouteName> = { [Name in Names]: (call: Call<Name>) => Promise<Reply<Name>> };
+
+export const nothing = { nothing: true } as const;

@@ -1,0 +1,105 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { pathOf, type RouteName } from "../contract/api/paths.ts";
+import type { Route } from "../contract/api/route.ts";
+import { routes } from "../contract/api/routes.ts";
+import type { Scope } from "../contract/token-verbs.ts";
+import { createLocalTokens } from "../station/tokens/local-tokens.ts";
+import { useServer } from "./testing.ts";
+
+const { server, token, ask, post, base, defects } = useServer();
+const all = Object.keys(routes) as RouteName[];
+const scopes: readonly Scope[] = ["read", "run", "admin"];
+const ids: Readonly<Record<string, string>> = {
+  sandbox: "sb_aaaaaaaaaaaa",
+  snapshot: "sn_aaaaaaaaaaaa",
+  run: "run_aaaaaaaaaaaa",
+  session: "none",
+  token: "tok_aaaaaaaaaaaa",
+};
+
+/** A call that gets as far as its route and finds nothing there, or too little to do anything. */
+function callOf(name: RouteName): { path: string; method: string } {
+  const { method, path } = pathOf(name);
+  return { method, path: path.replaceAll(/\{(\w+)\}/g, (_, each: string) => ids[each] as string) };
+}
+
+async function statusOf(name: RouteName, as: string | undefined): Promise<number> {
+  const { path, method } = callOf(name);
+  const response = await ask(path, { method, ...(as !== undefined && { as }) });
+  await response.body?.cancel();
+  return response.status;
+}
+
+describe("every route, for every kind of caller", () => {
+  test("is closed without a token, with a wrong one, and with one that has expired or was revoked", async () => {
+    const yesterday = createLocalTokens({ stateDir: join(base(), "state"), now: () => Date.now() - 86_400_000 });
+    const { token: expired } = await yesterday.create({ name: "expired", scope: "admin", expiresInMs: 60_000 });
+    const { token: revoked, id } = await yesterday.create({ name: "revoked", scope: "admin" });
+    await yesterday.revoke(id);
+    for (const name of all) {
+      const { path, method } = callOf(name);
+      const without = await fetch(`${server().status.url}${path}`, { method });
+      expect([name, without.status]).toEqual([name, 401]);
+      expect(without.headers.get("content-type")).toBe("application/problem+json");
+      expect(await without.json()).toMatchObject({ code: "unauthenticated", status: 401 });
+    }
+    // Each looked at: the limit on wrong tokens is above their number together.
+    for (const wrong of [expired, revoked, "nonsense"]) {
+      for (const name of all.slice(0, 5)) expect([name, await statusOf(name, wrong)]).toEqual([name, 401]);
+    }
+  });
+
+  // The last, since it ends the station.
+  const ordered = [...all.filter((name) => name !== "station.shutdown"), "station.shutdown" as const];
+  test.each(scopes)("asks for its scope: a token that may %s", async (scope) => {
+    const as = await token(scope);
+    for (const name of ordered) {
+      const route: Route = routes[name];
+      const may = scopes.indexOf(scope) >= scopes.indexOf(route.scope);
+      const status = await statusOf(name, as);
+      if (may) expect([name, status], "is let in").not.toEqual([name, 403]);
+      else expect([name, status]).toEqual([name, 403]);
+      expect([name, status]).not.toEqual([name, 401]);
+    }
+    expect(defects).toEqual([]);
+  });
+
+  test("is open to whoever may open the socket", async () => {
+    for (const name of ordered) expect([401, 403], name).not.toContain(await statusOf(name, undefined));
+    expect(defects).toEqual([]);
+  });
+});
+
+describe("a body that names something of the station's machine", () => {
+  const bodies: readonly (readonly [string, string, object])[] = [
+    ["a folder", "/v1/sandboxes", { spec: { workspace: { kind: "folder", path: "/tmp" } } }],
+    ["a further folder", "/v1/sandboxes", { spec: { mounts: [{ path: "/etc", target: "/mnt" }] } }],
+    ["an image's folder", "/v1/sandboxes", { spec: { template: { kind: "image", reference: "/" } } }],
+    ["the runtime host", "/v1/sandboxes", { runtime: "host" }],
+    ["a secret", "/v1/sandboxes", { spec: { secrets: { X: { from: { command: ["id"] }, hosts: ["e.test"] } } } }],
+    ["private addresses", "/v1/sandboxes", { spec: { network: { mode: "allow", rules: [{ host: "host.caisson", private: true }] } } }],
+    ["a folder to work on", "/v1/runs", { task: "x", source: { kind: "folder", path: "/tmp" } }],
+    ["an agent's file", "/v1/runs", { task: "x", agent: "./agents/x.prompt" }],
+    ["an agent's definition", "/v1/runs", { task: "x", agent: { name: "x", system: "x" } }],
+    ["trust", "/v1/runs", { task: "x", trustAgentFile: true }],
+    ["a recording", "/v1/runs", { task: "x", replay: "/etc/passwd" }],
+    ["a scripted model", "/v1/runs", { task: "x", model: "scripted:/etc/passwd" }],
+    ["a repository on the machine", "/v1/runs", { task: "x", source: { kind: "git", url: "/srv/repository" } }],
+    ["a key's file", "/v1/runs", { task: "x", source: { kind: "git", url: "https://e.test/r", keyPath: "/root/.ssh/id" } }],
+    ["a scripted model for the next turn", "/v1/runs/none/continue", { text: "x", model: "scripted:/etc/passwd" }],
+    ["a secret of a run", "/v1/runs", { task: "x", settings: { secrets: { X: { hosts: ["e.test"] } } } }],
+  ];
+
+  test.each(bodies)("is refused to a token that may only run: %s", async (_what, path, body) => {
+    const response = await post(path, body, { as: await token("run") });
+    expect(response.status).toBe(403);
+    expect(await response.json()).toMatchObject({ code: "denied", detail: expect.stringContaining("may not reach the station's machine") });
+  });
+
+  test("is no matter for one that may do everything", async () => {
+    const workspace = { kind: "folder", path: join(base(), "work") };
+    const response = await post("/v1/sandboxes", { spec: { workspace } }, { as: await token("admin") });
+    expect(response.status).toBe(201);
+  });
+});

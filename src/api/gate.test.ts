@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import type { TokenView } from "../contract/token-verbs.ts";
+import { checkOrigin, createGate, isLoopback } from "./gate.ts";
+
+const view: TokenView = { id: "tok_aaaaaaaaaaaa", name: "t", scope: "run", createdAt: "2030-01-01T00:00:00.000Z", expiresAt: null };
+
+function gateAt() {
+  let now = 0;
+  let looks = 0;
+  const gate = createGate({
+    now: () => now,
+    async authenticate(token) {
+      looks += 1;
+      return token === "right" || token === "other" ? view : null;
+    },
+  });
+  const admit = (token: string | null, address = "127.0.0.1") =>
+    gate.admit({ authorization: token === null ? null : `Bearer ${token}`, address }).then(
+      () => "in",
+      (error) => error.code,
+    );
+  return { admit, pass: (ms: number) => (now += ms), looks: () => looks };
+}
+
+describe("the gate", () => {
+  test("lets tokens in that are right, and says what is missing", async () => {
+    const { admit } = gateAt();
+    expect(await admit("right")).toBe("in");
+    expect(await admit("wrong")).toBe("unauthenticated");
+    expect(await admit(null)).toBe("unauthenticated");
+    expect(await admit("with space")).toBe("unauthenticated");
+  });
+
+  test("stops looking at unknown tokens from an address that tried too many, for a minute", async () => {
+    const { admit, pass, looks } = gateAt();
+    expect(await admit("right")).toBe("in");
+    for (let each = 0; each < 20; each++) expect(await admit(`wrong${each}`)).toBe("unauthenticated");
+    const before = looks();
+    expect(await admit("wrong")).toBe("busy");
+    // Nor at one that would have been right.
+    expect(await admit("other")).toBe("busy");
+    expect(looks()).toBe(before);
+    // Whoever was let in before is not locked out by somebody else.
+    expect(await admit("right")).toBe("in");
+    expect(await admit("other", "127.0.0.2")).toBe("in");
+    pass(60_000);
+    expect(await admit("wrong")).toBe("unauthenticated");
+    expect(await admit("other")).toBe("in");
+  });
+
+  test("a request without a token is no attempt", async () => {
+    const { admit } = gateAt();
+    for (let each = 0; each < 100; each++) await admit(null);
+    expect(await admit("other")).toBe("in");
+  });
+});
+
+describe("whom a request is for, and where it comes from", () => {
+  const check = (headers: Record<string, string>, via: "socket" | "loopback" = "loopback") => {
+    try {
+      checkOrigin({ headers: new Headers(headers), via });
+      return "in";
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+  };
+  test.each(["127.0.0.1:7433", "localhost:7433", "LOCALHOST", "[::1]:7433", "127.0.0.1", "127.1.2.3:80"])("%s is this machine", (host) => {
+    expect(check({ host })).toBe("in");
+  });
+  test.each(["evil.test", "evil.test:7433", "localhost.evil.test", "127.0.0.1.evil.test", "10.0.0.1", "", "[::2]:1", "127.evil.test"])(
+    "%j is another name",
+    (host) => {
+      expect(check({ host })).toBe("denied");
+    },
+  );
+  test("pages of other origins are refused, on the socket, too", () => {
+    expect(check({ host: "127.0.0.1:7433", origin: "http://127.0.0.1:7433" })).toBe("in");
+    for (const origin of ["http://evil.test", "null", "https://127.0.0.1:7433", "http://127.0.0.1:80"]) {
+      expect(check({ host: "127.0.0.1:7433", origin })).toBe("denied");
+      expect(check({ host: "station", origin }, "socket")).toBe("denied");
+    }
+    expect(check({ host: "station" }, "socket")).toBe("in");
+  });
+  test("loopback addresses are known as such", () => {
+    for (const address of ["127.0.0.1", "127.255.0.1", "::1"]) expect(isLoopback(address), address).toBe(true);
+    for (const address of ["0.0.0.0", "::", "10.0.0.1", "127.x", "localhost", "1127.0.0.1", ""])
+      expect(isLoopback(address), address).toBe(false);
+  });
+});

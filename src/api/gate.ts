@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { isIP } from "node:net";
+import { CaissonError } from "../contract/error.ts";
+import type { Scope, TokenView } from "../contract/token-verbs.ts";
+import type { Caller } from "./call.ts";
+
+export type Authenticate = (token: string) => Promise<TokenView | null>;
+
+/** Wrong tokens from one address, after which no unknown one is looked at for the rest of the minute. */
+const FAILURES_PER_MINUTE = 20;
+const MINUTE_MS = 60_000;
+const ADDRESSES_MAX = 10_000;
+const KNOWN_TOKENS_MAX = 1000;
+
+const rank: Readonly<Record<Scope, number>> = { read: 0, run: 1, admin: 2 };
+
+/** Throws `denied` for a token that may not do this. */
+export function checkScope(caller: Caller, scope: Scope): void {
+  if (caller.kind === "socket" || rank[caller.token.scope] >= rank[scope]) return;
+  throw new CaissonError("denied", `the token ${caller.token.name} may only ${caller.token.scope}`, {
+    hint: `This needs a token with the scope ${scope}: caisson token create NAME --scope ${scope}`,
+  });
+}
+
+/** Throws `denied` where somebody who may not name anything of the machine does. */
+export function checkReach(caller: Caller, reached: readonly string[]): void {
+  if (caller.kind === "socket" || caller.token.scope === "admin" || reached.length === 0) return;
+  throw new CaissonError(
+    "denied",
+    `the token ${caller.token.name} may not reach the station's machine, and this names ${reached.join(", ")}`,
+    {
+      hint: "This needs a token with the scope admin.",
+    },
+  );
+}
+
+/**
+ * A page in a browser must not talk to the station in its user's name: it would have an `Origin`, or, where a name of
+ * its own leads to this machine, another `Host`. Throws `denied`.
+ */
+export function checkOrigin({ headers, via }: { headers: Headers; via: "socket" | "loopback" }): void {
+  const host = headers.get("host") ?? "";
+  if (via === "loopback" && !isLoopbackHost(host)) {
+    throw new CaissonError("denied", `the station is not called ${JSON.stringify(host.slice(0, 100))}`, {
+      hint: "Ask for 127.0.0.1 or localhost.",
+    });
+  }
+  const origin = headers.get("origin");
+  if (origin !== null && origin !== `http://${host}`) {
+    throw new CaissonError("denied", "pages of other origins may not talk to the station");
+  }
+}
+
+function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/:[0-9]{1,5}$/, "").toLowerCase();
+  return name === "localhost" || isLoopback(name.replace(/^\[(.*)\]$/, "$1"));
+}
+
+export function isLoopback(address: string): boolean {
+  return address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
+}
+
+export interface Gate {
+  /** The token of a request. Throws `unauthenticated`, and `busy` for an address that tried too many. */
+  admit(request: { authorization: string | null; address: string }): Promise<{ secret: string; token: TokenView }>;
+}
+
+/**
+ * Past the limit an address may go on with tokens that were right before: somebody else's wrong ones must not lock it
+ * out.
+ */
+export function createGate(options: { authenticate: Authenticate; now?: () => number }): Gate {
+  const now = options.now ?? (() => performance.now());
+  const failures = new Map<string, { count: number; until: number }>();
+  const known = new Set<string>();
+  const failuresOf = (address: string) => {
+    const found = failures.get(address);
+    if (found !== undefined && found.until > now()) return found;
+    failures.delete(address);
+    return null;
+  };
+  const countFailure = (address: string) => {
+    const found = failuresOf(address);
+    if (found !== null) found.count += 1;
+    else {
+      if (failures.size >= ADDRESSES_MAX) failures.delete(failures.keys().next().value as string);
+      failures.set(address, { count: 1, until: now() + MINUTE_MS });
+    }
+  };
+  return {
+    async admit({ authorization, address }) {
+      if (authorization === null) throw unauthenticated("no token was given");
+      const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization)?.[1];
+      const digest = createHash("sha256")
+        .update(secret ?? "")
+        .digest("base64");
+      const before = failuresOf(address);
+      if (before !== null && before.count >= FAILURES_PER_MINUTE && !known.has(digest)) {
+        const retryAfterSeconds = Math.ceil((before.until - now()) / 1000);
+        throw new CaissonError("busy", "too many wrong tokens came from this address", {
+          hint: `Try again in ${retryAfterSeconds} s.`,
+          details: { retryAfterSeconds },
+        });
+      }
+      const token = secret === undefined ? null : await options.authenticate(secret);
+      if (secret === undefined || token === null) {
+        known.delete(digest);
+        countFailure(address);
+        throw unauthenticated("the token is not valid");
+      }
+      if (known.size >= KNOWN_TOKENS_MAX) known.clear();
+      known.add(digest);
+      return { secret, token };
+    },
+  };
+}
+
+function unauthenticated(why: string): CaissonError {
+  return new CaissonError("unauthenticated", why, {
+    hint: "Send `Authorization: Bearer TOKEN`; `caisson token create NAME` makes one.",
+  });
+}

@@ -1,0 +1,63 @@
+import type { ExecCommand, ExecEvent, ExecResult } from "../../contract/api/exec.ts";
+import type { Ended } from "../../contract/outcome.ts";
+import { defined } from "../../lib/defined.ts";
+import { textOrBase64 } from "../../lib/text-or-base64.ts";
+import type { HeldSandbox, OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
+import type { Station } from "../../station/station.ts";
+import type { Handlers, SentEvent } from "../call.ts";
+
+/** How much output one JSON answer holds, both streams together. */
+const COLLECT_BYTES_MAX = 10 * 1024 * 1024;
+
+/** A command belongs to its request: whoever stops waiting for it ends it. */
+export function execHandlers({ sandboxes }: Pick<Station, "sandboxes">): Handlers<"sandboxes.exec"> {
+  return {
+    async "sandboxes.exec"({ params, body, wants, signal }) {
+      const held = await sandboxes.hold(params.sandbox, { signal });
+      try {
+        const process = await start(held, body, signal);
+        if (wants === "events") return { events: eventsOf(process), release: () => held.release() };
+        return { json: await collect(process) };
+      } finally {
+        if (wants === "json") await held.release();
+      }
+    },
+  };
+}
+
+async function start(held: HeldSandbox, { input, ...command }: ExecCommand, signal: AbortSignal): Promise<Process> {
+  const process = await held.spawn({ ...defined(command), stdin: input === undefined ? "closed" : "pipe" });
+  const kill = () => void process.kill().catch(() => {});
+  if (signal.aborted) kill();
+  else signal.addEventListener("abort", kill, { once: true });
+  void process.ended.then(() => signal.removeEventListener("abort", kill));
+  // A command may end without reading its input; that is its business.
+  if (input !== undefined) void feed(process, input).catch(() => {});
+  return process;
+}
+
+async function feed(process: Process, input: string): Promise<void> {
+  await process.write(Buffer.from(input));
+  await process.closeStdin();
+}
+
+async function* eventsOf(process: Process): AsyncGenerator<SentEvent<ExecEvent>> {
+  for await (const { stream, offset, data } of process.output) {
+    yield { type: "output", data: { type: "output", stream, offset, ...textOrBase64(data) } };
+  }
+  yield { type: "ended", data: { type: "ended", ended: await process.ended } };
+}
+
+async function collect(process: Process): Promise<ExecResult> {
+  const chunks: Record<OutputChunk["stream"], Uint8Array[]> = { stdout: [], stderr: [] };
+  let left = COLLECT_BYTES_MAX;
+  let truncated = false;
+  for await (const { stream, data } of process.output) {
+    const kept = data.subarray(0, left);
+    truncated ||= kept.length < data.length;
+    left -= kept.length;
+    chunks[stream].push(kept);
+  }
+  const ended: Ended = await process.ended;
+  return { ended, stdout: textOrBase64(Buffer.concat(chunks.stdout)), stderr: textOrBase64(Buffer.concat(chunks.stderr)), truncated };
+}

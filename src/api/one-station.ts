@@ -1,0 +1,86 @@
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
+
+/** How long a station that is just ending is waited for. */
+const WAIT_MS = 3_000;
+const LOOK_MS = 20;
+
+export interface StationPlace extends AsyncDisposable {
+  readonly socketPath: string;
+}
+
+export function stationFolder(stateDir: string): { folder: string; socketPath: string; lockPath: string; infoPath: string } {
+  const folder = join(stateDir, "station");
+  return { folder, socketPath: join(folder, "socket"), lockPath: join(folder, "lock"), infoPath: join(folder, "station.json") };
+}
+
+/**
+ * Takes the state folder's place for a station, until it is disposed of or the process dies in whatever way: the lock
+ * is the kernel's, on a file that SQLite holds. What a station that was killed left is removed. Throws `conflict` with
+ * the pid of the station that is there.
+ */
+export async function takePlace(stateDir: string): Promise<StationPlace> {
+  const { folder, socketPath, lockPath, infoPath } = stationFolder(stateDir);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // The socket is open to whoever may enter its folder, until it has its own mode.
+  await chmod(folder, 0o700);
+  const lock = await lockFile(lockPath, { isServing: async () => (await pidIn(infoPath)) !== null });
+  if (lock === null) throw taken(await pidIn(infoPath));
+  const leave = async () => {
+    await rm(socketPath, { force: true });
+    await rm(infoPath, { force: true });
+  };
+  try {
+    await leave();
+    const fresh = `${infoPath}.new`;
+    await writeFile(fresh, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
+    await rename(fresh, infoPath);
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+  return {
+    socketPath,
+    async [Symbol.asyncDispose]() {
+      if (!lock.isOpen) return;
+      // While nobody else can have taken the place.
+      await leave();
+      lock.close();
+    },
+  };
+}
+
+/** Null when another process has it. One that is just ending, and has said so, is waited for. */
+async function lockFile(path: string, { isServing }: { isServing: () => Promise<boolean> }): Promise<DatabaseSync | null> {
+  const deadline = performance.now() + WAIT_MS;
+  for (;;) {
+    const lock = new DatabaseSync(path);
+    try {
+      lock.exec("BEGIN EXCLUSIVE");
+      return lock;
+    } catch {
+      lock.close();
+    }
+    if ((await isServing()) || performance.now() > deadline) return null;
+    await delay(LOOK_MS);
+  }
+}
+
+const Info = z.object({ pid: z.int().positive() });
+
+async function pidIn(infoPath: string): Promise<number | null> {
+  const info = Info.safeParse(jsonOrNull(await readFile(infoPath, "utf8").catch(() => "")));
+  return info.success ? info.data.pid : null;
+}
+
+function taken(pid: number | null): CaissonError {
+  return new CaissonError("conflict", `a station of this state folder runs already${pid === null ? "" : `, as process ${pid}`}`, {
+    hint: "`caisson status` shows it, `caisson down` ends it.",
+    ...(pid !== null && { details: { pid } }),
+  });
+}

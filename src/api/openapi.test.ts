@@ -1,0 +1,24 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { paths } from "../contract/api/paths.ts";
+import { openApiDocument } from "./openapi.ts";
+
+const committed = join(import.meta.dirname, "..", "..", "docs", "openapi.json");
+
+test("docs/openapi.json is what the table of routes says; `node scripts/openapi.ts` writes it anew", () => {
+  expect(JSON.parse(readFileSync(committed, "utf8"))).toEqual(JSON.parse(JSON.stringify(openApiDocument())));
+});
+
+test("every reference of the document leads somewhere, and every route is in it", () => {
+  const text = JSON.stringify(openApiDocument());
+  const document = JSON.parse(text) as { paths: Record<string, object>; components: { schemas: object; responses: object } };
+  for (const [, kind = "", name = ""] of text.matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)) {
+    expect(Object.keys(document.components[kind as "schemas"]), name).toContain(name);
+  }
+  expect(text.match(/"\$ref":"(?!#\/components\/)[^"]*"/)).toBeNull();
+  const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(calls.sort()).toEqual(Object.values(paths).sort());
+});

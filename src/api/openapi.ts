@@ -1,0 +1,201 @@
+import { z } from "zod";
+import { AgentView } from "../contract/agent-verbs.ts";
+import { ExecEvent, ExecResult, FileList } from "../contract/api/exec.ts";
+import { pathOf, type RouteName } from "../contract/api/paths.ts";
+import { Problem } from "../contract/api/problem.ts";
+import type { Route } from "../contract/api/route.ts";
+import { routes } from "../contract/api/routes.ts";
+import { NumberedEvent } from "../contract/api/run-routes.ts";
+import { StationStatus } from "../contract/api/station-routes.ts";
+import { DoctorReport } from "../contract/machine-verbs.ts";
+import { Ended } from "../contract/outcome.ts";
+import { RunEvent } from "../contract/run-event.ts";
+import { FedRunEvent, RunList, RunView } from "../contract/run-verbs.ts";
+import { SandboxInfo } from "../contract/sandbox.ts";
+import { SandboxList, SnapshotView } from "../contract/sandbox-verbs.ts";
+import { AppliedSession, BranchedSession, SessionDetails, SessionDiff, SessionView } from "../contract/session-verbs.ts";
+import { NewToken, TokenView } from "../contract/token-verbs.ts";
+import { defined } from "../lib/defined.ts";
+
+type Schema = Record<string, unknown>;
+
+/** What answers are made of, by the names that they have in the document. */
+const named = {
+  AgentView,
+  AppliedSession,
+  BranchedSession,
+  DoctorReport,
+  Ended,
+  ExecEvent,
+  ExecResult,
+  FedRunEvent,
+  FileList,
+  NewToken,
+  NumberedEvent,
+  Problem,
+  RunEvent,
+  RunList,
+  RunView,
+  SandboxInfo,
+  SandboxList,
+  SessionDetails,
+  SessionDiff,
+  SessionView,
+  SnapshotView,
+  StationStatus,
+  TokenView,
+};
+
+/** The HTTP API as an OpenAPI 3.1 document, from the table of routes. */
+export function openApiDocument(): Record<string, unknown> {
+  const components = createComponents();
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const name of Object.keys(routes) as RouteName[]) {
+    const { method, path } = pathOf(name);
+    paths[path] ??= {};
+    paths[path][method.toLowerCase()] = operationOf(name, components);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Caisson",
+      version: "1",
+      description:
+        "Sandboxes and agents of one station. Every call needs `Authorization: Bearer TOKEN`, except over the station's own socket.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "http://127.0.0.1:7433" }],
+    security: [{ token: [] }],
+    paths,
+    components: {
+      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+      responses: {
+        Problem: {
+          description: "The call failed.",
+          content: { "application/problem+json": { schema: components.answer(Problem) } },
+        },
+      },
+      schemas: components.all(),
+    },
+  };
+}
+
+interface Components {
+  request(schema: z.ZodType): Schema;
+  answer(schema: z.ZodType): Schema;
+  all(): Record<string, Schema>;
+}
+
+function createComponents(): Components {
+  const registry = z.registry<{ id?: string }>();
+  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
+  const requests = z.registry<{ id?: string }>();
+  const found = new Map<string, Schema>();
+  const keep = (name: string, schema: Schema) => {
+    const before = found.get(name);
+    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(schema)) throw new Error(`two schemas are called ${name}`);
+    found.set(name, schema);
+  };
+  /**
+   * What a schema says of others, and of itself again, stands beside it; in the document all of these have one place.
+   */
+  const place = (schema: z.ZodType, options: { io: "input" | "output"; metadata: typeof registry }): Schema => {
+    const {
+      $schema: _,
+      $defs = {},
+      ...rest
+    } = z.toJSONSchema(schema, { ...options, unrepresentable: "any" }) as Schema & {
+      $defs?: Record<string, Schema>;
+    };
+    const renamed = new Map<string, string>();
+    for (const name of Object.keys($defs)) renamed.set(name, name.startsWith("__") ? "Json" : name);
+    for (const [name, definition] of Object.entries($defs))
+      keep(renamed.get(name) as string, placed(definition, { renamed, io: options.io }));
+    return placed(rest, { renamed, io: options.io });
+  };
+  return {
+    request: (schema) => place(schema, { io: "input", metadata: requests }),
+    // One that has a name is a reference already.
+    answer: (schema) => place(schema, { io: "output", metadata: registry }),
+    all: () => Object.fromEntries([...found].sort(([left], [right]) => left.localeCompare(right))),
+  };
+}
+
+/**
+ * Refers to the document's own place of what has a name. Answers may have more fields one day, so nothing forbids them.
+ */
+function placed(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, string>; io: "input" | "output" }): Schema {
+  const walk = (each: unknown): unknown => {
+    if (Array.isArray(each)) return each.map(walk);
+    if (typeof each !== "object" || each === null) return each;
+    const entries = Object.entries(each)
+      .filter(
+        ([key, inner]) =>
+          !(key === "id" && typeof inner === "string") && !(io === "output" && key === "additionalProperties" && inner === false),
+      )
+      .map(([key, inner]) => [key, key === "$ref" && typeof inner === "string" ? referenceTo(inner, renamed) : walk(inner)]);
+    return Object.fromEntries(entries);
+  };
+  return walk(value) as Schema;
+}
+
+function referenceTo(reference: string, renamed: ReadonlyMap<string, string>): string {
+  const name = /^#\/\$defs\/(.+)$/.exec(reference)?.[1];
+  if (name === undefined) throw new Error(`a schema of the contract refers to ${reference}`);
+  return `#/components/schemas/${renamed.get(name) ?? name}`;
+}
+
+function operationOf(name: RouteName, components: Components): Schema {
+  const route: Route = routes[name];
+  const { body, answer } = route;
+  const status = answer.json === undefined && answer.bytes === undefined && answer.events === undefined ? 204 : (answer.status ?? 200);
+  const content = {
+    ...(answer.json && { "application/json": { schema: components.answer(answer.json) } }),
+    ...(answer.events && { "text/event-stream": { schema: components.answer(answer.events) } }),
+    ...(answer.bytes && { [answer.bytes]: { schema: { type: "string", format: "binary" } } }),
+  };
+  const parameters = parametersOf(route, components);
+  return {
+    operationId: name,
+    tags: [name.split(".")[0]],
+    summary: route.summary,
+    description: `Needs the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` where the body names something of the station's machine"}.`,
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && { requestBody: requestBodyOf(route, components) }),
+    responses: {
+      [status]: { description: "Done.", ...(Object.keys(content).length > 0 && { content }) },
+      default: { $ref: "#/components/responses/Problem" },
+    },
+  };
+}
+
+function requestBodyOf({ body, bodyOptional }: Route, components: Components): Schema {
+  const content =
+    body === "bytes"
+      ? { "application/octet-stream": { schema: { type: "string", format: "binary" } } }
+      : { "application/json": { schema: components.request(body as z.ZodType) } };
+  return { required: bodyOptional !== true, content };
+}
+
+function parametersOf({ params = {}, query, answer }: Route, components: Components): Schema[] {
+  const inPath = Object.entries(params).map(([name, schema]) => ({ name, in: "path", required: true, schema: components.request(schema) }));
+  const { properties = {}, required = [] } = (query === undefined ? {} : components.request(query)) as {
+    properties?: Record<string, Schema>;
+    required?: string[];
+  };
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    ...(required.includes(name) && { required: true }),
+    ...(schema.type === "array" && { style: "form", explode: true }),
+    schema,
+  }));
+  const resumes = answer.events !== undefined && answer.events !== ExecEvent;
+  const header = {
+    name: "Last-Event-ID",
+    in: "header",
+    description: "The id of the last event that came.",
+    schema: { type: "integer", minimum: 0 },
+  };
+  return [...inPath, ...inQuery, ...(resumes ? [header] : [])].map((each) => defined(each));
+}

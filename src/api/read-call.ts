@@ -1,0 +1,113 @@
+import { z } from "zod";
+import type { Route } from "../contract/api/route.ts";
+import { CaissonError } from "../contract/error.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
+import { defined } from "../lib/defined.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
+
+export const requestLimits = {
+  jsonBytesMax: 1024 * 1024,
+  uploadBytesMax: 64 * 1024 * 1024 * 1024,
+  /** How long a JSON body may take, and how long a pause in an upload may be. */
+  bodyMs: 30_000,
+  queryCharactersMax: 16_384,
+} as const;
+
+/** Throws `invalid`. */
+export function readParams(route: Route, given: Readonly<Record<string, string>>): unknown {
+  if (route.params === undefined) return undefined;
+  return checked(z.object(route.params), given, "path");
+}
+
+type Kind = "text" | "number" | "boolean" | "list";
+
+/** How the text of each parameter becomes a value, from the schema that the value must have. */
+export function queryKinds(route: Route): ReadonlyMap<string, Kind> {
+  const { properties = {} } = route.query === undefined ? {} : z.toJSONSchema(route.query, { io: "input", unrepresentable: "any" });
+  return new Map(Object.entries(properties).map(([name, schema]) => [name, kindOf((schema as { type?: string }).type)]));
+}
+
+function kindOf(type: string | undefined): Kind {
+  if (type === "integer" || type === "number") return "number";
+  if (type === "boolean") return "boolean";
+  return type === "array" ? "list" : "text";
+}
+
+/** Throws `invalid`, also for a parameter that is given twice or that nothing has. */
+export function readQuery(route: Route, search: URLSearchParams, kinds: ReadonlyMap<string, Kind>): unknown {
+  if (search.toString().length > requestLimits.queryCharactersMax) throw new CaissonError("too_large", "the query is too long");
+  const names = [...new Set(search.keys())];
+  const given = names.map((name) => {
+    const texts = search.getAll(name);
+    const kind = kinds.get(name);
+    if (kind === "list") return [name, texts];
+    if (texts.length > 1) throw new CaissonError("invalid", `the parameter ${JSON.stringify(name)} is given more than once`);
+    return [name, typedValue(texts[0] as string, kind)];
+  });
+  // No prototype: a parameter named __proto__ is one like any other.
+  const values = Object.assign(Object.create(null), Object.fromEntries(given));
+  return checked(route.query ?? z.strictObject({}), { ...values }, "query");
+}
+
+/** What is no value of its kind stays text, and the schema says so. */
+function typedValue(text: string, kind: Kind | undefined): unknown {
+  if (kind === "boolean" && (text === "true" || text === "false")) return text === "true";
+  if (kind === "number" && /^-?[0-9]{1,15}(\.[0-9]{1,15})?$/.test(text)) return Number(text);
+  return text;
+}
+
+/** Throws `invalid`, `too_large`, `timeout`. Bytes are given as they come, and bounded as well. */
+export async function readBody(route: Route, request: Request): Promise<unknown> {
+  if (route.body === undefined) return undefined;
+  const type = request.headers.get("content-type");
+  if (route.body === "bytes") return bounded(request.body, requestLimits.uploadBytesMax);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bounded(request.body, requestLimits.jsonBytesMax)) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString("utf8");
+  if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
+  if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
+    throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
+  }
+  const value = jsonOrNull(text);
+  if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "See /v1/openapi.json for its shape." });
+  return checked(route.body, value, "body");
+}
+
+async function* bounded(body: ReadableStream<Uint8Array> | null, bytesMax: number): AsyncGenerator<Uint8Array> {
+  if (body === null) return;
+  const reader = body.getReader();
+  let left = bytesMax;
+  try {
+    for (;;) {
+      const { done, value } = await inTime(reader.read());
+      if (done) return;
+      left -= value.length;
+      if (left < 0) throw new CaissonError("too_large", `the body has more than ${bytesMax} bytes`);
+      yield value;
+    }
+  } finally {
+    // Of a body that nobody wants any more, nothing is read.
+    await reader.cancel().catch(() => {});
+  }
+}
+
+async function inTime<Result>(reading: Promise<Result>): Promise<Result> {
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => timeout.reject(new CaissonError("timeout", `nothing came of the body for ${requestLimits.bodyMs / 1000} s`)),
+    requestLimits.bodyMs,
+  );
+  try {
+    return await Promise.race([reading, timeout.promise]);
+  } catch (error) {
+    throw error instanceof CaissonError ? error : new CaissonError("cancelled", "the body broke off", defined({ cause: error }));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, part: "path" | "query" | "body"): z.output<Schema> {
+  const parsed = checkValue(schema, value);
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("invalid", `the ${part} of the request is not valid: ${tellProblems(parsed.problems)}`);
+}

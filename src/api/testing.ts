@@ -1,0 +1,64 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
+import { socketFetch } from "../client/socket-fetch.ts";
+import type { LocalVerbs } from "../compose/station.ts";
+import { fakeStationParts } from "../compose/testing.ts";
+import type { Scope } from "../contract/token-verbs.ts";
+import { type RunningServer, startServer } from "./server.ts";
+
+/**
+ * A server over a station of the fake runtime for each test, really listening. `defects` are what it would have told
+ * its owner.
+ */
+export function useServer() {
+  let base = "";
+  let station: LocalVerbs;
+  let server: RunningServer;
+  const defects: unknown[] = [];
+  beforeEach(async () => {
+    base = await mkdtemp(join(tmpdir(), "caisson-test-api-"));
+    const parts = await fakeStationParts(base);
+    station = parts.openStation();
+    server = await start();
+    defects.length = 0;
+  });
+  afterEach(async () => {
+    await server.close();
+    await station[Symbol.asyncDispose]();
+    await rm(base, { recursive: true, force: true });
+  });
+  const start = () =>
+    startServer({
+      station,
+      authenticate: (token) => station.tokens.authenticate(token),
+      stateDir: join(base, "state"),
+      version: "0",
+      listenHost: "127.0.0.1",
+      port: 0,
+      onDefect: (error) => defects.push(error),
+    });
+  let count = 0;
+  const token = async (scope: Scope, options: { expiresInMs?: number } = {}): Promise<string> => {
+    count += 1;
+    return (await station.tokens.create({ name: `test-${count}`, scope, ...options })).token;
+  };
+  /** A request with a token over TCP, or, without one, by the socket. */
+  const ask = async (path: string, init: RequestInit & { as?: string } = {}): Promise<Response> => {
+    const { as, ...rest } = init;
+    if (as === undefined) return socketFetch(server.socketPath)(`http://station${path}`, rest);
+    return fetch(`${server.status.url}${path}`, { ...rest, headers: { ...rest.headers, authorization: `Bearer ${as}` } });
+  };
+  const post = (path: string, body: unknown = {}, init: RequestInit & { as?: string } = {}) =>
+    ask(path, { ...init, method: "POST", headers: { "content-type": "application/json", ...init.headers }, body: JSON.stringify(body) });
+  /** A run of a model that says these words, ended. */
+  const endedRun = async (): Promise<string> => {
+    const file = join(base, "model.yaml");
+    await writeFile(file, "turns: [{ say: All done. }]\n");
+    const { run } = await station.runs.start({ task: "Say so.", model: `scripted:${file}` });
+    await station.runs.wait(run);
+    return run;
+  };
+  return { station: () => station, server: () => server, start, token, ask, post, endedRun, base: () => base, defects };
+}

@@ -1,0 +1,29 @@
+import type { StationStatus } from "../contract/api/station-routes.ts";
+
+/** The station as a server, for the commands that start, show and end it. */
+export interface ServerControl {
+  /**
+   * In this process. Throws `conflict` where one runs or the port is taken, `invalid` for an address that others reach.
+   */
+  start(options: { listenHost: string; port: number }): Promise<ServedStation>;
+  /** In a process of its own; resolves when it listens. Throws what kept it from that. */
+  startDetached(args: readonly string[]): Promise<ReachedStation>;
+  /** The one of this state folder; null when none runs. */
+  reach(): Promise<ReachedStation | null>;
+}
+
+export interface ServedStation extends AsyncDisposable {
+  readonly status: StationStatus;
+  readonly socketPath: string;
+  /** Resolves when somebody asked over the API that it end. */
+  readonly askedToEnd: Promise<void>;
+  /** Takes no more requests, lets those under way finish for a few seconds, and ends. */
+  close(): Promise<void>;
+}
+
+export interface ReachedStation {
+  readonly status: StationStatus;
+  readonly socketPath: string;
+  /** Asks it to end, and resolves when its process has. Throws `timeout`. */
+  shutDown(): Promise<void>;
+}

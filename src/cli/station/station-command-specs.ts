@@ -1,0 +1,77 @@
+import type { CommandSpec, OptionSpec } from "../command.ts";
+
+const json: OptionSpec = { name: "json", summary: "Print JSON" };
+
+export const stationCommands: readonly CommandSpec[] = [
+  {
+    path: ["up"],
+    summary: "Serve the station over HTTP, until Ctrl-C or `caisson down`",
+    details: [
+      "On a port of this machine for programs with a token, and on a socket in the state folder, for which none is needed.",
+      "Where there is no token yet, one with every right is made and shown once.",
+    ].join("\n"),
+    options: [
+      { name: "port", value: "PORT", summary: "The port of this machine (default 7433; 0: any that is free)" },
+      { name: "listen-host", value: "ADDRESS", summary: "A loopback address (default 127.0.0.1)" },
+      { name: "detach", short: "d", summary: "In the background: come back when it listens" },
+      { name: "no-token", summary: "Make no first token" },
+      json,
+    ],
+    arguments: [],
+    handlesSignals: true,
+    examples: [
+      ["caisson up --detach", ""],
+      ['curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:7433/v1/sandboxes', "with the token it showed"],
+    ],
+    load: async () => ({ run: (await import("./station-commands.ts")).up }),
+  },
+  {
+    path: ["down"],
+    summary: "End the station; sandboxes stay, and runs it drives can be resumed",
+    options: [json],
+    arguments: [],
+    examples: [["caisson down", ""]],
+    load: async () => ({ run: (await import("./station-commands.ts")).down }),
+  },
+  {
+    path: ["status"],
+    summary: "Whether a station runs, and where",
+    details: "Exit code: 0 when one runs, 1 when none does.",
+    options: [json],
+    arguments: [],
+    examples: [["caisson status --json", ""]],
+    load: async () => ({ run: (await import("./station-commands.ts")).status }),
+  },
+  {
+    path: ["token", "create"],
+    summary: "Make a token for a program that talks to the station, and print it once",
+    details: [
+      "read: look at sandboxes, runs and sessions. run: make and use them, without naming anything of this machine.",
+      "admin: everything, folders of this machine and other tokens included.",
+    ].join("\n"),
+    options: [
+      { name: "scope", value: "SCOPE", summary: "read, run (default) or admin", choices: ["read", "run", "admin"] },
+      { name: "expires", value: "TIME", summary: "Worth nothing after this long, such as 12h or 30d (default: never)" },
+      json,
+    ],
+    arguments: [{ name: "NAME", summary: "what you will know it by" }],
+    examples: [["TOKEN=$(caisson token create ci --scope run --expires 30d)", ""]],
+    load: async () => ({ run: (await import("./token-commands.ts")).create }),
+  },
+  {
+    path: ["token", "ls"],
+    summary: "List tokens",
+    options: [json],
+    arguments: [],
+    examples: [["caisson token ls", ""]],
+    load: async () => ({ run: (await import("./token-commands.ts")).list }),
+  },
+  {
+    path: ["token", "rm"],
+    summary: "Revoke tokens, at once",
+    options: [],
+    arguments: [{ name: "NAME|ID", summary: "see `caisson token ls`", repeat: true }],
+    examples: [["caisson token rm ci", ""]],
+    load: async () => ({ run: (await import("./token-commands.ts")).remove }),
+  },
+];

@@ -1,0 +1,83 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { NewToken } from "../../contract/token-verbs.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import type { ReachedStation, ServedStation } from "../server-control.ts";
+import { line } from "../terminal/line.ts";
+import { table } from "../terminal/table.ts";
+
+const PORT_DEFAULT = 7433;
+const PORT_MAX = 65_535;
+
+/** `caisson up` */
+export async function up(context: CliContext, given: ParsedArguments): Promise<number> {
+  const port = portFrom(given.option("port"));
+  const listenHost = given.option("listen-host") ?? "127.0.0.1";
+  if (given.flag("detach")) {
+    const args = ["up", "--no-token", "--port", String(port), "--listen-host", listenHost];
+    await tell(context, given, await context.server.startDetached(args));
+    return 0;
+  }
+  await using server = await context.server.start({ listenHost, port });
+  await tell(context, given, server);
+  await Promise.race([context.interruption.first, server.askedToEnd]);
+  await context.stderr.print(line`caisson: the station ends`);
+  await Promise.race([server.close(), context.interruption.second]);
+  return 0;
+}
+
+/** `caisson down` */
+export async function down(context: CliContext, given: ParsedArguments): Promise<number> {
+  const reached = await context.server.reach();
+  await reached?.shutDown();
+  if (given.flag("json")) await context.stdout.printJson({ ended: reached?.status.pid ?? null });
+  else if (reached === null) await context.stderr.print(line`caisson: no station runs`);
+  else await context.stderr.print(line`caisson: the station ${reached.status.pid} has ended`);
+  return 0;
+}
+
+/** `caisson status` */
+export async function status(context: CliContext, given: ParsedArguments): Promise<number> {
+  const reached = await context.server.reach();
+  if (given.flag("json")) {
+    await context.stdout.printJson(
+      reached === null ? { running: false } : { running: true, ...reached.status, socket: reached.socketPath },
+    );
+  } else if (reached === null) {
+    await context.stderr.print(line`caisson: no station runs`);
+  } else {
+    const { pid, url, startedAt, version } = reached.status;
+    const rows = [
+      ["process", String(pid)],
+      ["address", url],
+      ["socket", reached.socketPath],
+      ["since", startedAt],
+      ["version", version],
+    ];
+    await context.stdout.print(table(rows));
+  }
+  return reached === null ? 1 : 0;
+}
+
+/** Where it is, and the first token, on standard output: what a program may want to read. */
+async function tell(context: CliContext, given: ParsedArguments, { status, socketPath }: ServedStation | ReachedStation): Promise<void> {
+  const first = given.flag("no-token") ? null : await firstToken(context);
+  if (given.flag("json")) {
+    await context.stdout.printJson({ ...status, socket: socketPath, ...(first !== null && { token: first.token }) });
+    return;
+  }
+  await context.stderr.print(line`caisson: the station is process ${status.pid}, at ${status.url} and ${socketPath}`);
+  if (first === null) return;
+  await context.stderr.print(line`caisson: its first token, for everything; it is not shown again:`);
+  await context.stdout.print(line`${first.token}`);
+}
+
+async function firstToken({ station }: CliContext): Promise<NewToken | null> {
+  return (await station.tokens.list()).length > 0 ? null : station.tokens.create({ name: "first", scope: "admin" });
+}
+
+function portFrom(text: string | undefined): number {
+  if (text === undefined) return PORT_DEFAULT;
+  if (/^[0-9]{1,5}$/.test(text) && Number(text) <= PORT_MAX) return Number(text);
+  throw new CaissonError("invalid", `--port ${JSON.stringify(text)} is not a port`, { hint: `A port is a number from 0 to ${PORT_MAX}.` });
+}

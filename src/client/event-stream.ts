@@ -1,0 +1,107 @@
+import type { RouteName } from "../contract/api/paths.ts";
+import type { Problem } from "../contract/api/problem.ts";
+import { CaissonError } from "../contract/error.ts";
+import { type Connection, errorOf, send } from "./request.ts";
+
+/** Attempts in a row that bring nothing new, and the pauses between them. */
+const ATTEMPTS_MAX = 10;
+const PAUSE_FIRST_MS = 100;
+const PAUSE_MAX_MS = 5_000;
+const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
+
+interface StreamInput {
+  params?: Readonly<Record<string, string>>;
+  query?: object;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+interface ReceivedEvent {
+  id: string | null;
+  type: string;
+  data: string;
+}
+
+/**
+ * The data of every event, each once, in order. With `resume`, a connection that breaks off is made again, from after
+ * the last event that came. Ends with the stream or the signal; throws what the station says, and `unavailable` when it
+ * is not back after some attempts.
+ */
+export async function* eventData<Data>(
+  to: Connection,
+  name: RouteName,
+  { input, resume }: { input: StreamInput; resume: boolean },
+): AsyncGenerator<Data> {
+  let lastId: string | null = null;
+  let attempts = 0;
+  for (;;) {
+    try {
+      const headers: Record<string, string> = lastId === null ? {} : { "last-event-id": lastId };
+      const response = await send(to, name, { input, accept: "text/event-stream", headers });
+      for await (const event of eventsIn(response)) {
+        if (event.type === "end" || input.signal?.aborted) return;
+        if (event.type === "problem") throw errorOf(JSON.parse(event.data) as Problem);
+        attempts = 0;
+        if (event.id !== null) lastId = event.id;
+        yield JSON.parse(event.data) as Data;
+      }
+      throw new CaissonError("unavailable", "the stream broke off");
+    } catch (error) {
+      if (input.signal?.aborted) return;
+      attempts += 1;
+      if (!resume || attempts > ATTEMPTS_MAX || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
+    }
+    await pause(Math.min(PAUSE_FIRST_MS * 2 ** (attempts - 1), PAUSE_MAX_MS), input.signal);
+    if (input.signal?.aborted) return;
+  }
+}
+
+/** Throws `unavailable` when the connection breaks. */
+async function* eventsIn(response: Response): AsyncGenerator<ReceivedEvent> {
+  let event: ReceivedEvent = { id: null, type: "message", data: "" };
+  for await (const line of linesIn(response)) {
+    if (line === "") {
+      if (event.data !== "") yield event;
+      event = { id: null, type: "message", data: "" };
+      continue;
+    }
+    const [, field = "", value = ""] = /^([a-z]*):? ?(.*)$/s.exec(line) ?? [];
+    if (field === "id") event.id = value;
+    else if (field === "event") event.type = value;
+    else if (field === "data") event.data += event.data === "" ? value : `\n${value}`;
+  }
+}
+
+async function* linesIn(response: Response): AsyncGenerator<string> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((cause: unknown) => {
+        throw new CaissonError("unavailable", "the stream broke off", { cause });
+      });
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      if (rest.length > LINE_CHARACTERS_MAX) throw new CaissonError("protocol", "a line of the stream has no end");
+      yield* lines;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}

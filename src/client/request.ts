@@ -1,0 +1,106 @@
+import { pathOf, type RouteName } from "../contract/api/paths.ts";
+import type { Problem } from "../contract/api/problem.ts";
+import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
+import { CaissonError, errorCodes } from "../contract/error.ts";
+
+/** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface Connection {
+  /** Without a final slash. */
+  url: string;
+  token: string | undefined;
+  fetch: Fetch;
+}
+
+/** What a call takes; what its route does not have may be left out. */
+export type CallInput<Name extends RouteName> = { signal?: AbortSignal } & Given<"params", Params<Name>> &
+  Given<"query", QueryInput<Name>> &
+  Given<"body", BodyInput<Name>>;
+type Given<Key extends string, Value> = [Value] extends [undefined]
+  ? unknown
+  : object extends Value
+    ? { [K in Key]?: Value }
+    : { [K in Key]: Value };
+
+interface AnyInput {
+  params?: Readonly<Record<string, string>>;
+  query?: object;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+/** One call whose answer is JSON, or nothing. Throws what the station says went wrong, and `unavailable`. */
+export async function call<Name extends RouteName>(to: Connection, name: Name, input: CallInput<Name>): Promise<Json<Name>> {
+  const response = await send(to, name, { input, accept: "application/json" });
+  return (response.status === 204 ? undefined : await response.json()) as Json<Name>;
+}
+
+/** The answer itself, for those whose body is a stream. Throws as `call` does. */
+export async function send(
+  to: Connection,
+  name: RouteName,
+  options: { input: AnyInput; accept: string; headers?: Readonly<Record<string, string>> },
+): Promise<Response> {
+  const { input, accept } = options;
+  const { method, path } = pathOf(name);
+  const { body, contentType } = bodyOf(input.body);
+  const headers = {
+    accept,
+    ...(to.token !== undefined && { authorization: `Bearer ${to.token}` }),
+    ...(contentType !== undefined && { "content-type": contentType }),
+    ...options.headers,
+  };
+  const url = `${to.url}${filled(path, input.params ?? {})}${queryOf(input.query)}`;
+  let response: Response;
+  try {
+    response = await to.fetch(url, {
+      method,
+      headers,
+      ...(body !== undefined && { body }),
+      ...(body instanceof ReadableStream && { duplex: "half" }),
+      ...(input.signal && { signal: input.signal }),
+    } as RequestInit);
+  } catch (cause) {
+    if (input.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
+    throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
+      cause,
+      hint: "Is it running? `caisson status` tells.",
+    });
+  }
+  if (response.ok) return response;
+  throw await failureOf(response);
+}
+
+async function failureOf(response: Response): Promise<CaissonError> {
+  const problem = (await response.json().catch(() => null)) as Problem | null;
+  if (problem === null || !Object.hasOwn(errorCodes, problem.code)) {
+    return new CaissonError("protocol", `the station answered ${response.status} without saying why`);
+  }
+  return errorOf(problem);
+}
+
+/** What a problem is to a program. */
+export function errorOf({ code, detail, hint, details }: Problem): CaissonError {
+  return new CaissonError(code, detail, { ...(hint !== undefined && { hint }), ...(details !== undefined && { details }) });
+}
+
+function bodyOf(body: unknown): { body: RequestInit["body"] | undefined; contentType: string | undefined } {
+  if (body === undefined) return { body: undefined, contentType: undefined };
+  if (body instanceof Uint8Array || body instanceof ReadableStream) {
+    return { body: body as RequestInit["body"], contentType: "application/octet-stream" };
+  }
+  return { body: JSON.stringify(body), contentType: "application/json" };
+}
+
+function filled(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
+}
+
+function queryOf(query: object | undefined): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) search.append(name, String(each));
+  }
+  return search.size === 0 ? "" : `?${search}`;
+}

@@ -1,0 +1,123 @@
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { stationFolder } from "../api/one-station.ts";
+import { startServer } from "../api/server.ts";
+import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
+import { type Client, connect } from "../client/connect.ts";
+import { socketFetch } from "../client/socket-fetch.ts";
+import { CaissonError } from "../contract/error.ts";
+import { shortSocketPath } from "../lib/short-socket-path.ts";
+import { startDetached } from "./network.ts";
+import type { LocalVerbs } from "./station.ts";
+
+/** How long a station in the background has to listen, and one that was asked to end to do so. */
+const START_MS = 30_000;
+const END_MS = 30_000;
+const LOOK_MS = 20;
+const REASON_BYTES_MAX = 4096;
+
+export interface ServerParts {
+  station: LocalVerbs;
+  stateDir: string;
+  version: string;
+  /** This program and its first arguments, to be started again in the background. */
+  program: readonly [string, ...string[]];
+  env: Readonly<Record<string, string | undefined>>;
+  /** Told what is worth a word to the user. */
+  say(text: string): void;
+}
+
+/** The station of this state folder as a server: here, in the background, or where it runs already. */
+export function composeServer(parts: ServerParts): ServerControl {
+  const { stateDir, station, say } = parts;
+  const { socketPath } = stationFolder(stateDir);
+  const reach = async (): Promise<ReachedStation | null> => {
+    const status = await withClient(socketPath, (client) => client.status()).catch(absent);
+    if (status === null) return null;
+    return { status, socketPath, shutDown: () => shutDown(socketPath, status.pid) };
+  };
+  return {
+    reach,
+    start: (options) =>
+      startServer({
+        ...options,
+        station,
+        stateDir,
+        version: parts.version,
+        authenticate: (token) => station.tokens.authenticate(token),
+        onDefect: (error) => say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+      }),
+    async startDetached(args) {
+      const running = await reach();
+      if (running !== null) {
+        throw new CaissonError("conflict", `a station of this state folder runs already, as process ${running.status.pid}`, {
+          hint: "`caisson down` ends it.",
+        });
+      }
+      const logName = "station.log";
+      await using log = await open(join(stateDir, logName), "a+", 0o600);
+      const { size } = await log.stat();
+      const { ended } = await startDetached({ ...parts, args, logName });
+      const isOver = ended.then(() => true);
+      const deadline = performance.now() + START_MS;
+      for (;;) {
+        const reached = await reach();
+        if (reached !== null) return reached;
+        if (await Promise.race([isOver, delay(LOOK_MS, false)])) {
+          const { bytesRead, buffer } = await log.read(Buffer.alloc(REASON_BYTES_MAX), 0, REASON_BYTES_MAX, size);
+          throw notStarted(buffer.toString("utf8", 0, bytesRead));
+        }
+        if (performance.now() > deadline)
+          throw new CaissonError("timeout", "the station does not listen yet", { hint: "`caisson status` tells when it does." });
+      }
+    },
+  };
+}
+
+/** In its own words, which it wrote for people. */
+function notStarted(said: string): CaissonError {
+  const lines = said.split("\n");
+  const message = lines.find((line) => line.startsWith("caisson: "))?.slice("caisson: ".length);
+  const hint = lines.find((line) => line.startsWith("hint: "))?.slice("hint: ".length);
+  return new CaissonError("unavailable", message ?? "the station ended before it listened", {
+    hint: hint ?? "station.log in the state folder may tell why.",
+  });
+}
+
+async function shutDown(socketPath: string, pid: number): Promise<void> {
+  await withClient(socketPath, (client) => client.shutDown());
+  const deadline = performance.now() + END_MS;
+  while (isThere(pid)) {
+    if (performance.now() > deadline) {
+      throw new CaissonError("timeout", `the station ${pid} has not ended yet`, {
+        hint: `It was asked to; \`kill -9 ${pid}\` ends it at once.`,
+      });
+    }
+    await delay(LOOK_MS);
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function withClient<Result>(socketPath: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+  const { path, close } = shortSocketPath(socketPath);
+  try {
+    return await work(connect({ url: "http://station", fetch: socketFetch(path) }));
+  } finally {
+    close();
+  }
+}
+
+/** Nobody listens, or nobody ever did. */
+function absent(error: unknown): null {
+  const isAbsent = (error instanceof CaissonError && error.code === "unavailable") || (error as { code?: unknown }).code === "ENOENT";
+  if (isAbsent) return null;
+  throw error;
+}

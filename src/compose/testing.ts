@@ -1,0 +1,73 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { CaissonError } from "../contract/error.ts";
+import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
+import type { Resolver } from "../sandbox/resolver.ts";
+import type { Runtime } from "../sandbox/runtime.ts";
+import type { RuntimeSet } from "../sandbox/runtime-set.ts";
+import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import { parseSpec } from "../sandbox/spec.ts";
+import { createStore, type Store } from "../sandbox/store.ts";
+import { loadConfig } from "./load-config.ts";
+import { composeStation, type LocalVerbs } from "./station.ts";
+
+/**
+ * Everything that a station of the fake runtime is made of, in a folder of the test's: its state, and a folder to stand
+ * in.
+ */
+export async function fakeStationParts(base: string) {
+  const stateDir = join(base, "state");
+  const configDir = join(base, "config");
+  const cwd = join(base, "work");
+  await mkdir(cwd, { recursive: true });
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  const fake = recorded(createFakeRuntime(), createStore({ stateDir }));
+  const runtimes: RuntimeSet = {
+    names: ["fake"],
+    async get(name) {
+      if (name === "fake") return fake;
+      throw new CaissonError("invalid", `there is no runtime ${name}`, { hint: `Not ${name}.` });
+    },
+    // It is to outlive a command, as real sandboxes do.
+    async [Symbol.asyncDispose]() {},
+  };
+  const resolver: Resolver = {
+    resolve: (name) => runtimes.get(name === "auto" ? "fake" : name),
+    probe: () => fake.probe(),
+    forget: async () => {},
+  };
+  const variable = () => undefined;
+  const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
+  const local = { cwd, home: base, path: process.env.PATH ?? "", stateDir, configDir, config, configFile, variable };
+  const guestPath = join(base, "no-guest");
+  const startDetached = async () => {
+    throw new CaissonError("unavailable", "no process of its own is started here");
+  };
+  const openStation = (): LocalVerbs =>
+    composeStation({ ...local, version: "0", guestPath, runtimes, resolver, resolverFor: () => resolver, say: () => {}, startDetached });
+  return { local, configSources, guestPath, openStation };
+}
+
+/** The fake runtime keeps its sandboxes in memory alone; a station finds them by their records. */
+function recorded(runtime: Runtime, store: Store): Runtime {
+  const known = (sandbox: OwnedSandbox): OwnedSandbox => {
+    const destroy = async () => {
+      await sandbox.destroy();
+      await store.remove(sandbox.id);
+    };
+    return Object.assign(Object.create(sandbox) as OwnedSandbox, {
+      destroy,
+      fork: async () => noted(await sandbox.fork()),
+    });
+  };
+  const noted = async (sandbox: OwnedSandbox): Promise<OwnedSandbox> => {
+    const { id, state, createdAt, limits, warnings, template, keep, labels } = sandbox.info;
+    const spec = parseSpec({ template, keep, labels });
+    await store.write({ id, runtime: runtime.name, state, createdAt, spec, limits, warnings, owner: null, details: null });
+    return known(sandbox);
+  };
+  return Object.assign(Object.create(runtime) as Runtime, {
+    create: async (...args: Parameters<Runtime["create"]>) => noted(await runtime.create(...args)),
+    open: async (...args: Parameters<Runtime["open"]>) => known(await runtime.open(...args)),
+  });
+}

@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { EnvName } from "../ids.ts";
+import { Ended } from "../outcome.ts";
+import { SandboxPath } from "../sandbox.ts";
+
+/** A command and what comes of it, as the HTTP API has it. */
+
+const ARGUMENTS_MAX = 10_000;
+const text = z.string().refine((value) => !value.includes("\0"), "must not contain NUL");
+
+export const ExecCommand = z.strictObject({
+  /** The program and its arguments; never a shell string. */
+  argv: z.array(text.max(131_072)).min(1).max(ARGUMENTS_MAX),
+  /** Default `/workspace`. */
+  cwd: SandboxPath.optional(),
+  env: z.record(EnvName, text.max(131_072)).optional(),
+  /** `user` (the default), `root` where the sandbox allows it, or a decimal uid. */
+  user: z.string().min(1).max(32).optional(),
+  /** Given to the command as its standard input, as UTF-8. */
+  input: z.string().optional(),
+  /** Never longer than the sandbox's own limit. */
+  timeoutMs: z.int().min(1).max(86_400_000).optional(),
+  /** The command is ended once it wrote this much. */
+  outputBytesMax: z.int().min(1).optional(),
+});
+export type ExecCommand = z.infer<typeof ExecCommand>;
+
+/** A piece of output, or all of it. Base64 where it is not UTF-8. */
+const Output = z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() });
+
+export const ExecResult = z.object({
+  ended: Ended,
+  stdout: Output,
+  stderr: Output,
+  /** Whether the output was longer than what one answer holds; ask for events then. */
+  truncated: z.boolean(),
+});
+export type ExecResult = z.infer<typeof ExecResult>;
+
+/** What a command writes while it runs, and at last how it ended. */
+export const ExecEvent = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("output"), stream: z.enum(["stdout", "stderr"]), offset: z.int().nonnegative(), ...Output.shape }),
+  z.object({ type: z.literal("ended"), ended: Ended }),
+]);
+export type ExecEvent = z.infer<typeof ExecEvent>;
+
+export const FileKind = z.enum(["file", "directory", "link", "fifo", "socket", "device"]);
+export const FileEntry = z.object({
+  /** Relative to the folder that was listed. */
+  name: z.string(),
+  kind: FileKind,
+  sizeBytes: z.number(),
+  mode: z.int(),
+  uid: z.int(),
+  gid: z.int(),
+  modifiedMs: z.number(),
+  linkTarget: z.string().nullable(),
+});
+export const FileList = z.object({ entries: z.array(FileEntry), truncated: z.boolean() });

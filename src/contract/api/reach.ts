@@ -1,0 +1,117 @@
+import type { NetworkPolicy } from "../network.ts";
+import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
+import type { CreateSandbox } from "../sandbox-verbs.ts";
+
+/**
+ * What of the station's machine a request names. A token that may only `run` gets sandboxes and runs of its own making;
+ * the folders, variables, commands and private addresses of the machine are for `admin`. Every field is named here, so
+ * that a new one is judged before it compiles.
+ */
+type Reach<Request> = { [Field in keyof Required<Request>]: (value: Exclude<Request[Field], undefined>) => readonly string[] };
+
+const inside = () => [];
+const folder = "a folder of the machine";
+
+const ofMounts = (mounts: readonly unknown[]) => (mounts.length > 0 ? [folder] : []);
+const ofRuntime = (runtime: string) => (runtime === "host" ? ["the runtime `host`, which isolates nothing"] : []);
+/** By its name, one that is installed; a path is any program. */
+const ofProgram = (program: string) => (program.includes("/") ? ["a program of the machine"] : []);
+/** A path begins with `/`, `./` or `../`; all else is a reference. */
+const ofImage = (reference: string) => (/^\.{0,2}\//.test(reference) ? ["an image in a folder of the machine"] : []);
+const ofNetwork = (policy: NetworkPolicy) =>
+  policy.mode !== "none" && policy.rules.some((rule) => rule.private) ? ["private addresses"] : [];
+const ofSecrets = (secrets: object) =>
+  Object.keys(secrets).length > 0 ? ["secrets that come from the machine's variables, files or commands"] : [];
+const ofModel = (model: string) => (/^scripted:/.test(model) ? ["a scripted model's file"] : []);
+
+const spec: Reach<Omit<CreateSandbox["spec"], "keep">> = {
+  template: (template) => (template.kind === "image" ? ofImage(template.reference) : []),
+  workspace: ({ kind }) => (kind === "folder" ? [folder] : []),
+  mounts: ofMounts,
+  limits: inside,
+  network: ofNetwork,
+  secrets: ofSecrets,
+  gateway: inside,
+  env: inside,
+  allowRoot: inside,
+  readOnlyPaths: inside,
+  deniedPaths: inside,
+  tmpBytes: inside,
+  labels: inside,
+  name: inside,
+};
+
+const sandbox: Reach<KeptSandbox> = {
+  runtime: ofRuntime,
+  spec: (given) => reached(spec, given),
+  snapshot: inside,
+  guard: () => [folder],
+};
+
+const settings: Reach<RunSettings> = {
+  runtime: ofRuntime,
+  ociRuntime: ofProgram,
+  snapshot: inside,
+  env: inside,
+  allowRoot: inside,
+  mounts: ofMounts,
+  mountGuard: inside,
+  image: ofImage,
+  limits: inside,
+  network: ofNetwork,
+  secrets: ofSecrets,
+  // They are the station's own, for the hosts that its configuration names.
+  secretNames: inside,
+  gateway: inside,
+  maxSteps: inside,
+  timeoutMs: inside,
+  onAsk: inside,
+  onBudget: inside,
+  permissions: inside,
+};
+
+const run: Reach<StartRun> = {
+  task: inside,
+  name: inside,
+  agent: (agent) =>
+    typeof agent !== "string" ? ["an agent's whole definition"] : /[/\\]|\.prompt$/.test(agent) ? ["an agent's file"] : [],
+  trustAgentFile: (trusted) => (trusted ? ["trust in an agent's file"] : []),
+  input: inside,
+  model: ofModel,
+  record: () => ["a file for a model's answers"],
+  replay: () => ["a file for a model's answers"],
+  session: inside,
+  source(source) {
+    if (source.kind === "folder") return [folder];
+    const isPublic = source.kind === "empty" || (source.keyPath === undefined && /^https:/.test(source.url));
+    return isPublic ? [] : ["a repository that is not fetched by HTTPS without a key"];
+  },
+  sourceNamed: inside,
+  budgets: inside,
+  settings: (given) => reached(settings, given),
+  attended: inside,
+  detached: inside,
+};
+
+const continued: Reach<Omit<ContinueRun, "by">> = {
+  text: inside,
+  model: ofModel,
+  budgets: inside,
+  attended: inside,
+  onAsk: inside,
+  onBudget: inside,
+  detached: inside,
+};
+
+type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spec"], "keep"> };
+
+export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbox, request);
+export const reachOfRun = (request: StartRun): string[] => reached(run, request);
+export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
+
+function reached<Request extends object>(table: Reach<Request>, request: Request): string[] {
+  const judges = table as Readonly<Record<string, (value: unknown) => readonly string[]>>;
+  return Object.entries(request).flatMap(([field, value]) =>
+    value === undefined ? [] : (judges[field]?.(value) ?? [`the field ${field}`]),
+  );
+}

@@ -1,0 +1,33 @@
+import type { z } from "zod";
+import type { Scope } from "../token-verbs.ts";
+
+/** What an answer can be made of; a route that has both JSON and events gives what the caller's `Accept` asks for. */
+interface AnswerParts {
+  /** Default 200; 204 for a route that gives nothing. */
+  status?: 200 | 201 | 202;
+  json?: z.ZodType;
+  /** Server-sent events, each with this as its data. */
+  events?: z.ZodType;
+  /** A stream of bytes, of this media type. */
+  bytes?: string;
+}
+
+/** One call of the HTTP API: what it takes, what it gives, and who may make it. Its path is in `paths.ts`. */
+export interface Route {
+  summary: string;
+  /** The least that a token must have. */
+  scope: Scope;
+  /** What stands in the path's braces. */
+  params?: Readonly<Record<string, z.ZodType>>;
+  query?: z.ZodObject;
+  /** JSON of this shape, or a stream of bytes. */
+  body?: z.ZodType | "bytes";
+  /** Whether the body may be left out, which is the same as an empty object. */
+  bodyOptional?: boolean;
+  /**
+   * What of the station's machine a body names (its folders, its commands, its own addresses), each as a fragment:
+   * for that a token needs the scope `admin`.
+   */
+  reaches?(body: never): readonly string[];
+  answer: AnswerParts;
+}

@@ -1,0 +1,34 @@
+import type { z } from "zod";
+import type { RouteName } from "./paths.ts";
+import type { Route } from "./route.ts";
+import { runRoutes } from "./run-routes.ts";
+import { sandboxRoutes } from "./sandbox-routes.ts";
+import { sessionRoutes } from "./session-routes.ts";
+import { stationRoutes } from "./station-routes.ts";
+
+/**
+ * The table: what every call of the HTTP API takes and gives. The server, its document and the client derive from it.
+ */
+export const routes = { ...stationRoutes, ...sandboxRoutes, ...runRoutes, ...sessionRoutes } as const satisfies Record<RouteName, Route>;
+
+type Routes = typeof routes;
+type Schema<Value> = Value extends z.ZodType ? Value : never;
+
+/** What a client says. */
+export type QueryInput<Name extends RouteName> = Routes[Name] extends { query: infer Query } ? z.input<Schema<Query>> : undefined;
+export type BodyInput<Name extends RouteName> = Routes[Name] extends { body: infer Body }
+  ? Body extends "bytes"
+    ? Uint8Array | ReadableStream<Uint8Array>
+    : z.input<Schema<Body>>
+  : undefined;
+/** What a server makes of it. */
+export type Query<Name extends RouteName> = Routes[Name] extends { query: infer Given } ? z.output<Schema<Given>> : undefined;
+export type Body<Name extends RouteName> = Routes[Name] extends { body: infer Given }
+  ? Given extends "bytes"
+    ? AsyncIterable<Uint8Array>
+    : z.output<Schema<Given>>
+  : undefined;
+export type Json<Name extends RouteName> = Routes[Name]["answer"] extends { json: infer Answer } ? z.output<Schema<Answer>> : undefined;
+export type EventData<Name extends RouteName> = Routes[Name]["answer"] extends { events: infer Answer } ? z.output<Schema<Answer>> : never;
+/** The names in the braces of a path. */
+export type Params<Name extends RouteName> = Routes[Name] extends { params: infer Given } ? { [Key in keyof Given]: string } : undefined;

@@ -1,0 +1,100 @@
+import { z } from "zod";
+import { Budgets, RunId } from "../run.ts";
+import { RunEvent } from "../run-event.ts";
+import { AnswerQuestion, ContinueRun, FedRunEvent, ListRuns, RunList, RunView, SendMessage, SentMessage, StartRun } from "../run-verbs.ts";
+import { NameOrId } from "./name-or-id.ts";
+import { reachOfContinued, reachOfRun } from "./reach.ts";
+import type { Route } from "./route.ts";
+
+const RUNS_PER_PAGE = 50;
+const RUNS_PER_PAGE_MAX = 1000;
+const EVENTS_PER_PAGE = 100;
+const EVENTS_PER_PAGE_MAX = 1000;
+
+/** An event with its place in the run's log, which is the id of the server-sent event, too. */
+export const NumberedEvent = RunEvent.and(z.object({ seq: z.int().positive() }));
+
+const EventPage = z.object({
+  events: z.array(NumberedEvent),
+  /** For `fromSeq` of the next page; null at the end of what there is. */
+  next: z.int().positive().nullable(),
+});
+
+const params = { run: NameOrId };
+const reason = z.strictObject({ text: z.string().min(1).max(10_000).default("paused over the API") });
+
+export const runRoutes = {
+  "runs.start": {
+    summary: "Start a run. It is driven by the station, or with `detached` by a process of its own, which outlives it.",
+    scope: "run",
+    body: StartRun,
+    reaches: reachOfRun,
+    answer: { status: 201, json: RunView },
+  },
+  "runs.list": {
+    summary: "List runs, the last changed first.",
+    scope: "read",
+    query: ListRuns.omit({ parent: true, folder: true, limit: true }).extend({
+      /** Sub-runs of this run; `none`: those that are nobody's. */
+      parent: z.union([RunId, z.literal("none")]).optional(),
+      limit: z.int().min(1).max(RUNS_PER_PAGE_MAX).default(RUNS_PER_PAGE),
+    }),
+    answer: { json: RunList },
+  },
+  "runs.get": { summary: "One run.", scope: "read", params, answer: { json: RunView } },
+  "runs.events": {
+    summary: "The events of a run: a page as JSON, or all as server-sent events until the run ends, whose ids are sequence numbers.",
+    scope: "read",
+    params,
+    query: z.strictObject({
+      fromSeq: z.int().min(1).optional(),
+      limit: z.int().min(1).max(EVENTS_PER_PAGE_MAX).default(EVENTS_PER_PAGE),
+    }),
+    answer: { json: EventPage, events: NumberedEvent },
+  },
+  "runs.allEvents": {
+    summary: "The events of all runs as server-sent events, from now on, or from after the position that is the id of an earlier one.",
+    scope: "read",
+    query: z.strictObject({ afterPosition: z.int().min(0).optional() }),
+    answer: { events: FedRunEvent },
+  },
+  "runs.send": {
+    summary: "Send a run a message.",
+    scope: "run",
+    params,
+    body: SendMessage.omit({ source: true }),
+    answer: { status: 202, json: SentMessage },
+  },
+  "runs.answer": {
+    summary: "Answer a question of a run: the one that is named, or the oldest.",
+    scope: "run",
+    params,
+    body: AnswerQuestion.omit({ by: true }),
+    answer: {},
+  },
+  "runs.pause": {
+    summary: "Interrupt what a run does, and hold it until it is resumed.",
+    scope: "run",
+    params,
+    body: reason,
+    bodyOptional: true,
+    answer: {},
+  },
+  "runs.resume": {
+    summary: "Go on with a run that was held, whose process died, or that reached its bounds.",
+    scope: "run",
+    params,
+    body: z.strictObject({ detached: z.boolean().default(false), budgets: Budgets.optional() }),
+    bodyOptional: true,
+    answer: { json: RunView },
+  },
+  "runs.continue": {
+    summary: "The next turn of a run that has ended: the message follows its whole conversation, on the same files.",
+    scope: "run",
+    params,
+    body: ContinueRun.omit({ by: true }),
+    reaches: reachOfContinued,
+    answer: { json: RunView },
+  },
+  "runs.stop": { summary: "End a run. Answers when it has ended.", scope: "run", params, answer: {} },
+} as const satisfies Record<string, Route>;

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { AgentView } from "../agent-verbs.ts";
+import { DoctorReport } from "../machine-verbs.ts";
+import { CreateToken, NewToken, TokenId, TokenView } from "../token-verbs.ts";
+import type { Route } from "./route.ts";
+
+/** A station that runs. */
+export const StationStatus = z.object({
+  version: z.string(),
+  pid: z.int().positive(),
+  startedAt: z.iso.datetime(),
+  /** Where it listens for those with a token. */
+  url: z.string(),
+  /** How many requests are under way, this one included; streams that are open among them. */
+  requests: z.int().nonnegative(),
+});
+export type StationStatus = z.infer<typeof StationStatus>;
+
+export const stationRoutes = {
+  "station.status": { summary: "The station itself.", scope: "read", answer: { json: StationStatus } },
+  "station.shutdown": {
+    summary: "End the station. Requests under way have a few seconds; runs it drives are let go, and can be resumed.",
+    scope: "admin",
+    answer: { status: 202, json: z.object({ pid: z.int().positive() }) },
+  },
+  "station.openapi": { summary: "This document.", scope: "read", answer: { json: z.record(z.string(), z.unknown()) } },
+  "tokens.list": {
+    summary: "List tokens; never the tokens themselves.",
+    scope: "admin",
+    answer: { json: z.object({ tokens: z.array(TokenView) }) },
+  },
+  "tokens.create": {
+    summary: "Make a token. The answer is the only place where it is shown.",
+    scope: "admin",
+    body: CreateToken,
+    answer: { status: 201, json: NewToken },
+  },
+  "tokens.revoke": {
+    summary: "Revoke a token. Streams that were opened with it end within a second.",
+    scope: "admin",
+    params: { token: TokenId },
+    answer: {},
+  },
+  "machine.doctor": {
+    summary: "What works on the station's machine, by really trying it.",
+    scope: "run",
+    query: z.strictObject({ only: z.array(z.string().min(1).max(32)).max(10).optional() }),
+    answer: { json: DoctorReport },
+  },
+  "agents.list": { summary: "List agents.", scope: "read", answer: { json: z.object({ agents: z.array(AgentView) }) } },
+} as const satisfies Record<string, Route>;

@@ -1,0 +1,70 @@
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createLocalTokens } from "./local-tokens.ts";
+
+let stateDir = "";
+let time = 0;
+const tokens = () => createLocalTokens({ stateDir, now: () => time });
+const file = (name: string) => join(stateDir, "tokens", name);
+
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "caisson-test-tokens-"));
+  time = Date.parse("2030-01-01T00:00:00Z");
+});
+afterEach(() => rm(stateDir, { recursive: true, force: true }));
+
+describe("tokens", () => {
+  test("are known by any process, and kept as a hash alone", async () => {
+    const { token, ...view } = await tokens().create({ name: "ci", scope: "read" });
+    expect(view).toMatchObject({ name: "ci", scope: "read", expiresAt: null });
+    expect(await tokens().authenticate(token)).toEqual(view);
+    expect(await tokens().list()).toEqual([view]);
+    const [name = ""] = readdirSync(file(""));
+    expect(readFileSync(file(name), "utf8")).not.toContain(token.slice(token.lastIndexOf("_") + 1));
+    expect(statSync(file(name)).mode & 0o777).toBe(0o600);
+  });
+
+  test("are worth nothing once they have expired or are revoked, by name or id", async () => {
+    const brief = await tokens().create({ name: "brief", expiresInMs: 60_000 });
+    const lasting = await tokens().create({ name: "lasting" });
+    time += 60_000;
+    expect(await tokens().authenticate(brief.token)).toBeNull();
+    expect(await tokens().authenticate(lasting.token)).not.toBeNull();
+    await tokens().revoke("lasting");
+    expect(await tokens().authenticate(lasting.token)).toBeNull();
+    await tokens().revoke(brief.id);
+    expect(await tokens().list()).toEqual([]);
+    await expect(tokens().revoke("lasting")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test.each(["", "_", "x", "tok_aaaaaaaaaaaa_", "../../etc/passwd_x", "tok_aaaaaaaaaaaa_wrong"])("%j is none", async (text) => {
+    await tokens().create({ name: "ci" });
+    expect(await tokens().authenticate(text)).toBeNull();
+  });
+
+  test("of another's secret are none", async () => {
+    const [one, other] = [await tokens().create({ name: "one" }), await tokens().create({ name: "other" })];
+    expect(await tokens().authenticate(`${one.id}_${other.token.split("_").at(-1)}`)).toBeNull();
+  });
+
+  test("that others could have written, or that are damaged, are none", async () => {
+    const { token, id } = await tokens().create({ name: "ci" });
+    chmodSync(file(`${id}.json`), 0o620);
+    expect(await tokens().authenticate(token)).toBeNull();
+    chmodSync(file(`${id}.json`), 0o600);
+    expect(await tokens().authenticate(token)).not.toBeNull();
+    writeFileSync(file(`${id}.json`), "{");
+    expect(await tokens().authenticate(token)).toBeNull();
+    expect(await tokens().list()).toEqual([]);
+  });
+
+  test("need a name of their own, and a scope that there is", async () => {
+    await tokens().create({ name: "ci" });
+    await expect(tokens().create({ name: "ci" })).rejects.toMatchObject({ code: "exists" });
+    await expect(tokens().create({ name: "../x" })).rejects.toMatchObject({ code: "invalid" });
+    await expect(tokens().create({ name: "x", scope: "root" as never })).rejects.toMatchObject({ code: "invalid" });
+  });
+});

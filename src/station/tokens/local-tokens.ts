@@ -1,0 +1,111 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import { CreateToken, type NewToken, TokenId, TokenView } from "../../contract/token-verbs.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { newId, randomLetters } from "../../lib/new-id.ts";
+import { readRegularFile } from "../../lib/read-regular-file.ts";
+import type { TokenVerbs } from "./verbs.ts";
+
+/** Five bits each: nobody guesses it, so that a plain hash is enough to keep. */
+const SECRET_LETTERS = 52;
+const RECORD_BYTES_MAX = 4096;
+const TOKENS_MAX = 1000;
+
+const TokenRecord = TokenView.extend({ version: z.literal(1), hash: z.string().regex(/^[0-9a-f]{64}$/) });
+type TokenRecord = z.infer<typeof TokenRecord>;
+
+export interface LocalTokens extends TokenVerbs {
+  /** The token that this is, if it is one and has not expired; otherwise null. */
+  authenticate(token: string): Promise<TokenView | null>;
+}
+
+/**
+ * Tokens in the state folder, a file each: they are made and revoked by any process, whether a station runs or not, and
+ * a station sees it with the next look.
+ */
+export function createLocalTokens(options: { stateDir: string; now?: () => number }): LocalTokens {
+  const folder = join(options.stateDir, "tokens");
+  const now = options.now ?? Date.now;
+  const fileOf = (id: TokenId) => join(folder, `${id}.json`);
+  const records = async (): Promise<TokenRecord[]> => {
+    const names = (await readdir(folder).catch(() => [] as string[])).filter((name) => name.endsWith(".json"));
+    const read = await Promise.all(names.map((name) => readRecord(join(folder, name))));
+    return read.filter((record) => record !== null).sort((left, right) => left.name.localeCompare(right.name));
+  };
+  return {
+    async create(given) {
+      const request = parseRequest(CreateToken, given, "a token");
+      const before = await records();
+      if (before.some(({ name }) => name === request.name)) {
+        throw new CaissonError("exists", `there is a token named ${request.name} already`, {
+          hint: "Choose another name, or revoke that one: caisson token rm",
+        });
+      }
+      if (before.length >= TOKENS_MAX) throw new CaissonError("busy", `there are ${TOKENS_MAX} tokens already`, { hint: "Revoke some." });
+      const secret = randomLetters(SECRET_LETTERS);
+      const record: TokenRecord = {
+        version: 1,
+        id: newId("tok"),
+        name: request.name,
+        scope: request.scope,
+        createdAt: new Date(now()).toISOString(),
+        expiresAt: request.expiresInMs === undefined ? null : new Date(now() + request.expiresInMs).toISOString(),
+        hash: hashOf(secret),
+      };
+      await keep(record, { folder, file: fileOf(record.id) });
+      return { ...viewOf(record), token: `${record.id}_${secret}` } satisfies NewToken;
+    },
+    list: async () => (await records()).map(viewOf),
+    async revoke(token) {
+      const record = (await records()).find(({ id, name }) => id === token || name === token);
+      if (record === undefined) {
+        throw new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
+      }
+      await rm(fileOf(record.id), { force: true });
+      return viewOf(record);
+    },
+    async authenticate(token) {
+      const at = token.lastIndexOf("_");
+      const id = TokenId.safeParse(token.slice(0, Math.max(at, 0)));
+      if (!id.success) return null;
+      const record = await readRecord(fileOf(id.data));
+      if (record === null || record.id !== id.data) return null;
+      if (!timingSafeEqual(Buffer.from(record.hash, "hex"), Buffer.from(hashOf(token.slice(at + 1)), "hex"))) return null;
+      return record.expiresAt !== null && Date.parse(record.expiresAt) <= now() ? null : viewOf(record);
+    },
+  };
+}
+
+/** Whole or not at all, for this user's eyes only. */
+async function keep(record: TokenRecord, { folder, file }: { folder: string; file: string }): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const fresh = join(folder, `.new-${record.id}`);
+  try {
+    await writeFile(fresh, `${JSON.stringify(record)}\n`, { mode: 0o600, flag: "wx", flush: true });
+    await rename(fresh, file);
+  } catch (error) {
+    await rm(fresh, { force: true });
+    throw error;
+  }
+}
+
+/** Null for what is damaged, or could have been written by somebody else: that is no token. */
+async function readRecord(file: string): Promise<TokenRecord | null> {
+  const found = await readRegularFile(file, { bytesMax: RECORD_BYTES_MAX }).catch(() => null);
+  if (found === null || typeof found === "string") return null;
+  if ((found.mode & 0o077) !== 0 || (process.getuid !== undefined && found.uid !== process.getuid())) return null;
+  const parsed = TokenRecord.safeParse(jsonOrNull(found.bytes.toString("utf8")));
+  return parsed.success ? parsed.data : null;
+}
+
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+function viewOf({ id, name, scope, createdAt, expiresAt }: TokenRecord): TokenView {
+  return { id, name, scope, createdAt, expiresAt };
+}

@@ -1,0 +1,126 @@
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { root, useCaisson } from "./caisson-process.ts";
+
+const { run, start, home, base, sandboxes } = useCaisson();
+const socket = () => join(home(), "station", "socket");
+const statusOf = async () => JSON.parse((await run(["status", "--json"])).text);
+// Registered after the home's own, and so done before it is removed.
+afterAll(() => run(["down"]));
+
+/** Resolves with what the command's output says once it has a line. */
+function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    stream.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) resolve(text.slice(0, text.indexOf("\n")));
+    });
+  });
+}
+
+describe("caisson up", () => {
+  test("serves until it is told to end, and there is one for each state folder", async () => {
+    const { child, finished } = start(["up", "--port", "0", "--json"]);
+    const { url, pid, token } = JSON.parse(await firstLine(child.stdout as NodeJS.ReadableStream));
+    expect(token).toMatch(/^tok_/);
+    expect((await fetch(`${url}/v1/sandboxes`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
+    const second = await run(["up", "--port", "0"]);
+    expect([second.code, second.stderr]).toEqual([125, expect.stringContaining(`runs already, as process ${pid}`)]);
+    expect(await statusOf()).toMatchObject({ running: true, pid, url });
+    child.kill("SIGTERM");
+    expect(await finished).toMatchObject({ code: 0 });
+    expect(existsSync(socket())).toBe(false);
+    expect((await run(["status"])).code).toBe(1);
+  });
+
+  test("a station that was killed is no hindrance, its sandboxes are still there, and no second first token is made", async () => {
+    const first = JSON.parse((await run(["up", "--detach", "--port", "0", "--json"])).text);
+    expect(first.token).toBeUndefined();
+    const made = JSON.parse((await curl(["-X", "POST", "http://station/v1/sandboxes"])).stdout);
+    process.kill(first.pid, "SIGKILL");
+    expect(existsSync(socket())).toBe(true);
+    const second = JSON.parse((await run(["up", "--detach", "--port", "0", "--json"])).text);
+    expect(second.pid).not.toBe(first.pid);
+    const exec = [
+      "-d",
+      '{"argv":["echo","still here"]}',
+      "-H",
+      "content-type: application/json",
+      `http://station/v1/sandboxes/${made.id}/exec`,
+    ];
+    expect(JSON.parse((await curl(exec)).stdout)).toMatchObject({ stdout: { text: "still here\n" } });
+    await curl(["-X", "DELETE", `http://station/v1/sandboxes/${made.id}`]);
+    expect(sandboxes()).toEqual([]);
+    expect((await run(["down"])).stderr).toContain(`the station ${second.pid} has ended`);
+    expect((await run(["down"])).stderr).toContain("no station runs");
+  });
+
+  test("says why it cannot listen, in the background, too", async () => {
+    for (const [args, reason] of [
+      [["--listen-host", "0.0.0.0"], "others could reach it"],
+      [["--listen-host", "example.org"], "others could reach it"],
+      [["--port", "70000"], "is not a port"],
+    ] as const) {
+      for (const detach of [[], ["--detach"]]) {
+        const refused = await run(["up", ...args, ...detach]);
+        expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining(reason)]);
+      }
+    }
+    const { port, server: taken } = await takenPort();
+    expect((await run(["up", "--detach", "--port", String(port)])).stderr).toContain(`port ${port} of 127.0.0.1 is taken`);
+    taken.close();
+    expect(await statusOf()).toEqual({ running: false });
+  });
+});
+
+describe("the guide to the station", () => {
+  test("its commands do what the page says, and the example in Python works", async () => {
+    const page = readFileSync(join(root, "docs/guides/station.md"), "utf8");
+    const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
+    writeFileSync(join(base(), "model.yaml"), "turns: [{ say: Hello. }]\n");
+    const { port, server: until } = await takenPort();
+    until.close();
+    const example = `TOKEN="$TOKEN" python3 ${join(root, "examples/station.py")} "$URL"\n`;
+    const shell = ["set -eu", ...blocks.slice(0, -1).map((block) => `${block}\necho`), example, ...blocks.slice(-1)].join("\n");
+    const { stdout, stderr, status } = spawnSync("bash", ["-c", shell], {
+      cwd: base(),
+      encoding: "utf8",
+      env: { ...process.env, PATH: `${root}:${process.env.PATH}`, CAISSON_HOME: home(), PORT: String(port) },
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining("has ended") });
+    for (const said of [
+      `address  http://127.0.0.1:${port}`,
+      '"name":"guide"',
+      '{"bytes":13}',
+      '"stdout":{"encoding":"utf8","text":"42\\n"}',
+      '"encoding":"utf8","text":"one\\n',
+      "\nprint(6 * 7)\n",
+      "event: run.ended",
+      '"code":"not_found"',
+      "sorted: ['apple', 'pear']",
+      "exit code: 3",
+      "refused: denied",
+    ]) {
+      expect(stdout).toContain(said);
+    }
+    expect(sandboxes()).toEqual([]);
+  });
+});
+
+async function takenPort(): Promise<{ port: number; server: Server }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, server };
+}
+
+/** Over the socket, as the guide does. */
+async function curl(args: readonly string[]): Promise<{ stdout: string }> {
+  const { stdout, stderr, status } = spawnSync("curl", ["-fsS", "--unix-socket", socket(), ...args], { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  return { stdout };
+}
