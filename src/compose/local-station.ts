@@ -43,7 +43,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     runtime: (name, ociRuntime) => parts.resolverFor(ociRuntime).resolve(name ?? parts.config.runtime),
     runtimes: () => Promise.all(runtimes.names.filter((name) => name !== "host").map((name) => runtimes.get(name))),
     removeSandbox: (id) => parts.removeSandbox(id),
-    driveDetached: (run) => parts.startDetached(["resume", run]),
+    driveDetached: (run) => parts.startDetached(["resume", run, "--unless-ended"]),
     settings: { defaultModel: config.models.default, limits: config.limits, secrets: config.secrets, author: config.author, cwd },
     model: (name, tape) => resolveModel(name, { ...modelOptions(parts), ...tape }),
     git: { path: parts.path, home: parts.home },

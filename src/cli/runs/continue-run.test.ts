@@ -60,6 +60,8 @@ test("`resume` goes on with a run whose steps were used up once it is given more
   expect(await caisson("run", "the task", ...options)).toMatchObject({ code: 1, text: expect.stringContaining("max_steps") });
   expect((await caisson("resume")).text).toMatch(/1 steps were made; the bound is 1\nhint: Raise it with --max-steps/);
   expect((await caisson("resume", "--max-steps", "x")).text).toMatch(/--max-steps/);
+  // As a process in the background does it: somebody may have stopped the run before it came to it.
+  expect((await caisson("resume", "--max-steps", "5", "--unless-ended")).text).toMatch(/has ended \(max_steps\)/);
   const resumed = await caisson("resume", "--max-steps", "5");
   expect(resumed, resumed.text).toMatchObject({ code: 0, text: expect.stringContaining("done after 3 steps") });
 });

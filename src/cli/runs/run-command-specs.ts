@@ -147,7 +147,11 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["resume"],
     summary: "Resume a run that was held, interrupted or stopped, or that ended before it was done",
-    options: [...boundOptions("For a run that ended: the whole run's new bound of"), json],
+    options: [
+      ...boundOptions("For a run that ended: the whole run's new bound of"),
+      { name: "unless-ended", summary: "Leave a run alone that has ended" },
+      json,
+    ],
     arguments: [optionalRun],
     examples: [
       ["caisson resume run_k3v7q2m5x4ab", "from exactly where it was"],

@@ -58,7 +58,12 @@ export async function resume(context: CliContext, given: ParsedArguments): Promi
   const letGo = new AbortController();
   const name = await runNamed(context, given.positionals[0]);
   const by = context.variable("USER") ?? "user";
-  const { run, seq } = await context.station.runs.resume(name, { by, signal: letGo.signal, budgets: boundsFrom(given) });
+  const { run, seq } = await context.station.runs.resume(name, {
+    by,
+    signal: letGo.signal,
+    budgets: boundsFrom(given),
+    reopens: !given.flag("unless-ended"),
+  });
   return await showDrivenRun(context, run, { json: given.flag("json"), letGo, fromSeq: seq + 1 });
 }
 

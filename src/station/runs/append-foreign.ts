@@ -23,12 +23,7 @@ const RACES_MAX = 1000;
 export async function appendForeign(log: Log, run: string, make: (facts: RunFacts) => ForeignEvent | null): Promise<void> {
   for (let races = 0; ; races++) {
     const { facts, seq } = await headOfRun(log, run);
-    if (facts.status === "ended") {
-      throw new CaissonError("conflict", `the run ${run} has ended (${facts.finish})`, {
-        hint: `Continue it: caisson run --continue ${run} "…"`,
-        details: { finish: facts.finish },
-      });
-    }
+    if (facts.status === "ended") throw hasEnded(run, facts);
     const event = make(facts);
     if (event === null) return;
     try {
@@ -38,4 +33,11 @@ export async function appendForeign(log: Log, run: string, make: (facts: RunFact
       if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;
     }
   }
+}
+
+export function hasEnded(run: string, { finish }: Pick<RunFacts, "finish">): CaissonError {
+  return new CaissonError("conflict", `the run ${run} has ended (${finish})`, {
+    hint: `Continue it: caisson run --continue ${run} "…"`,
+    details: { finish },
+  });
 }

@@ -5,6 +5,7 @@ import { parseRequest } from "../../contract/parse-request.ts";
 import { waitsForResume } from "../../contract/run-facts.ts";
 import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
+import { hasEnded } from "./append-foreign.ts";
 import { headOfRun } from "./head-of-run.ts";
 import { listRuns, viewOf } from "./list-runs.ts";
 import type { ReopenRun } from "./reopen-run.ts";
@@ -66,8 +67,9 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     },
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, asked) => runs.pause(run, asked),
-    async resume(run, { by, signal, detached = false, budgets = {} }) {
+    async resume(run, { by, signal, detached = false, budgets = {}, reopens = true }) {
       const { facts } = await headOfRun(log, run);
+      if (facts.status === "ended" && !reopens) throw hasEnded(run, facts);
       if (facts.status === "ended") await reopen(run, { by, budgets: () => budgets });
       else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
       else if (waitsForResume(facts)) await runs.goOn(run, { by });

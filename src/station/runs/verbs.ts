@@ -53,10 +53,14 @@ export interface RunVerbs {
   /**
    * Goes on with a run that was held, whose process died, or that ended otherwise than `done`, as `start` does;
    * resolves with the run as it was when its driver began. `detached`: driven by a process of its own. `budgets`:
-   * bounds of the whole run, for one that ended. Throws `conflict` for a run that is done or whose bounds still hold,
-   * `gone` when its session was removed, `unavailable` when the process that was started did not begin.
+   * bounds of the whole run, for one that ended. `reopens`: false leaves a run that has ended alone. Throws `conflict`
+   * for a run that is done or whose bounds still hold, `gone` when its session was removed, `unavailable` when the
+   * process that was started did not begin.
    */
-  resume(run: string, options: { by: string; signal?: AbortSignal; detached?: boolean; budgets?: Budgets }): Promise<RunView>;
+  resume(
+    run: string,
+    options: { by: string; signal?: AbortSignal; detached?: boolean; budgets?: Budgets; reopens?: boolean },
+  ): Promise<RunView>;
   /**
    * The next turn of a run that has ended, however it did: the message follows its whole conversation, on the same
    * files. It is the same run, reopened: its log, cost and diff go on (ADR 22). Driven and resolved as by `resume`;
