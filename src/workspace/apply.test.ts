@@ -80,7 +80,7 @@ describe("applying", () => {
         expect(readdirSync(folder).filter((name) => name.startsWith(".caisson-apply"))).toEqual([]);
       }),
       {
-        numRuns: 60,
+        numRuns: 40,
         // A folder in the place of a link that moves, interrupted before anything was done.
         examples: [
           [
