@@ -246,8 +246,10 @@ export class Chat {
 
   async #command(text: string): Promise<void> {
     const { context, defaultModel } = this.#options;
+    // The terminal is taken: what is long goes above the prompt, too.
+    const unpaged = { ...context, pager: { open: async () => context.stdout, close: async () => undefined } };
     const leave = () => this.#left.resolve();
-    await this.#exclusively(() => runSlashCommand({ context, conversation: this.#conversation, defaultModel, leave }, text));
+    await this.#exclusively(() => runSlashCommand({ context: unpaged, conversation: this.#conversation, defaultModel, leave }, text));
     await this.#screen.print([line``]);
     if (/^\/(apply|undo|new)\b/.test(text)) await this.#look();
   }

@@ -54,6 +54,8 @@ describe("a text that is edited", () => {
     expect(edit.deleteLeft(edit.withText("ae\u0301"))).toEqual({ text: "a", cursor: 1 });
     expect(edit.deleteLeft(edit.withText("a👩‍👩‍👧"))).toEqual({ text: "a", cursor: 1 });
     expect(edit.moveLeft(edit.withText("日本"))).toEqual({ text: "日本", cursor: 1 });
+    // A mark after a space belongs to the space.
+    expect(edit.moveWordLeft(edit.withText("a \u0301b")).cursor).toBe(1);
   });
 
   test("lines are gone through at the same place in them", () => {

@@ -33,7 +33,7 @@ export const moveEnd: Edit = ({ text, cursor }) => ({ text, cursor: lineEnd(text
 export const moveWordLeft: Edit = ({ text, cursor }) => ({ text, cursor: wordBefore(text, cursor) });
 export const moveWordRight: Edit = ({ text, cursor }) => {
   const ahead = /^\s*\S+/.exec(text.slice(cursor))?.[0].length ?? text.length - cursor;
-  return { text, cursor: cursor + ahead };
+  return { text, cursor: atBoundary(text, cursor + ahead) };
 };
 
 export const deleteLeft: Edit = (edited) => without(edited, boundaryBefore(edited.text, edited.cursor), edited.cursor);
@@ -67,7 +67,9 @@ const lineEnd = (text: string, cursor: number) => {
 };
 
 function wordBefore(text: string, cursor: number): number {
-  return cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0);
+  const at = cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0);
+  // A mark after a space is one character with it, and of no word.
+  return atBoundary(text, at) === at ? at : boundaryBefore(text, at + 1);
 }
 
 function boundaryBefore(text: string, cursor: number): number {
