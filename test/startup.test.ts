@@ -42,14 +42,16 @@ describe("what start-up loads", () => {
   });
 
   test("what help and a mistake need has no schemas in it", () => {
-    expect(matching(loadedWith(["main.ts"]), /^zod$|^(agent|compose|log|network|runtimes|sandbox|station|workspace)\//)).toEqual([]);
+    expect(matching(loadedWith(["main.ts"]), /^zod$|^(agent|api|client|compose|log|network|runtimes|sandbox|station|workspace)\//)).toEqual(
+      [],
+    );
   });
 
   test("`exec` loads nothing of agents, runs, logs or workspaces", () => {
     // The prices of models are a small table.
-    expect(matching(forExec(), /^(agent|log|suites|workspace)\/|^station\/(?!sandboxes\/)|^node:sqlite$/)).toEqual([
-      "agent/model/prices.ts",
-    ]);
+    expect(
+      matching(forExec(), /^(agent|api|client|log|suites|workspace)\/|^contract\/api\/|^station\/(?!sandboxes\/)|^node:sqlite$/),
+    ).toEqual(["agent/model/prices.ts"]);
   });
 
   test("`exec` without a network loads nothing that serves one", () => {
