@@ -46,7 +46,7 @@ export function letGoError(signal: AbortSignal, run: string): CaissonError {
       cause: reason,
     });
   }
-  return new CaissonError("cancelled", `the run ${run} was let go`, { hint: `\`caisson resume ${run}\` goes on with it.` });
+  return new CaissonError("cancelled", `the run ${run} was let go`, { hint: `\`caisson resume ${run}\` continues it.` });
 }
 
 /** Words of ours to the model. */

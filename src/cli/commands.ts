@@ -60,7 +60,7 @@ export const commands: readonly CommandSpec[] = [
       { name: "interactive", short: "i", summary: "Pass on what is typed; without it a command started at a terminal has no input" },
       { name: "tty", short: "t", summary: "Give the command a terminal, and what is typed" },
       { name: "timeout", value: "TIME", summary: "End the command after this long, such as 30s or 5m (at most 30m unless set)" },
-      { name: "quiet", short: "q", summary: "No word of Caisson's own on stderr but errors" },
+      { name: "quiet", short: "q", summary: "Print nothing of Caisson's own to stderr except errors" },
       { name: "json", summary: "Print events as JSON lines instead of the output" },
       ...specOptions,
     ],
@@ -79,7 +79,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["shell"],
-    summary: "An interactive shell in a sandbox",
+    summary: "Start an interactive shell in a sandbox",
     handlesSignals: true,
     options: [...processOptions, ...specOptions],
     arguments: [],
@@ -91,7 +91,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "create"],
-    summary: "Make a sandbox that stays, and print its id",
+    summary: "Create a sandbox that stays, and print its id",
     handlesSignals: true,
     options: [jsonOption, ...specOptions, { name: "label", value: "K=V", repeat: true, summary: "A label, shown by ls" }],
     arguments: [],
@@ -111,7 +111,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "stats"],
-    summary: "What a sandbox uses, by the host's own accounting",
+    summary: "Show what a sandbox uses, as measured by the host",
     options: [jsonOption],
     arguments: [{ ...sandboxArgument, repeat: true }],
     examples: [["caisson sandbox stats sb_k3v7q2m5x4ab", ""]],
@@ -127,7 +127,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "resume"],
-    summary: "Let a paused sandbox go on",
+    summary: "Resume a paused sandbox",
     options: [],
     arguments: [{ ...sandboxArgument, repeat: true }],
     examples: [["caisson sandbox resume sb_k3v7q2m5x4ab", ""]],
@@ -143,7 +143,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "snapshot"],
-    summary: "Keep a sandbox's files under an id of their own",
+    summary: "Save a sandbox's files as a snapshot",
     options: [jsonOption, { name: "name", value: "NAME", summary: "A name that stands for the snapshot's id" }],
     arguments: [sandboxArgument],
     examples: [["caisson exec --snapshot $(caisson sandbox snapshot sb_k3v7q2m5x4ab) -- ls", "start from it"]],
@@ -151,7 +151,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "fork"],
-    summary: "A new sandbox that starts from another's files",
+    summary: "Create a sandbox from another's files",
     options: [jsonOption],
     arguments: [sandboxArgument],
     examples: [["caisson sandbox fork sb_k3v7q2m5x4ab", "prints the new one's id"]],
@@ -207,7 +207,7 @@ export const commands: readonly CommandSpec[] = [
   ...machineCommands,
   {
     path: ["completion"],
-    summary: "A completion script for your shell",
+    summary: "Print a completion script for your shell",
     options: [
       {
         name: "words",

@@ -4,7 +4,7 @@ import { helpOption } from "./options/arguments.ts";
 export function overview(commands: readonly CommandSpec[], version: string): string {
   const rows = commands.map((command) => [command.path.join(" "), command.summary] as const);
   return [
-    `caisson ${version}: run code that nobody has vouched for in sandboxes you own`,
+    `caisson ${version}: run untrusted code in sandboxes you own`,
     "",
     "Usage: caisson COMMAND [OPTIONS] …",
     "",

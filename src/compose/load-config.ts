@@ -54,5 +54,5 @@ async function readConfigFile(file: string): Promise<{ file: string; content: Re
   } catch {
     // Falls through: not JSON is the same mistake as JSON that is no object.
   }
-  throw new CaissonError("invalid", `the configuration ${file} is not a JSON object`, { hint: `Mend or remove ${file}.` });
+  throw new CaissonError("invalid", `the configuration ${file} is not a JSON object`, { hint: `Fix or remove ${file}.` });
 }

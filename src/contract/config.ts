@@ -21,7 +21,7 @@ export const Config = z.strictObject({
   $schema: z.string().optional(),
   runtime: RuntimeName.default("auto"),
   /** Tried when `auto` finds nothing on this machine. */
-  fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never ends on the host").optional(),
+  fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never falls back to the host").optional(),
   ociRuntime: z.string().min(1).optional(),
   image: z.string().min(1).optional(),
   /** The engine's image that stands in for the machine's own toolchain with the docker runtime. */

@@ -50,7 +50,7 @@ export function viewState(stateDir: string): StateView {
       if (within === undefined) return;
       if (access === "overlay" && within.path !== path && readdirSync(folder).length === 0) return;
       throw new CaissonError("invalid", `${folder} is in the folder where Caisson keeps its own state`, {
-        hint: "Whoever works there could read keys and change other sandboxes. Give a folder of your own.",
+        hint: "Code that runs there could read keys and change other sandboxes. Give a folder of your own.",
       });
     },
   };

@@ -66,7 +66,7 @@ describe("an ask", { timeout: 60_000 }, () => {
       expect(watched.stderr).toContain(`nobody drives ${id}`);
     }
     const answered = await cli.run(["answer", id, "deny", "not yet"]);
-    expect(answered).toMatchObject({ code: 0, stderr: expect.stringContaining("goes on in the background") });
+    expect(answered).toMatchObject({ code: 0, stderr: expect.stringContaining("continues in the background") });
     const resumed = await cli.run(["attach", id, "--json"]);
     // The script expected the command to have been tried; a denial it was not prepared for.
     const events = await cli.events(id);

@@ -90,7 +90,7 @@ describe("a run with a model behind HTTP", () => {
     const id = first.events[0]?.type === "run.created" ? first.events[0].data.run : "";
     const sent = await cli.run(["send", "--wait", id, "what did you write?"], options);
     expect(sent, sent.stderr).toMatchObject({ code: 0, text: expect.stringContaining("first seen by model call m3") });
-    expect(sent.stderr).toContain(`${id} had ended (done); it goes on in the background`);
+    expect(sent.stderr).toContain(`${id} had ended (done); it continues in the background`);
     expect((await cli.run(["attach", id], options)).code).toBe(0);
     expect((await cli.run(["run", "--continue", "thank you"], options)).code).toBe(0);
     const [, second, third, fourth, fifth] = server.requests.map(({ messages }) => messages);

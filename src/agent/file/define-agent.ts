@@ -63,7 +63,7 @@ async function renderTemplate(file: AgentFile, options: { given: Record<string, 
   const schema = file.frontmatter.input?.schema;
   if (schema !== undefined) {
     const json = await picoschema(schema).catch((error: unknown) => {
-      throw cannot("input.schema is not one", error);
+      throw cannot("input.schema is not a schema", error);
     });
     if (options.check) checkInput(file, json, input);
   }

@@ -36,7 +36,7 @@ export function selectTools(names: readonly string[] | undefined, options: { age
     .map((name) => {
       const tool = builtInTools.find((each) => each.name === name);
       if (tool) return tool;
-      throw new CaissonError("invalid", `the agent ${options.agent} asks for a tool ${JSON.stringify(name)}, which there is not`, {
+      throw new CaissonError("invalid", `the agent ${options.agent} asks for an unknown tool ${JSON.stringify(name)}`, {
         hint: `There are: ${builtInTools.map((each) => each.name).join(", ")}, and mcp:SERVER.`,
       });
     });

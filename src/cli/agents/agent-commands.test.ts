@@ -30,7 +30,7 @@ test("`agent validate` and `run` refuse what an agent names and there is not, be
   const checked = await caisson("agent", "validate", ...files);
   expect(checked.code).toBe(1);
   expect(checked.text).toMatch(/agents\/boss\.prompt: there is no agent "nobody"\nhint: There are: /);
-  expect(checked.text).toMatch(/agents\/chief\.prompt: the agent helper asks for a tool "fly", which there is not/);
+  expect(checked.text).toMatch(/agents\/chief\.prompt: the agent helper asks for an unknown tool "fly"/);
   expect(checked.text).toMatch(/agents\/chief\.prompt: the agent helper asks for the tools of an MCP server "none"/);
   expect(checked.text).toMatch(/agents\/chief\.prompt: "nowhere" is not a model/);
   // A key is no matter of the file.

@@ -57,7 +57,7 @@ async function agrees(context: CliContext, given: ParsedArguments): Promise<bool
   if (given.flag("yes")) return true;
   if (given.flag("json")) return false;
   if (!canAsk(context)) {
-    throw new CaissonError("denied", "nobody is here to be asked whether this is to be trusted", {
+    throw new CaissonError("denied", "this needs an answer, and there is nobody to ask", {
       hint: "Use a terminal, or say --yes after looking at the file.",
     });
   }

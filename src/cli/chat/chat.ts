@@ -59,7 +59,7 @@ async function runToContinue(context: CliContext, given: ParsedArguments): Promi
   const [misplaced] = given.optionNames.filter((name) => name !== "continue" && name !== "model");
   if (misplaced !== undefined || given.positionals.length > 0) {
     const what = misplaced === undefined ? "the agent" : `--${misplaced}`;
-    throw new CaissonError("invalid", `${what} cannot be changed with --continue: the run goes on as it began`, {
+    throw new CaissonError("invalid", `${what} cannot be changed with --continue: the run continues as it began`, {
       hint: "Leave it out, or begin another conversation without --continue.",
     });
   }

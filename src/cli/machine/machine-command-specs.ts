@@ -4,15 +4,15 @@ import { jsonOption, ociRuntimeOption, runtimeOption } from "../options/runtime-
 export const machineCommands: readonly CommandSpec[] = [
   {
     path: ["doctor"],
-    summary: "What works on this machine, what does not, and the fix",
+    summary: "Check what works on this machine, and how to fix what does not",
     details:
       "Exit code: 0 when a sandbox can be isolated here; with --model, when the model answers, too; with --attack, when every claim held;\nwith --conformance, when every test passed.",
     options: [
       jsonOption,
-      { ...runtimeOption, summary: "Look at this runtime only", choices: ["oci", "docker", "host"] },
+      { ...runtimeOption, summary: "Check only this runtime", choices: ["oci", "docker", "host"] },
       ociRuntimeOption,
       { name: "image", value: "REF", summary: "With --attack or --conformance: the image to start from" },
-      { name: "model", value: "NAME", summary: "Ask this model for a word, to see that its key and its address work" },
+      { name: "model", value: "NAME", summary: "Ask this model for one word, to check its key and address" },
       { name: "attack", summary: "Run the attack suite on the runtime that would be used" },
       { name: "report", value: "FILE", summary: "With --attack: write the signed report there" },
       { name: "conformance", summary: "Run the conformance suite on the runtime that would be used" },
@@ -29,7 +29,7 @@ export const machineCommands: readonly CommandSpec[] = [
   },
   {
     path: ["demo"],
-    summary: "A tour: what a sandbox can do, what it cannot reach, and what it costs",
+    summary: "Take a tour: what a sandbox can do, cannot reach, and costs",
     options: [
       runtimeOption,
       ociRuntimeOption,
@@ -41,7 +41,7 @@ export const machineCommands: readonly CommandSpec[] = [
   },
   {
     path: ["config"],
-    summary: "The settings in force, and where they come from",
+    summary: "Show the settings in force, and where they come from",
     details: "An option wins over a variable of the environment, that over the config file, that over the default.",
     options: [
       { name: "schema", summary: "Print the JSON schema of the config file instead" },

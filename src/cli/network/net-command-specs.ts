@@ -6,7 +6,7 @@ const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run or a sandbox
 export const netCommands: readonly CommandSpec[] = [
   {
     path: ["net", "show"],
-    summary: "What a sandbox may reach, its secrets, and who serves it",
+    summary: "Show what a sandbox may reach, its secrets, and who serves it",
     options: [json],
     arguments: [target],
     examples: [["caisson net show sb_k3v7q2m5x4ab", ""]],
@@ -14,15 +14,15 @@ export const netCommands: readonly CommandSpec[] = [
   },
   {
     path: ["net", "log"],
-    summary: "What was reached, what was denied and why",
-    options: [{ name: "denied", summary: "Only what was denied" }, { name: "follow", short: "f", summary: "Go on as it happens" }, json],
+    summary: "Show what was reached, and what was denied and why",
+    options: [{ name: "denied", summary: "Only what was denied" }, { name: "follow", short: "f", summary: "Follow as it happens" }, json],
     arguments: [target],
-    examples: [["caisson net log run_k3v7q2m5x4ab --denied", "what an agent asked for in vain"]],
+    examples: [["caisson net log run_k3v7q2m5x4ab --denied", "what the agent was denied"]],
     load: async () => ({ run: (await import("./net-commands.ts")).log }),
   },
   {
     path: ["net", "allow"],
-    summary: "Let a sandbox reach more, while it runs",
+    summary: "Let a running sandbox reach more hosts",
     options: [],
     arguments: [target, { name: "RULE", summary: "[private] [GET|HEAD] HOST[:PORT][/PATH], or registries", repeat: true }],
     examples: [
@@ -33,7 +33,7 @@ export const netCommands: readonly CommandSpec[] = [
   },
   {
     path: ["net", "deny"],
-    summary: "Take hosts back, while it runs; open connections to them end",
+    summary: "Stop a running sandbox from reaching hosts; open connections to them end",
     options: [],
     arguments: [target, { name: "HOST", summary: "as it was allowed", repeat: true }],
     examples: [["caisson net deny sb_k3v7q2m5x4ab github.com", ""]],
@@ -41,7 +41,7 @@ export const netCommands: readonly CommandSpec[] = [
   },
   {
     path: ["net", "set"],
-    summary: "Give a sandbox another policy, while it runs",
+    summary: "Replace a running sandbox's policy",
     options: [],
     arguments: [target, { name: "POLICY", summary: "none, open, registries, or rules", repeat: true }],
     examples: [["caisson net set sb_k3v7q2m5x4ab none", "cut it off"]],
@@ -49,7 +49,7 @@ export const netCommands: readonly CommandSpec[] = [
   },
   {
     path: ["net", "revoke"],
-    summary: "From now on, a secret's value is given to nobody",
+    summary: "Stop giving out a secret's value",
     options: [],
     arguments: [target, { name: "SECRET", summary: "its name", repeat: true }],
     examples: [["caisson net revoke sb_k3v7q2m5x4ab GITHUB_TOKEN", ""]],

@@ -6,9 +6,9 @@ const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run or a sandbox
 export const previewCommands: readonly CommandSpec[] = [
   {
     path: ["open"],
-    summary: "Show a port of a sandbox in your browser",
+    summary: "Open a sandbox's port in your browser",
     details:
-      "Prints a URL that nobody can guess, and serves it on this machine until Ctrl-C; then it is worth nothing.\nWebSockets, streams and live reload work. Whoever has the URL, and is on this machine, sees the port.",
+      "Prints a URL that nobody can guess, and serves it on this machine; it stops working after Ctrl-C.\nWebSockets, streams and live reload work. Whoever has the URL, and is on this machine, sees the port.",
     options: [{ name: "listen", value: "PORT", summary: "The port of this machine (default: any that is free)" }, json],
     arguments: [target, { name: "PORT", summary: "the port inside" }],
     handlesSignals: true,
@@ -17,7 +17,7 @@ export const previewCommands: readonly CommandSpec[] = [
   },
   {
     path: ["forward"],
-    summary: "Make TCP ports of a sandbox ports of this machine",
+    summary: "Forward TCP ports of a sandbox to this machine",
     details: "Until Ctrl-C. Without a token: every program of this machine can use them, and with --listen-host others, too.",
     options: [{ name: "listen-host", value: "ADDRESS", summary: "Where to listen (default 127.0.0.1)" }, json],
     arguments: [
@@ -30,8 +30,8 @@ export const previewCommands: readonly CommandSpec[] = [
   },
   {
     path: ["ports"],
-    summary: "Which ports of a sandbox listen",
-    options: [{ name: "watch", short: "w", summary: "Go on, and tell what begins and ends to listen" }, json],
+    summary: "List the ports a sandbox listens on",
+    options: [{ name: "watch", short: "w", summary: "Keep watching, and report ports that open and close" }, json],
     arguments: [target],
     handlesSignals: true,
     examples: [["caisson ports run_k3v7q2m5x4ab --watch", ""]],

@@ -16,8 +16,8 @@ export const networkOptions: readonly OptionSpec[] = [
     summary:
       "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git. NAME alone: as the configuration defines it",
   },
-  { name: "gateway", value: "WIRES", summary: "Models without a key inside: anthropic, openai or both, with your key outside" },
-  { name: "gateway-models", value: "PATTERNS", summary: "Only models of these names, separated by commas; * for any characters" },
-  { name: "gateway-cost", value: "USD", summary: "Refuse calls once this much was spent" },
-  { name: "gateway-tokens", value: "N", summary: "Refuse calls after so many tokens" },
+  { name: "gateway", value: "WIRES", summary: "Expose a model endpoint inside (anthropic, openai or both); your API key stays outside" },
+  { name: "gateway-models", value: "PATTERNS", summary: "Only these models, comma-separated; * matches any characters" },
+  { name: "gateway-cost", value: "USD", summary: "Refuse calls once this much has been spent" },
+  { name: "gateway-tokens", value: "N", summary: "Refuse calls after N tokens" },
 ];

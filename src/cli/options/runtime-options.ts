@@ -3,7 +3,7 @@ import type { OptionSpec } from "../command.ts";
 export const runtimeOption: OptionSpec = {
   name: "runtime",
   value: "NAME",
-  summary: "Where the sandbox lives: auto (default), oci, docker, host",
+  summary: "Which runtime to use: auto (default), oci, docker, host",
   choices: ["auto", "oci", "docker", "host"],
 };
 export const ociRuntimeOption: OptionSpec = {

@@ -64,7 +64,7 @@ export function createAsking(context: CliContext, id: string, json: boolean): As
     onEvent(event) {
       if (event.type === "permission.answered") question = null;
       if (event.type === "run.paused" && event.data.why === "user")
-        void say(line`Interrupted. Type a message to steer it, Enter to go on, Ctrl-C again to stop.`);
+        void say(line`Interrupted. Type a message to steer it, Enter to continue, Ctrl-C again to stop.`);
       if (event.type !== "permission.asked") return;
       question = event.data;
       void ask(event.data);

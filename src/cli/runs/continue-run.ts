@@ -54,7 +54,7 @@ export async function continueRun(context: CliContext, given: ParsedArguments): 
 function refuseSettings(given: ParsedArguments): void {
   const [first] = given.optionNames.filter((name) => !ofEachTurn.has(name));
   if (first === undefined) return;
-  throw new CaissonError("invalid", `--${first} cannot be changed with --continue: the run goes on as it began`, {
+  throw new CaissonError("invalid", `--${first} cannot be changed with --continue: the run continues as it began`, {
     hint: "Leave it out, or start another run in the same session: caisson run --session NAME …",
   });
 }

@@ -97,7 +97,7 @@ async function say(
     if (!hasEnded || given.flag("no-resume")) throw error;
     const by = context.variable("USER") ?? "user";
     const { seq } = await runs.continue(run, { text, by, attended: true, detached: true });
-    await context.stderr.print(line`caisson: ${run} had ended (${String(error.details?.finish)}); it goes on in the background`);
+    await context.stderr.print(line`caisson: ${run} had ended (${String(error.details?.finish)}); it continues in the background`);
     await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
     return { message: await messageAt(context, run, seq), goesOn: true };
   }

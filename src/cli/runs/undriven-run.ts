@@ -11,7 +11,7 @@ export async function tellUndriven(context: CliContext, run: string): Promise<bo
   await context.stderr.print(line`caisson: nobody drives ${run}: its process is gone`);
   await context.stderr.print(
     question === undefined
-      ? line`hint: \`caisson resume ${run}\` goes on with it.`
+      ? line`hint: \`caisson resume ${run}\` continues it.`
       : line`hint: It waits for an answer; \`caisson answer ${run} allow\` (or deny) gives it and goes on.`,
   );
   return true;
@@ -29,7 +29,7 @@ export async function goOnIfUndriven(context: CliContext, run: string, given: Pa
     return false;
   }
   await runs.resume(run, { by: context.variable("USER") ?? "user", detached: true });
-  await context.stderr.print(line`caisson: ${run} had no process; it goes on in the background`);
+  await context.stderr.print(line`caisson: ${run} had no process; it continues in the background`);
   await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
   return true;
 }

@@ -2,7 +2,7 @@ import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`", completes: ["session"] };
-export const force: OptionSpec = { name: "force", summary: "Also when somebody may still be working in it" };
+export const force: OptionSpec = { name: "force", summary: "Even when somebody may still be working in it" };
 export const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even when changes were not applied" };
 
 export const sessionCommands: readonly CommandSpec[] = [
@@ -16,7 +16,7 @@ export const sessionCommands: readonly CommandSpec[] = [
   },
   {
     path: ["session", "info"],
-    summary: "All about a session: workspace, lock, runs, history",
+    summary: "Show a session: workspace, lock, runs, history",
     options: [json],
     arguments: [sessionArgument],
     examples: [["caisson session info fix-parser", ""]],
@@ -32,10 +32,10 @@ export const sessionCommands: readonly CommandSpec[] = [
   },
   {
     path: ["session", "cleanup"],
-    summary: "Remove sessions nobody used for a while",
+    summary: "Remove sessions that have not been used for a while",
     options: [
-      { name: "older-than", value: "TIME", summary: "Such as 7d (default) or 12h" },
-      { name: "dry-run", summary: "Only say which" },
+      { name: "older-than", value: "TIME", summary: "How long, such as 7d (default) or 12h" },
+      { name: "dry-run", summary: "Only list them" },
       yes,
       json,
     ],

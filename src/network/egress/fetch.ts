@@ -205,6 +205,6 @@ function placeOf(text: string, base?: URL): Pick<Hop, "url" | "host" | "port" | 
     throw new CaissonError("invalid", "a URL with credentials in it is not fetched", { hint: "Send them in a header." });
   url.hash = "";
   const host = parseTargetHost(url.hostname);
-  if (host === null) throw new CaissonError("invalid", "the URL's host is none");
+  if (host === null) throw new CaissonError("invalid", "the URL has no valid host");
   return { url, host, port: url.port === "" ? (tls ? 443 : 80) : Number(url.port), tls };
 }

@@ -46,7 +46,7 @@ interface PlaceholdersOptions {
 export function createPlaceholders({ names, stored, peek }: PlaceholdersOptions): { all: () => Readonly<Record<string, string>> } {
   const kept = names.filter((name) => Object.hasOwn(stored, name)).map((name) => [name, stored[name] as string] as const);
   const broken = kept.find(([, text]) => !shape.test(text));
-  if (broken !== undefined) throw new CaissonError("invalid", `what is stored as the placeholder of ${broken[0]} is none`);
+  if (broken !== undefined) throw new CaissonError("invalid", `the stored placeholder of ${broken[0]} is invalid`);
   let all: Readonly<Record<string, string>> | null = null;
   return {
     all() {

@@ -238,7 +238,7 @@ async function requireReadable(sandbox: OwnedSandbox, { folder, target }: Pick<F
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
     throw new CaissonError("denied", `the sandbox's user may not read the folder ${folder}`, {
-      hint: "Its user is none of this machine's: make the folder readable for others (`chmod o+rx`), or use overlay, which copies it.",
+      hint: "Its user does not exist on this machine: make the folder readable for others (`chmod o+rx`), or use overlay, which copies it.",
       cause: error,
     });
   }

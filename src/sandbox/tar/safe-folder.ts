@@ -22,7 +22,7 @@ export async function openFolderBelow(root: FileHandle, components: readonly str
     } catch (error) {
       if (folder !== root) await folder.close();
       throw isErrno(error, "ELOOP", "ENOTDIR")
-        ? new CaissonError("unsafe", `${JSON.stringify(component)} is in the way and is no folder`, { cause: error })
+        ? new CaissonError("unsafe", `${JSON.stringify(component)} is in the way and is not a folder`, { cause: error })
         : error;
     }
   }

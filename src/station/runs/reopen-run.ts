@@ -66,7 +66,7 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
 
 function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): void {
   if (facts.parent !== null) {
-    throw new CaissonError("invalid", `the run ${run} is a part of ${facts.parent.run}, and goes on with it alone`, {
+    throw new CaissonError("invalid", `the run ${run} is part of ${facts.parent.run}, and continues only with it`, {
       hint: `Continue that one: caisson send ${facts.parent.run} "…"`,
     });
   }

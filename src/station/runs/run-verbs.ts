@@ -104,7 +104,7 @@ async function beginDetached(run: string, options: Pick<RunVerbsOptions, "log" |
   await options.driveDetached(run);
   const signal = AbortSignal.timeout(DETACHED_START_MS_MAX);
   for await (const { type } of runEvents(log, run, { fromSeq, follow: true, signal })) if (type === "run.claimed") return;
-  throw new CaissonError("unavailable", `the process that was started for ${run} did not go on with it`, {
+  throw new CaissonError("unavailable", `the process that was started for ${run} did not continue it`, {
     hint: `\`caisson resume ${run}\` shows why.`,
   });
 }

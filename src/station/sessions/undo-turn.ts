@@ -46,7 +46,7 @@ function lastTurn(run: string, turns: readonly Turn[], history: readonly Session
   const later = history.find((event) => event.type === "session.run_started" && event.data.run !== run && event.at > turn.at);
   if (later?.type === "session.run_started") {
     throw new CaissonError("conflict", `the run ${later.data.run} has worked on the same files since`, {
-      hint: "What it changed would be taken back, too.",
+      hint: "Its changes would be undone as well.",
     });
   }
   return turn;

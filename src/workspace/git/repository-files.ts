@@ -121,7 +121,7 @@ export async function headOf(repository: RepositoryFiles): Promise<string | null
     value = (await refText(repository.common, name)) ?? (await packedRefs(repository)).get(name) ?? null;
   }
   if (value === null) return null;
-  throw new CaissonError("invalid", `the HEAD of ${repository.root} is not one`, { hint: "Look at it: git status" });
+  throw new CaissonError("invalid", `${repository.root} has an invalid HEAD`, { hint: "Look at it: git status" });
 }
 
 async function refText(tree: FolderTree, path: string): Promise<string | null> {
