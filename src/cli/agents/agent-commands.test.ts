@@ -39,8 +39,8 @@ test("`agent validate` and `run` refuse what an agent names and there is not, be
   await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
   for (const [agent, words] of [
     ["boss", /there is no agent "nobody"/],
-    ["helper", /there is not/],
-    ["chief", /a tool "fly"/],
+    ["helper", /an unknown tool/],
+    ["chief", /unknown tool "fly"/],
   ] as const) {
     const refused = await caisson("run", agent, "do it", "--model", `scripted:${script}`);
     expect(refused, refused.text).toMatchObject({ code: 125, text: expect.stringMatching(words) });
