@@ -119,7 +119,7 @@ function runCalls(to: Connection) {
       const query = fromSeq === undefined ? {} : { fromSeq };
       return eventData(to, "runs.events", { input: { params: { run }, query, ...given }, resume: true });
     },
-    /** The events of all runs, from now on or from after a position, until the signal. */
+    /** The events of all runs, from the first or from after a position, then those to come, until the signal. */
     allEvents: ({ signal, ...query }: QueryInput<"runs.allEvents"> & Signal = {}) =>
       eventData<EventData<"runs.allEvents">>(to, "runs.allEvents", { input: { query, ...(signal && { signal }) }, resume: true }),
     send: (run: string, body: BodyInput<"runs.send">, given: Signal = {}) => call(to, "runs.send", { params: { run }, body, ...given }),

@@ -53,7 +53,8 @@ export const runRoutes = {
     answer: { json: EventPage, events: NumberedEvent },
   },
   "runs.allEvents": {
-    summary: "The events of all runs as server-sent events, from now on, or from after the position that is the id of an earlier one.",
+    summary:
+      "The events of all runs as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one.",
     scope: "read",
     query: z.strictObject({ afterPosition: z.int().min(0).optional() }),
     answer: { events: FedRunEvent },
