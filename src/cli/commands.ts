@@ -1,6 +1,7 @@
 import { chatCommands } from "./chat/chat-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { machineCommands } from "./machine/machine-command-specs.ts";
+import { storageCommands } from "./machine/storage-command-specs.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
 import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
@@ -204,6 +205,7 @@ export const commands: readonly CommandSpec[] = [
   ...netCommands,
   ...previewCommands,
   ...stationCommands,
+  ...storageCommands,
   ...machineCommands,
   {
     path: ["completion"],

@@ -87,7 +87,8 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalNetworks({ stateDir, runtimes, sandboxes, runs });
     },
   );
-  const machine = composeMachine(parts);
+  const sessions = composeSessions(local);
+  const machine = composeMachine(parts, { sandboxes, sessions, runs });
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
     return createLocalImages({ runtimes });
@@ -119,7 +120,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     machine,
     runs,
     tokens: composeTokens(stateDir),
-    sessions: composeSessions(local),
+    sessions,
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
       await close();
@@ -128,24 +129,28 @@ export function composeStation(parts: StationParts): LocalVerbs {
   };
 }
 
-function composeMachine(parts: StationParts): MachineVerbs {
+function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
   const { config } = parts;
-  return lazyVerbs<MachineVerbs>({ doctor: "answer", choose: "answer", attack: "stream", conformance: "stream" }, async () => {
-    const { createLocalMachine } = await import("../station/machine/local-machine.ts");
-    return createLocalMachine({
-      ...parts,
-      hiding: config.workspace,
-      defaultRuntime: config.runtime,
-      defaultImage: config.image,
-      async examineModels(ask) {
-        const [{ examineModels }, { modelOptions }] = await Promise.all([
-          import("../agent/model/examine-models.ts"),
-          import("./local-station.ts"),
-        ]);
-        return examineModels({ models: modelOptions(parts), defaultModel: config.models.default, ask });
-      },
-    });
-  });
+  return lazyVerbs<MachineVerbs>(
+    { doctor: "answer", choose: "answer", attack: "stream", conformance: "stream", usage: "answer", prune: "answer", find: "answer" },
+    async () => {
+      const { createLocalMachine } = await import("../station/machine/local-machine.ts");
+      return createLocalMachine({
+        ...parts,
+        station,
+        hiding: config.workspace,
+        defaultRuntime: config.runtime,
+        defaultImage: config.image,
+        async examineModels(ask) {
+          const [{ examineModels }, { modelOptions }] = await Promise.all([
+            import("../agent/model/examine-models.ts"),
+            import("./local-station.ts"),
+          ]);
+          return examineModels({ models: modelOptions(parts), defaultModel: config.models.default, ask });
+        },
+      });
+    },
+  );
 }
 
 async function openLocal(parts: LocalParts): Promise<LocalStation> {
@@ -190,6 +195,7 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
       resume: "answer",
       continue: "answer",
       stop: "answer",
+      remove: "answer",
       check: "answer",
     },
     async () => (await local()).verbs.runs,

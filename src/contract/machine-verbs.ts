@@ -103,3 +103,40 @@ export const ConformanceReport = z.object({
   results: z.array(ConformanceResult),
 });
 export type ConformanceReport = z.infer<typeof ConformanceReport>;
+
+/** What of the state folder is what: bytes that it takes of the disk. `count` is of things that have ids. */
+export const DiskUsage = z.object({
+  kind: z.enum(["sandboxes", "snapshots", "sessions", "log", "caches", "other"]),
+  count: z.int().nonnegative(),
+  bytes: z.number().nonnegative(),
+});
+export type DiskUsage = z.infer<typeof DiskUsage>;
+
+export const MachineUsage = z.object({
+  stateDir: z.string(),
+  /** The largest first. */
+  kinds: z.array(DiskUsage),
+  bytes: z.number().nonnegative(),
+  /** There is more: it was not counted to the end. */
+  isMinimum: z.boolean(),
+});
+export type MachineUsage = z.infer<typeof MachineUsage>;
+
+export const PruneMachine = z.strictObject({
+  /** Sessions, runs and snapshots that were not used for this long. */
+  olderThanMs: z.number().nonnegative(),
+  /** Only says what would go. */
+  dryRun: z.boolean().default(false),
+  /** Of these alone: those that somebody agreed to. */
+  only: z.array(z.string()).optional(),
+});
+export type PruneMachine = z.input<typeof PruneMachine>;
+
+export const NamedThing = z.object({ kind: z.enum(["sandbox", "run", "session", "snapshot"]), id: z.string() });
+export type NamedThing = z.infer<typeof NamedThing>;
+
+export const PrunedThing = NamedThing.extend({ name: z.string().nullable(), bytes: z.number().nonnegative(), why: z.string() });
+export type PrunedThing = z.infer<typeof PrunedThing>;
+
+export const Pruned = z.object({ things: z.array(PrunedThing), bytes: z.number().nonnegative(), dryRun: z.boolean() });
+export type Pruned = z.infer<typeof Pruned>;

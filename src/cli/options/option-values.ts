@@ -40,3 +40,15 @@ export function inputsFrom(given: ParsedArguments): Record<string, string> {
 function refuse(option: string, text: string, wanted: string): never {
   throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not ${wanted}`, { hint: `Give --${option} ${wanted}.` });
 }
+
+/** A duration that may be in days. Throws `invalid`. */
+export function parseDays(option: string, text: string): number {
+  const days = /^(\d+)d$/.exec(text)?.[1];
+  if (days !== undefined) return Number(days) * 24 * 3_600_000;
+  if (text === "0") return 0;
+  try {
+    return parseDuration(option, text);
+  } catch (error) {
+    throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not a time such as 7d or 12h`, { cause: error });
+  }
+}

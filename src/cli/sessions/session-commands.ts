@@ -1,8 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { parseDuration } from "../options/option-values.ts";
+import { parseDays } from "../options/option-values.ts";
 import { runNamed } from "../runs/run-named.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
@@ -62,7 +61,7 @@ export async function unlock(context: CliContext, given: ParsedArguments): Promi
 
 /** Removes sessions nobody used for a while, and those that should have gone with their run. */
 export async function cleanup(context: CliContext, given: ParsedArguments): Promise<number> {
-  const olderThanMs = parseDays(given.option("older-than") ?? "7d");
+  const olderThanMs = parseDays("older-than", given.option("older-than") ?? "7d");
   const { sessions } = context.station;
   const dryRun = given.flag("dry-run");
   const { removed: only } = await sessions.cleanup({ olderThanMs, dryRun: true });
@@ -89,15 +88,4 @@ export async function discard(context: CliContext, given: ParsedArguments): Prom
 async function nothingRemoved(context: CliContext): Promise<number> {
   await context.stdout.print(line`Nothing was removed.`);
   return 1;
-}
-
-function parseDays(text: string): number {
-  const days = /^(\d+)d$/.exec(text)?.[1];
-  if (days !== undefined) return Number(days) * 24 * 3_600_000;
-  if (text === "0") return 0;
-  try {
-    return parseDuration("older-than", text);
-  } catch (error) {
-    throw new CaissonError("invalid", `--older-than ${JSON.stringify(text)} is not a time such as 7d or 12h`, { cause: error });
-  }
 }

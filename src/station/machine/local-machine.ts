@@ -3,11 +3,14 @@ import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
+import type { PrunedStation } from "./prune.ts";
 import type { MachineVerbs } from "./verbs.ts";
 
 export interface LocalMachineOptions
   extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding" | "examineModels"> {
   guestPath: string;
+  /** The other verbs. */
+  station: PrunedStation;
   runtimes: RuntimeSet;
   resolver: Resolver;
   /** What is taken when a suite is to run on none in particular. */
@@ -34,6 +37,18 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     async *conformance(asked) {
       const { conformanceResults } = await import("./run-suites.ts");
       yield* conformanceResults(await subject(asked));
+    },
+    async usage() {
+      const { usageOf } = await import("./usage.ts");
+      return usageOf(options.stateDir);
+    },
+    async prune(request) {
+      const { pruneMachine } = await import("./prune.ts");
+      return pruneMachine(request, options);
+    },
+    async find(word) {
+      const { findThing } = await import("./find-thing.ts");
+      return findThing(word, options.station);
     },
   };
   return machine;

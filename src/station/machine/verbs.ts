@@ -3,6 +3,10 @@ import type {
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
+  MachineUsage,
+  NamedThing,
+  Pruned,
+  PruneMachine,
   RuntimeChoice,
   SuiteSubject,
   TaskNeeds,
@@ -21,4 +25,14 @@ export interface MachineVerbs {
   attack(subject?: SuiteSubject): AsyncIterable<{ verdict: AttackVerdict } | { signed: SignedReport }>;
   /** Tries whether a runtime does what every runtime must: each result, at last the report. Throws `unavailable`. */
   conformance(subject?: SuiteSubject): AsyncIterable<{ result: ConformanceResult } | { report: ConformanceReport }>;
+  /** What takes room in the state folder, by kind, looked at up to a bound. */
+  usage(): Promise<MachineUsage>;
+  /**
+   * Removes what nobody uses: kept sandboxes in which nothing runs any more; sessions that were not used for a while
+   * and have nothing unapplied; runs that ended and whose session is gone; snapshots without a name. What somebody uses
+   * again meanwhile stays. Resolves with what was removed, or would be.
+   */
+  prune(request: PruneMachine): Promise<Pruned>;
+  /** What an id, the beginning of one, or a name stands for. Throws `not_found`, `invalid` for several. */
+  find(word: string): Promise<NamedThing>;
 }

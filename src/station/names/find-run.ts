@@ -54,6 +54,7 @@ export function withFoundRuns(verbs: RunVerbs, log: Log): RunVerbs {
     pause: async (run, asked) => await verbs.pause(await find(run), asked),
     resume: async (run, asked) => await verbs.resume(await find(run), asked),
     continue: async (run, request, asked) => await verbs.continue(await find(run), request, asked),
+    remove: async (run) => await verbs.remove(await find(run)),
     stop: async (run, asked) => await verbs.stop(await find(run), asked),
   };
 }

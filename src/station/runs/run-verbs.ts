@@ -8,6 +8,7 @@ import { defined } from "../../lib/defined.ts";
 import { hasEnded } from "./append-foreign.ts";
 import { headOfRun } from "./head-of-run.ts";
 import { listRuns, viewOf } from "./list-runs.ts";
+import { removeRun } from "./remove-run.ts";
 import type { ReopenRun } from "./reopen-run.ts";
 import type { RunDrives } from "./run-drives.ts";
 import { allRunEvents, runEvents } from "./run-events.ts";
@@ -88,6 +89,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       return await begin(run, { signal, detached });
     },
     stop: (run, asked) => stopRun(run, asked, options),
+    remove: (run) => removeRun(run, log),
     check: () => log.check(),
   };
 }

@@ -74,6 +74,11 @@ export interface RunVerbs {
    * ended yet.
    */
   stop(run: string, options: { by: string; signal?: AbortSignal }): Promise<void>;
+  /**
+   * Forgets a run that is over, with its sub-runs: their logs are gone. Its session stays. Throws `conflict` for one
+   * that is not over.
+   */
+  remove(run: string): Promise<void>;
   /** Reads the whole log and says what is damaged. */
   check(): Promise<LogDamage[]>;
 }

@@ -1,0 +1,29 @@
+import type { DiskUsage } from "../../contract/machine-verbs.ts";
+import { showBytes } from "../../lib/quantity.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { line } from "../terminal/line.ts";
+import { table } from "../terminal/table.ts";
+
+const what: Readonly<Record<DiskUsage["kind"], string>> = {
+  sandboxes: "sandboxes",
+  snapshots: "snapshots",
+  sessions: "sessions, with what runs changed",
+  log: "the log of all runs",
+  caches: "templates, packages and images; made again when needed",
+  other: "everything else",
+};
+const counted: ReadonlySet<DiskUsage["kind"]> = new Set(["sandboxes", "snapshots", "sessions"]);
+
+/** `caisson df` */
+export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  const usage = await context.station.machine.usage();
+  if (given.flag("json")) {
+    await context.stdout.printJson(usage);
+    return 0;
+  }
+  const rows = usage.kinds.map(({ kind, count, bytes }) => [showBytes(bytes), counted.has(kind) ? String(count) : "–", what[kind]]);
+  await context.stdout.print(table([["SIZE", "COUNT", "WHAT"], ...rows]));
+  await context.stdout.print(line`${showBytes(usage.bytes)}${usage.isMinimum ? " or more" : ""} in ${usage.stateDir}`);
+  return 0;
+}

@@ -1,0 +1,109 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import { createTestStation } from "../runs/testing.ts";
+import { findThing } from "./find-thing.ts";
+import { type PrunedStation, pruneMachine } from "./prune.ts";
+import { usageOf } from "./usage.ts";
+
+const script = { turns: [{ say: "Done." }] };
+
+/** Sandboxes and snapshots as the station would show them, beside real runs and sessions. */
+function withSandboxes(verbs: Pick<PrunedStation, "runs" | "sessions">, removed: string[]): PrunedStation {
+  const kept = { keep: true, labels: {}, state: "running" };
+  const sandboxes = {
+    list: async () => ({
+      sandboxes: [
+        { ...kept, id: "sb_aaaaaaaaaaaa", name: "lives" },
+        { ...kept, id: "sb_bbbbbbbbbbbb", name: "died" },
+        { ...kept, id: "sb_cccccccccccc", state: "failed" },
+        { ...kept, id: "sb_dddddddddddd", state: "failed", labels: { run: "run_x" } },
+        { ...kept, id: "sb_eeeeeeeeeeee", state: "paused" },
+      ],
+      damaged: [{ id: "sb_ffffffffffff" }],
+    }),
+    async get(word: string) {
+      if (word === "lives" || word === "sb_a") return { id: "sb_aaaaaaaaaaaa" };
+      throw new CaissonError("not_found", "there is none");
+    },
+    async hold(id: string) {
+      if (id === "sb_bbbbbbbbbbbb") throw new CaissonError("lost", "its guest is gone");
+      return { release: async () => undefined };
+    },
+    remove: async (id: string) => void removed.push(id),
+    snapshots: async () => [
+      { id: "sn_aaaaaaaaaaaa", name: null, bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
+      { id: "sn_bbbbbbbbbbbb", name: "base", bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
+    ],
+    removeSnapshot: async () => {
+      throw new CaissonError("conflict", "a sandbox is built on it");
+    },
+  };
+  return { ...verbs, sandboxes: sandboxes as never };
+}
+
+test("what nobody uses is found, and only what was agreed to goes; what is in use again meanwhile stays", async () => {
+  await using station = await createTestStation({ script });
+  const removed: string[] = [];
+  const { runs, sessions } = station.verbs;
+  const options = { station: withSandboxes(station.verbs, removed), stateDir: dirname(station.folder) };
+  const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } });
+  await runs.wait(run);
+  const { run: open } = await runs.start({ task: "later", source: { kind: "folder", path: station.folder }, detached: true });
+
+  const recent = await pruneMachine({ olderThanMs: 3_600_000, dryRun: true }, options);
+  expect(recent.things.map(({ id }) => id)).toEqual(["sb_ffffffffffff", "sb_bbbbbbbbbbbb", "sb_cccccccccccc", "sn_aaaaaaaaaaaa"]);
+  const found = await pruneMachine({ olderThanMs: 0, dryRun: true }, options);
+  expect(removed).toEqual([]);
+  const only = found.things.map(({ id }) => id).filter((id) => id !== "sb_cccccccccccc");
+  const pruned = await pruneMachine({ olderThanMs: 0, only }, options);
+  expect(removed).toEqual(["sb_ffffffffffff", "sb_bbbbbbbbbbbb"]);
+  // The snapshot is in use. What the fake runtime changed is not known from outside, so the session stays, and its run.
+  expect(pruned.things.map(({ id }) => id)).toEqual(["sb_ffffffffffff", "sb_bbbbbbbbbbbb"]);
+  await sessions.discard(run);
+  expect((await pruneMachine({ olderThanMs: 0, only: [run, open] }, options)).things).toMatchObject([{ kind: "run", id: run }]);
+  expect((await runs.list()).runs.map((each) => each.run)).toEqual([open]);
+});
+
+test("a run is forgotten with its sub-runs once it is over", async () => {
+  await using station = await createTestStation({ script });
+  const { runs } = station.verbs;
+  const { run } = await runs.start({ task: "do it", name: "fix", source: { kind: "empty" }, detached: true });
+  await expect(runs.remove("fix")).rejects.toMatchObject({ code: "conflict" });
+  await runs.stop("fix", { by: "me" });
+  await runs.remove("fix");
+  await expect(runs.get(run)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a word is a sandbox, a run, a session or a snapshot; what stands for several is refused", async () => {
+  await using station = await createTestStation({ script });
+  const { runs, sessions } = station.verbs;
+  const things = withSandboxes(station.verbs, []);
+  const { run } = await runs.start({ task: "do it", name: "fix", session: { id: "base" }, source: { kind: "empty" } });
+  await runs.wait(run);
+  expect(await findThing("lives", things)).toEqual({ kind: "sandbox", id: "sb_aaaaaaaaaaaa" });
+  expect(await findThing("fix", things)).toEqual({ kind: "run", id: run });
+  expect(await findThing(run.slice(0, 10), things)).toEqual({ kind: "run", id: run });
+  expect(await findThing("sn_a", things)).toEqual({ kind: "snapshot", id: "sn_aaaaaaaaaaaa" });
+  await expect(findThing("base", things)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("base (session)") });
+  await sessions.discard("base");
+  expect(await findThing("base", things)).toEqual({ kind: "snapshot", id: "sn_bbbbbbbbbbbb" });
+  for (const word of ["nothing", "sb_z", "run_z", "sn_z"])
+    await expect(findThing(word, things)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("what takes room is told by kind", async () => {
+  await using station = await createTestStation({ script });
+  const stateDir = join(dirname(station.folder), "state");
+  await mkdir(join(stateDir, "sandboxes", "sb_aaaaaaaaaaaa"), { recursive: true });
+  await mkdir(join(stateDir, "mirror"), { recursive: true });
+  await writeFile(join(stateDir, "mirror", "big"), Buffer.alloc(1_000_000));
+  const { kinds, bytes, isMinimum } = await usageOf(stateDir);
+  expect(kinds.map(({ kind, count }) => [kind, count])).toEqual([
+    ["caches", 1],
+    ["sandboxes", 1],
+  ]);
+  expect(bytes).toBeGreaterThanOrEqual(1_000_000);
+  expect(isMinimum).toBe(false);
+});
