@@ -33,8 +33,8 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
     path: z.string().min(1),
     access: WorkspaceAccess.default("overlay"),
     /**
-     * With `overlay`: a folder of the host that keeps the changes, so that they outlive the sandbox. Used by one
-     * sandbox at a time.
+     * With `overlay`: a folder of the host that keeps the changes, and those to the home folder inside, so that they
+     * outlive the sandbox. Used by one sandbox at a time.
      */
     layer: z.string().min(1).optional(),
   }),

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static void add_overlay(struct launch *launch, const char **fields) {
   char root[64];
@@ -14,6 +17,28 @@ static void add_overlay(struct launch *launch, const char **fields) {
     return;
   }
   cleanup_fd int tree = overlay_tree(launch, fields);
+  attach_at(launch, tree, root, fields[3], false);
+}
+
+/*
+ * `home LAYERS UPPER WORK TARGET`: an overlay over what the root has at the target already, which is the lowest layer
+ * and is found below the root, whatever links lead there.
+ */
+static void add_home(struct launch *launch, const char **fields) {
+  char root[64], point[64], layers[4096];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  snprintf(point, sizeof point, "%s/l/home", launch->stage);
+  cleanup_fd int base = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int below = base < 0 ? -1 : open_in_root(base, fields[3], O_PATH | O_DIRECTORY);
+  if (below < 0) launch_fail("target", "%s", fields[3]);
+  cleanup_fd int lower = (int)syscall(CALL_OPEN_TREE, below, "", TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH);
+  if (lower < 0) launch_fail("overlay", "%s", fields[3]);
+  if (mkdir(point, 0755) != 0) launch_fail("stage", "%s", point);
+  attach_at(launch, lower, "/", point, false);
+  const char *separator = fields[0][0] == 0 ? "" : ":";
+  if (snprintf(layers, sizeof layers, "%s%shome", fields[0], separator) >= (int)sizeof layers) launch_fail("plan", "too many layers");
+  const char *overlay[] = {layers, fields[1], fields[2], fields[3]};
+  cleanup_fd int tree = overlay_tree(launch, overlay);
   attach_at(launch, tree, root, fields[3], false);
 }
 
@@ -65,6 +90,7 @@ void build_part(struct launch *launch, const struct plan_record *record) {
   else if (strncmp(record->verb, "disk-", 5) == 0) add_disk(launch, record);
   else if (strcmp(record->verb, "layer") == 0) add_layer(launch, fields);
   else if (strcmp(record->verb, "overlay") == 0) add_overlay(launch, fields);
+  else if (strcmp(record->verb, "home") == 0) add_home(launch, fields);
   else if (strcmp(record->verb, "bind") == 0) add_bind(launch, fields);
   else if (strcmp(record->verb, "mask") == 0) mask_below(launch, fields);
   else if (strcmp(record->verb, "cover") == 0) add_cover(launch, fields);

@@ -14,7 +14,7 @@ static const struct {
     {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"disk-keep", 1}, {"layer", 4},          {"overlay", 4},    {"bind", 4},
     {"config", 1},       {"runtime", 1},     {"option", 1},     {"id", 1},             {"hide", 1},       {"read-only", 1},       {"mount-pid", 1},
     {"remove", 1},       {"argument", 1},    {"network", 1},        {"token", 1},          {"mask", 5},         {"cover", 4},
-    {"hold", 2},         {"userns-limit", 2}, {"keyring", 1},     {"cgroup-view", 2},  {"filter", 1},
+    {"hold", 2},         {"userns-limit", 2}, {"keyring", 1},     {"cgroup-view", 2},  {"filter", 1},         {"home", 4},
 };
 
 static size_t arity(const char *verb) {

@@ -70,6 +70,7 @@ async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
   return {
     root: { layers: [{ dir, mapped: false }], binds: template.binds.map((bind) => hostBind(bind, spec.allowRoot)) },
     workspaceLayers: [],
+    homeLayers: [],
     hidden: [...template.hidden],
     env: { ...template.env, ...sudoPath(template.env.PATH, spec.allowRoot) },
   };
@@ -97,6 +98,7 @@ async function imageBasis(
   return {
     root: { layers: [{ dir, mapped: false }, image.layer], binds: [] },
     workspaceLayers: [],
+    homeLayers: [],
     hidden: [],
     env: { ...image.env, ...sudoPath(image.env.PATH, spec.allowRoot) },
   };

@@ -29,6 +29,8 @@ export const Basis = z.object({
   root: RootPlan,
   /** Frozen layers over the workspace's folder, upmost first. */
   workspaceLayers: z.array(z.string()),
+  /** The same over the root's home folder. */
+  homeLayers: z.array(z.string()).default([]),
   hidden: z.array(z.string()),
   env: z.record(z.string(), z.string()),
 });

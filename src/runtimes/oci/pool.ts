@@ -6,7 +6,7 @@ import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import type { Basis, OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
-import { adoptLayer, identityOf, layerRange } from "./identity/id-ranges.ts";
+import { identityOf } from "./identity/id-ranges.ts";
 import { type HeldNamespaces, makeNamespaces } from "./launch/namespace-pool.ts";
 import { isTransparent } from "./launch/transparent.ts";
 import { layerState } from "./layers/disk.ts";
@@ -83,7 +83,7 @@ export function createPool(oci: OciContext): Pool {
         ...options.spec,
         workspace: resolveWorkspace(options.spec.workspace, { state: () => viewState(oci.context.stateDir) }),
       };
-      const member = waiting.find((candidate) => suits(oci, candidate, spec, options));
+      const member = waiting.find((candidate) => suits(candidate, spec, options));
       try {
         if (member === undefined) return await cold(options);
         forget(member);
@@ -107,10 +107,9 @@ export function createPool(oci: OciContext): Pool {
 }
 
 /** What a waiting sandbox has is what the default spec gives; limits and the workspace can still be changed. */
-function suits(oci: OciContext, member: Started, spec: SandboxSpec, options: StartOptions): boolean {
+function suits(member: Started, spec: SandboxSpec, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
   if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
-  if (layerState(spec)?.diskBytes != null) return false;
   if (spec.mounts.length > 0) return false;
   // Routes are the launcher's to make, before the guest starts.
   if (isTransparent(spec.network)) return false;
@@ -118,13 +117,8 @@ function suits(oci: OciContext, member: Started, spec: SandboxSpec, options: Sta
   // The guest's own limit on processes is set when it starts.
   if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;
   const { workspace } = spec;
-  // What an earlier sandbox wrote to the layer belongs to that one's ids.
-  if (
-    workspace.kind === "folder" &&
-    workspace.layer !== undefined &&
-    ![null, member.details.firstId].includes(layerRange(oci, workspace.layer))
-  )
-    return false;
+  // The home folder that is kept with the workspace is part of the root.
+  if (workspace.kind === "folder" && workspace.layer !== undefined) return false;
   // The filter of a sandbox that writes to a folder of the host is another.
   return workspace.kind === "empty" || (workspace.access !== "rw" && isApart(workspace.path, member.details.basis));
 }
@@ -148,7 +142,6 @@ async function claim(oci: OciContext, member: Started, spec: SandboxSpec): Promi
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
     if (spec.keep) await oci.store.write(record);
     else oci.store.note(record);
-    adoptLayer(oci, record, details);
     await attach(oci, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {

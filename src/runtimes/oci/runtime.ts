@@ -19,6 +19,7 @@ import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
+import { homeOfLayer } from "./layers/home.ts";
 import { copyLayer, foldersOfLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
 import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
@@ -97,7 +98,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     layerFolder: (layer) => lastingFolders(layer).upper,
     changesFolder: (id) => join(oci.store.dir(id), passingFolders.upper),
     async removeLayer(layer) {
-      await removeFiles(oci, foldersOfLayer(layer));
+      await removeFiles(oci, [...foldersOfLayer(layer), ...homeOfLayer(layer)]);
       removeLayerDisk(layer);
       releaseLayer(oci, layer);
     },

@@ -24,6 +24,7 @@ import type { PlanRecord } from "./launch/launcher.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
+import { homeRecords } from "./layers/home.ts";
 import { finishRestore } from "./layers/layer-copies.ts";
 import { holdRecords, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
@@ -250,6 +251,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
       disk,
       state,
       identity,
+      home: homeRecords(spec, { identity, disk, basis: details.basis }),
     }),
     ...transparentRecords(spec, oci.store.dir(record.id)),
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),

@@ -103,6 +103,33 @@ export const workspaceTests: ConformanceTest[] = [
     },
   },
   {
+    name: "workspace: a layer keeps its changes, and the home folder, for the next sandbox alone",
+    async run(context) {
+      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime keeps no layers" };
+      const [path, layer] = [await context.hostFolder(), await context.hostFolder()];
+      const spec = { workspace: { kind: "folder" as const, path, layer } };
+      const first = await context.create(spec);
+      await writeText(first, "/workspace/made", "kept");
+      await writeText(first, "/home/user/.login", "kept, too");
+      if (context.capabilities.snapshot) {
+        const fork = context.adopt(await first.fork());
+        assert.equal(await readText(context, fork, "/home/user/.login"), "kept, too", "in a fork");
+      }
+      await first.destroy();
+      assert.deepEqual(await readdir(path), [], "the folder outside");
+      const second = await context.create(spec);
+      assert.equal(await readText(context, second, "/workspace/made"), "kept");
+      assert.equal(await readText(context, second, "/home/user/.login"), "kept, too");
+      await second.destroy();
+      await context.runtime.removeLayer?.(layer);
+      const third = await context.create(spec);
+      await rejectsWith(context, "not_found", "what was removed with the layer", () => third.stat("/home/user/.login"));
+      await third.destroy();
+      await context.runtime.removeLayer?.(layer);
+      return undefined;
+    },
+  },
+  {
     name: "workspace: a file instead of a folder is invalid",
     async run(context) {
       const access = context.capabilities.workspaceAccess[0];

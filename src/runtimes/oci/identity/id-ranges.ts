@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
 import { isErrno } from "../../../lib/is-errno.ts";
-import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { OciDetails } from "../details.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -44,14 +43,6 @@ export function layerRange(oci: RangesOf, layer: string): number | null {
   const upper = lstatSync(join(layer, "upper"), { throwIfNoEntry: false });
   if (upper !== undefined) return rangeStartOf(upper.uid, stored.uid);
   return existsSync(join(layer, "disk.ext4")) ? stored.uid : null;
-}
-
-/** A sandbox that waited gets a layer that nobody has written to. */
-export function adoptLayer(oci: RangesOf, { spec }: Pick<SandboxRecord, "spec">, { firstId }: Pick<OciDetails, "firstId">): void {
-  const layer = layerOf(spec);
-  if (layer === undefined || firstId === null || layerRange(oci, layer) !== null) return;
-  writeFileSync(join(layer, LAYER_RANGE_NAME), `${firstId}\n`);
-  holdRange(oci, firstId, layer);
 }
 
 /** For a layer without files: whoever writes to it next brings ids of its own. */

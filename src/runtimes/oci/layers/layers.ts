@@ -45,7 +45,7 @@ const LAYERS_MAX = 64;
  * A layer that was written with a range of ids, for a sandbox that may have another: its top folder says which. Nobody
  * inside can give that folder to an id beyond the range it was written with.
  */
-function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
+export function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
   const start = rootless ? root.uid : rangeStartOf(lstatSync(dir).uid, stored.uid);
   if (start === root.uid) return [["layer", name, dir, "ro", "-"]];
   const line = { inside: start, outside: root.uid, count: SANDBOX_IDS };
@@ -55,7 +55,15 @@ function storedLayer(name: string, dir: string, { rootless, stored, root }: Iden
 /** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
 export function rootRecords(
   root: RootPlan,
-  options: { guestPath: string; insideFolder: string; disk: boolean; state: StateView; identity: Identity },
+  options: {
+    guestPath: string;
+    insideFolder: string;
+    disk: boolean;
+    state: StateView;
+    identity: Identity;
+    /** Records of a home folder that is over the root's. */
+    home: readonly PlanRecord[];
+  },
 ): PlanRecord[] {
   if (root.layers.length > LAYERS_MAX) {
     throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
@@ -74,6 +82,8 @@ export function rootRecords(
     ),
     ...masks.flatMap(({ records }) => records),
     ["overlay", names.join(":"), at("upper"), at("work"), "/"],
+    // What the template has in it is mounted above.
+    ...options.home,
     ...overlays.flatMap(({ source, target, layers, ids }, index): PlanRecord[] => {
       const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
       const owned = ids !== "sandbox";
@@ -198,7 +208,7 @@ export const lastingFolders = (layer: string) => workspaceFolders({ kind: "folde
 /** Of one that goes with its sandbox, in the sandbox's folder. */
 export const passingFolders = workspaceFolders({ kind: "folder", path: "/", access: "overlay" }, { disk: false });
 
-const layerName = /^(?:upper|work|workspace-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
+const layerName = /^(?:upper|work|(?:workspace|home)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
 /** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */
 export function layerFolders(folder: string): string[] {

@@ -7,6 +7,7 @@ import type { Basis, OciDetails } from "../details.ts";
 import { whileFrozen } from "../freeze.ts";
 import { removeFiles, runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { homeFolders } from "./home.ts";
 import { workspaceFolders } from "./layers.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
 
@@ -75,7 +76,7 @@ function refuse(record: SandboxRecord, details: OciDetails): void {
 }
 
 interface LayerCopy {
-  kind: "root" | "workspace" | "bind";
+  kind: "root" | "workspace" | "home" | "bind";
   bind: number;
   from: string;
   to: string;
@@ -87,6 +88,8 @@ function layerCopies(record: SandboxRecord, details: OciDetails): LayerCopy[] {
   if (workspace.kind === "folder" && workspace.access === "overlay") {
     copies.push({ kind: "workspace", bind: -1, from: workspaceFolders(workspace, { disk: false }).upper, to: "workspace" });
   }
+  const home = homeFolders(record.spec, { disk: false, basis: details.basis });
+  if (home !== null) copies.push({ kind: "home", bind: -1, from: home.upper, to: "home" });
   for (const [index] of details.basis.root.binds.filter(({ writable }) => writable).entries()) {
     copies.push({ kind: "bind", bind: index, from: `bind-upper-${index}`, to: `bind-${index}` });
   }
@@ -104,6 +107,7 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
       binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of("bind", writable.indexOf(bind)), ...bind.layers] })),
     },
     workspaceLayers: [...of("workspace"), ...basis.workspaceLayers],
+    homeLayers: [...of("home"), ...basis.homeLayers],
   };
 }
 

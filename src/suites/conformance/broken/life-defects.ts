@@ -198,6 +198,11 @@ export const lifeDefects: Record<string, Defect> = {
       },
     }),
   },
+  "workspace: a layer keeps its changes, and the home folder, for the next sandbox alone": {
+    what: "the layer is left out",
+    capabilities: (good) => ({ ...good, workspaceLayer: true }),
+    spec: emptyWorkspace,
+  },
   "workspace: a file instead of a folder is invalid": { what: "what is no folder is left out", spec: emptyWorkspace },
   "mount: read-only is readable at its path, and every change is denied": {
     what: "read-only is an overlay",
