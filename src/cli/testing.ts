@@ -24,7 +24,7 @@ export function useTerminalCli() {
     received: () => null,
     first: new Promise(() => {}),
     second: new Promise(() => {}),
-    next: () => new Promise(() => {}),
+    since: () => new Promise(() => {}),
   };
 
   beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 import { until } from "./caisson-process.ts";
@@ -9,7 +9,7 @@ import { until } from "./caisson-process.ts";
 /** Guests, drivers and readers that stand still: whoever waits for them is not kept, and hears the truth. */
 
 const cli = useRunsCli();
-afterEach(() => {
+afterAll(() => {
   expect(cli.sandboxes(), "sandboxes left behind").toEqual([]);
 });
 
@@ -28,6 +28,19 @@ function guestOf(id: string): number {
   const { pid } = records.find((record) => record.id === id || record.spec.labels.run === id).details.guest;
   return pid;
 }
+/** Sockets besides its standard streams. */
+function connectionsOf(pid: number): number {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).filter((fd) => Number(fd) > 2 && linkOf(join(folder, fd)).startsWith("socket:")).length;
+}
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // It was closed just now.
+    return "";
+  }
+}
 async function startStopped(...more: string[]) {
   const started = await start(sleeping, ...more);
   await started.going.event("tool.streamed");
@@ -35,7 +48,8 @@ async function startStopped(...more: string[]) {
   return { ...started, sinceMs: performance.now() };
 }
 
-describe("a guest that was stopped", { timeout: 120_000 }, () => {
+// All they do is wait, half a minute each.
+describe("a guest that was stopped", { timeout: 120_000, concurrent: true }, () => {
   test("outlives neither the run's time, nor its being stopped, nor its driver's end", async () => {
     const timedOut = async () => {
       const { going, sinceMs } = await startStopped("--timeout", "15s", "--on-budget", "stop");
@@ -69,7 +83,7 @@ describe("a guest that was stopped", { timeout: 120_000 }, () => {
     process.kill(guestOf(id), "SIGSTOP");
     const going = cli.start(["exec", "--sandbox", id, "--", "true"]);
     const copying = cli.run(["cp", `${id}:/etc/passwd`, "-"]);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await until("it has a connection to wait on", () => connectionsOf(going.child.pid as number) > 0);
     going.child.kill("SIGTERM");
     expect((await going.ended).code).toBe(143);
     expect(await copying).toMatchObject({ code: 125, stderr: expect.stringContaining("stopped (SIGSTOP)") });

@@ -40,8 +40,8 @@ export async function showDrivenRun(
     const ended = await runs.wait(id);
     const telling = following.then(async () => (options.json ? undefined : await printOutcome(context, sessions, ended)));
     // The run is over; only the reader of our output can still keep us, and whoever signals now is not willing to wait
-    // for that one.
-    await Promise.race([telling, context.interruption.next()]);
+    // for that one. Others may have seen its end before we do.
+    await Promise.race([telling, context.interruption.since(Date.parse(ended.updatedAt))]);
     return exitCodes[ended.finish ?? "error"];
   } finally {
     asking.close();

@@ -10,8 +10,8 @@ export interface Interruption {
   readonly first: Promise<NodeJS.Signals>;
   /** Resolves with the second: the user is not willing to wait. */
   readonly second: Promise<NodeJS.Signals>;
-  /** Resolves with the first one that comes from now on. */
-  next(): Promise<NodeJS.Signals>;
+  /** Resolves with the first one that comes after this moment (`Date.now()`), which may have passed. */
+  since(momentMs: number): Promise<NodeJS.Signals>;
 }
 
 export const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -21,9 +21,11 @@ export function watchSignals(): Interruption {
   const first = Promise.withResolvers<NodeJS.Signals>();
   const second = Promise.withResolvers<NodeJS.Signals>();
   let received: NodeJS.Signals | null = null;
+  let last: { name: NodeJS.Signals; atMs: number } | null = null;
   let coming = Promise.withResolvers<NodeJS.Signals>();
   for (const name of endingSignals) {
     process.on(name, () => {
+      last = { name, atMs: Date.now() };
       coming.resolve(name);
       coming = Promise.withResolvers();
       if (received !== null) {
@@ -35,7 +37,13 @@ export function watchSignals(): Interruption {
       first.resolve(name);
     });
   }
-  return { signal: controller.signal, received: () => received, first: first.promise, second: second.promise, next: () => coming.promise };
+  return {
+    signal: controller.signal,
+    received: () => received,
+    first: first.promise,
+    second: second.promise,
+    since: (momentMs) => (last !== null && last.atMs >= momentMs ? Promise.resolve(last.name) : coming.promise),
+  };
 }
 
 /** As a shell would say it: 130 for SIGINT. */

@@ -1,0 +1,18 @@
+import { expect, onTestFinished, test } from "vitest";
+import { endingSignals, watchSignals } from "./signals.ts";
+
+test("a signal counts for whoever asks from an earlier moment on, and none that came before it", async () => {
+  const before = new Map(endingSignals.map((name) => [name, process.listeners(name)]));
+  onTestFinished(() => {
+    for (const [name, listeners] of before)
+      for (const listener of process.listeners(name)) if (!listeners.includes(listener)) process.off(name, listener);
+  });
+  const interruption = watchSignals();
+  const askedMs = Date.now();
+  process.emit("SIGHUP", "SIGHUP");
+  expect(interruption.received()).toBe("SIGHUP");
+  expect(await interruption.since(askedMs)).toBe("SIGHUP");
+  const later = interruption.since(Date.now() + 1_000);
+  process.emit("SIGTERM", "SIGTERM");
+  expect(await later).toBe("SIGTERM");
+});
