@@ -8,7 +8,7 @@ if (major < nodeNeeded[0] || (major === nodeNeeded[0] && minor < nodeNeeded[1]))
   console.error(`caisson: Node ${nodeNeeded.join(".")} or later is needed; this is ${process.versions.node}`);
   process.exit(125);
 }
-if (process.argv[2] === "--version" || process.argv[2] === "-V") await sayVersion();
+if (["--version", "-V", "-v", "version"].includes(process.argv[2] ?? "")) await sayVersion();
 else await import("./main.ts");
 
 async function sayVersion(): Promise<void> {

@@ -15,6 +15,7 @@ describe("the launcher", () => {
     const second = join(base(), "second");
     symlinkSync("link-to-caisson", second);
     expect(execFileSync(second, ["--version"], { cwd: "/", encoding: "utf8" })).toMatch(/^caisson \d+\.\d+\.\d+\n$/);
+    for (const word of ["-V", "-v", "version"]) expect(execFileSync(second, [word], { encoding: "utf8" })).toMatch(/^caisson \d/);
     expect(execFileSync("sh", ["caisson", "--version"], { cwd: root, encoding: "utf8" })).toMatch(/^caisson /);
   });
 
