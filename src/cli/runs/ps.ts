@@ -4,6 +4,8 @@ import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { dim, line } from "../terminal/line.ts";
+import { cutToWidth, displayWidth, visibleText } from "../terminal/plain-text.ts";
+import { shortPath } from "../terminal/short-path.ts";
 import { table } from "../terminal/table.ts";
 
 /** Runs that are shown at most; what is left out is counted. */
@@ -28,7 +30,7 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
     await context.stdout.printJson(rows);
     return 0;
   }
-  if (rows.length > 0) await context.stdout.print(table([HEADINGS, ...rows.map(cellsOf)]));
+  if (rows.length > 0) await context.stdout.print(table(fittedRows(context, rows)));
   await tellInterrupted(context, rows);
   if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
   if (!all) await tellElsewhere(context, { here: open.total + ended.total });
@@ -55,30 +57,57 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
   };
 }
 
-const HEADINGS = ["RUN", "NAME", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED", "FOLDER", "TASK"];
+type Row = ReturnType<typeof rowOf>;
 
-function cellsOf(row: ReturnType<typeof rowOf>): string[] {
+const HEADINGS = ["RUN", "NAME", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED"];
+/** Where there is no terminal to ask. */
+const COLUMNS = 100;
+/** Of names and agents, which can be long: as they fit. */
+const NAME_COLUMNS_MAX = [24, 16, 8] as const;
+const FOLDER_COLUMNS_MIN = 8;
+/** Of folder and task together. */
+const LAST_COLUMNS_WANTED = 30;
+const TASK_COLUMNS = { min: 4, wanted: 24, max: 60 };
+
+/** Rows that fit the terminal: what is left beside the other columns is the folder's and the task's. */
+function fittedRows({ stdout, home }: CliContext, rows: readonly Row[]): string[][] {
+  const columns = stdout.isTerminal ? stdout.size().cols : COLUMNS;
+  const fitted = NAME_COLUMNS_MAX.map((nameMax) => {
+    const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, nameMax))];
+    const taken = HEADINGS.map((_, at) => widest(cells.map((each) => each[at] ?? "")) + 2).reduce((sum, width) => sum + width, 0);
+    return { cells, left: columns - taken - 2 };
+  });
+  const { cells, left } = fitted.find((each) => each.left >= LAST_COLUMNS_WANTED) ?? (fitted.at(-1) as (typeof fitted)[number]);
+  const tasks = rows.map((row) => cutToWidth(visibleText(row.task.split("\n")[0] ?? ""), TASK_COLUMNS.max));
+  const folderMax = Math.max(FOLDER_COLUMNS_MIN, left - Math.min(TASK_COLUMNS.wanted, widest(tasks)));
+  const folders = rows.map(({ folder }) => (folder === null ? "–" : shortPath(folder, { home, columns: folderMax })));
+  const taskMax = Math.max(TASK_COLUMNS.min, left - widest(["FOLDER", ...folders]));
+  const last = [["FOLDER", "TASK"], ...folders.map((folder, at) => [folder, cutToWidth(tasks[at] ?? "", taskMax)])];
+  return cells.map((each, at) => [...each, ...(last[at] ?? [])]);
+}
+
+const widest = (texts: readonly string[]): number => texts.reduce((most, text) => Math.max(most, displayWidth(text)), 0);
+
+function cellsOf(row: Row, nameMax: number): string[] {
   return [
     row.run,
-    row.name ?? "–",
-    row.agent,
+    cutToWidth(row.name ?? "–", nameMax),
+    cutToWidth(row.agent, nameMax),
     row.status,
     String(row.steps),
     row.costUsd === null ? "?" : `$${row.costUsd.toFixed(3)}`,
     showDuration(Date.now() - Date.parse(row.createdAt)),
     filesText(row),
-    row.folder ?? "–",
-    row.task.split("\n")[0]?.slice(0, 60) ?? "",
   ];
 }
 
-function filesText({ unappliedFiles: files, unappliedIsMinimum: isMinimum }: ReturnType<typeof rowOf>): string {
+function filesText({ unappliedFiles: files, unappliedIsMinimum: isMinimum }: Row): string {
   if (files === null) return "?";
   if (files === 0) return "–";
   return `${files}${isMinimum ? " or more" : ""} ${files === 1 && !isMinimum ? "file" : "files"}`;
 }
 
-async function tellInterrupted(context: CliContext, rows: readonly ReturnType<typeof rowOf>[]): Promise<void> {
+async function tellInterrupted(context: CliContext, rows: readonly Row[]): Promise<void> {
   const lost = rows.filter(({ status }) => status === "interrupted");
   if (lost.length === 0) return;
   await context.stdout.print(

@@ -1,0 +1,25 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { displayWidth } from "../terminal/plain-text.ts";
+import { useTerminalCli } from "../testing.ts";
+
+const cli = useTerminalCli();
+
+test("a row is never longer than the terminal: a long folder has its last parts, and the whole of it is in the JSON", async () => {
+  const script = join(cli.base(), "script.json");
+  await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
+  const folder = join(cli.base(), "work", "customers", "a-very-long-name-of-somebody", "repositories", "shop");
+  await mkdir(folder, { recursive: true });
+  const task = "make every single price of the catalogue be shown with two digits after the point";
+  const asked = [task, "--name", "every-price-has-exactly-two-digits", "--repo", folder, "--model", `scripted:${script}`];
+  expect(await cli.onTerminal(["run", ...asked])).toMatchObject({ code: 0 });
+  expect(await cli.onTerminal(["run", "short", "--model", `scripted:${script}`])).toMatchObject({ code: 0 });
+  const { text } = await cli.onTerminal(["ps", "--all"]);
+  const rows = text.trimEnd().split("\n");
+  expect(rows).toHaveLength(3);
+  for (const row of rows) expect(displayWidth(row), row).toBeLessThanOrEqual(100);
+  expect(text).toMatch(/ {2}every-p… {2}.* {2}…\/shop +make .*…$/m);
+  expect(text).toMatch(/ {2}~\/work +short$/m);
+  expect(JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text)).toContainEqual(expect.objectContaining({ folder, task }));
+});
