@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeRequestHead, encodeResponseHead, parseRequestHead, parseResponseHead, requestTarget } from "./head.ts";
-import { HEAD_BYTES_MAX, HEADERS_MAX, HttpSyntaxError, header } from "./headers.ts";
+import { HEAD_BYTES_MAX, HEADERS_MAX, type Header, HttpSyntaxError, header } from "./headers.ts";
 
 const request = (text: string) => parseRequestHead(Buffer.from(text, "latin1"));
 const response = (text: string) => parseResponseHead(Buffer.from(text, "latin1"));
@@ -227,6 +227,28 @@ test("nothing that is encoded is ever read as more than was said", () => {
     expect(() => encodeRequestHead({ method: bad, target: "/", version: "1.1", headers: [] })).toThrow(HttpSyntaxError);
     expect(() => encodeRequestHead({ method: "GET", target: `/${bad}`, version: "1.1", headers: [] })).toThrow(HttpSyntaxError);
     expect(() => encodeRequestHead({ method: "GET", target: "/", version: "1.1", headers: [header(bad, "")] })).toThrow(HttpSyntaxError);
+  }
+});
+
+test("a header that was read is not looked at again; what was made of it is", () => {
+  const head = parseRequestHead(Buffer.from("GET / HTTP/1.1\r\nHost: a\r\nX-Own: b\r\n\r\n"));
+  const [host, own] = head.headers as [Header, Header];
+  expect(encodeRequestHead(head).toString()).toBe("GET / HTTP/1.1\r\nHost: a\r\nX-Own: b\r\n\r\n");
+  for (const changed of [
+    { ...own, value: "b\r\nX: y" },
+    { ...own, name: "X\r\nY" },
+  ]) {
+    expect(() => encodeRequestHead({ ...head, headers: [host, changed] })).toThrow(HttpSyntaxError);
+  }
+});
+
+test("each request has its own host, whatever the one before had", () => {
+  const hostOf = (host: string) => requestTarget(parseRequestHead(Buffer.from(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)));
+  for (let round = 0; round < 2; round++) {
+    expect(hostOf("a:1")).toMatchObject({ host: "a", port: 1 });
+    expect(() => hostOf("a:1@b")).toThrow(HttpSyntaxError);
+    expect(() => hostOf("")).toThrow(HttpSyntaxError);
+    expect(hostOf("B")).toMatchObject({ host: "b", port: null });
   }
 });
 

@@ -184,14 +184,25 @@ function checkHost(head: RequestHead): void {
   requestTarget(head);
 }
 
-const none = { name: "", port: null };
+interface Authority {
+  readonly name: string;
+  readonly port: number | null;
+}
 
-function hostOf(head: RequestHead): { name: string; port: number | null } {
-  for (const { lower, value } of head.headers) if (lower === "host") return authority(value, "the Host");
+const none: Authority = { name: "", port: null };
+/** A client asks for the same host again and again, and each request is asked for its host more than once. */
+let lastHost: { text: string; authority: Authority } = { text: "", authority: none };
+
+function hostOf(head: RequestHead): Authority {
+  for (const { lower, value } of head.headers) {
+    if (lower !== "host") continue;
+    if (value === "" || value !== lastHost.text) lastHost = { text: value, authority: authority(value, "the Host") };
+    return lastHost.authority;
+  }
   return none;
 }
 
-function authority(text: string, what: string): { name: string; port: number | null } {
+function authority(text: string, what: string): Authority {
   const match = AUTHORITY.exec(text);
   if (match === null) throw new HttpSyntaxError(`${what} is not a host with an optional port`);
   const name = (match[1] ?? match[2] ?? "").toLowerCase();

@@ -25,6 +25,7 @@ export interface IncomingRequest {
 }
 
 const none: readonly string[] = [];
+const justKeepAlive: readonly string[] = ["keep-alive"];
 
 export function connectionWishes(head: RequestHead | ResponseHead): ConnectionWishes {
   const wishes = {
@@ -39,8 +40,7 @@ export function connectionWishes(head: RequestHead | ResponseHead): ConnectionWi
   let upgrade = false;
   for (const { lower, value } of head.headers) {
     if (lower === "connection") {
-      for (const token of value.toLowerCase().split(",")) {
-        const name = token.trim();
+      for (const name of connectionOptions(value)) {
         if (name === "close") wishes.close = true;
         else if (name === "keep-alive") wishes.keepAlive = true;
         else if (name === "upgrade") upgrade = true;
@@ -52,6 +52,15 @@ export function connectionWishes(head: RequestHead | ResponseHead): ConnectionWi
   }
   if (upgrade) wishes.upgrade = protocol;
   return wishes;
+}
+
+function connectionOptions(value: string): readonly string[] {
+  // What most heads say, if they say anything.
+  if (value === "keep-alive") return justKeepAlive;
+  return value
+    .toLowerCase()
+    .split(",")
+    .map((option) => option.trim());
 }
 
 /** Whether the one who sent this head takes or sends another on the same connection. */

@@ -58,7 +58,7 @@ export class ByteSink {
     let at = from;
     while (at < data.length && this.#credit > 0 && this.#link.drained() === undefined) {
       const size = Math.min(data.length - at, this.#credit, FRAME_PAYLOAD_MAX);
-      this.#link.sendWithBody(encodeDataHead(this.stream, size), data.subarray(at, at + size));
+      this.#link.sendWithBody(encodeDataHead(this.stream, size), size === data.length ? data : data.subarray(at, at + size));
       this.#credit -= size;
       at += size;
     }

@@ -61,6 +61,7 @@ export const frameCode = Object.fromEntries(Object.entries(frameTypes).map(([nam
   readonly [Name in FrameName]: (typeof frameTypes)[Name]["code"];
 };
 
+const nothing = Buffer.alloc(0);
 const nameByCode = new Map<number, FrameName>(Object.entries(frameTypes).map(([name, { code }]) => [code, name as FrameName]));
 
 export function frameName(code: number): string {
@@ -174,7 +175,7 @@ class IncrementalParser implements FrameParser {
     if (headBytes === undefined) this.#onFrame(type, stream, chunk.subarray(body, end));
     else {
       const data = Math.min(body + headBytes, end);
-      this.#onBulk?.(type, stream, chunk.subarray(body, data), chunk.subarray(data, end), 0);
+      this.#onBulk?.(type, stream, headBytes === 0 ? nothing : chunk.subarray(body, data), chunk.subarray(data, end), 0);
     }
   }
 
