@@ -172,6 +172,20 @@ test("a sandbox that stays has a name; further folders are mounted where they ar
   );
 });
 
+test("what nobody uses any more is found and removed, and what would be lost is asked about", async () => {
+  await scene(
+    "tidying-up",
+    "caisson sandbox create --name spare",
+    "caisson exec -s spare -- touch more.txt",
+    "caisson rm spare",
+    { asked: /Remove it all the same\? \[y\/N\]/, type: "y" },
+    "caisson prune --older-than 0",
+    { asked: /Remove it\? \[y\/N\]/, type: "y" },
+    // The largest is first: which of the others is larger differs between machines.
+    "caisson df | grep -E 'SIZE|sandboxes|sessions'",
+  );
+});
+
 test("the wrong place is refused", async () => {
   await scene("wrong-place", "cd ~", "caisson exec -- ls", "cd /etc", "caisson run 'tidy up'", "cd ~/shop");
 });
