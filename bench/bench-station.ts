@@ -56,6 +56,7 @@ export async function openBenchStation(dir: string, makeRuntime: (stateDir: stri
         crashpoint: noCrash,
         places: { home: "/nowhere", stateDir },
         removeRemains,
+        claimName: async () => ({ async [Symbol.asyncDispose]() {} }),
       });
       const definition = AgentDefinition.parse({
         name: "bench",

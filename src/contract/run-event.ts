@@ -93,6 +93,8 @@ export const RunReopened = defineEvent("run.reopened", 1, {
   /** Whether somebody is there to be asked, from here on. */
   onAsk: OnAsk.optional(),
   onBudget: OnBudget.optional(),
+  /** The name it had until now: something newer has it. */
+  lostName: z.string().optional(),
 });
 
 export const StepStarted = defineEvent("step.started", 1, { step: z.int().positive(), ...worked });

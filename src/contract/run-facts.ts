@@ -8,7 +8,7 @@ import { Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 2;
+export const RUN_FACTS_VERSION = 3;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -193,6 +193,7 @@ function applyReopened(facts: RunFacts, data: Extract<RunEvent, { type: "run.reo
   facts.sandbox = null;
   facts.asked = [];
   facts.model = data.model ?? facts.model;
+  if (data.lostName !== undefined) facts.name = null;
   facts.budgets = { ...facts.budgets, ...data.budgets };
 }
 

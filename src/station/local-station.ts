@@ -14,7 +14,7 @@ import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
-import { claimName } from "./names/claim-name.ts";
+import { type ClaimName, claimName } from "./names/claim-name.ts";
 import { findRun, withFoundRuns } from "./names/find-run.ts";
 import type { RunsOptions } from "./runs/drive.ts";
 import { endRuns } from "./runs/end-runs.ts";
@@ -83,7 +83,9 @@ export function createLocalStation(options: {
   const places = { home: options.git.home ?? "", stateDir };
   const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };
   const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
+  const claim: ClaimName = (name, claimed = {}) => claimName(name, { log, store, sessions, owner, ownerGone, ...claimed });
   const runs = createRuns({
+    claimName: claim,
     log,
     sessions,
     identity,
@@ -104,7 +106,6 @@ export function createLocalStation(options: {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
-  const claim = (name: string) => claimName(name, { log, store, sessions, owner, ownerGone });
   const common = {
     claimName: claim,
     log,

@@ -179,7 +179,13 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         startedMs = Date.parse(event.at);
         waiting = false;
         doing = "starting";
-        return [line``, dim(`continued by ${event.data.by}${event.data.model === undefined ? "" : ` with ${event.data.model}`}`)];
+        return [
+          line``,
+          dim(`continued by ${event.data.by}${event.data.model === undefined ? "" : ` with ${event.data.model}`}`),
+          ...(event.data.lostName === undefined
+            ? []
+            : [dim(`the name ${event.data.lostName} was given to another meanwhile: it goes on without`)]),
+        ];
       case "network.denied":
       case "network.failed":
       case "network.changed":

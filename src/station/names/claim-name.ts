@@ -18,11 +18,14 @@ export interface ClaimOptions {
   ownerGone: (owner: string) => boolean;
 }
 
+export type ClaimName = (name: string, claimed?: { ownSession?: string }) => Promise<AsyncDisposable>;
+
 /**
  * Nobody else can give this name away until it is let go of: by then what it is for has it. Throws `exists` when a
- * sandbox, a session or a run that is not over has it, `conflict` while another process gives it away.
+ * sandbox, a session (but for `ownSession`, of a run that has its session's name) or a run that is not over has it,
+ * `conflict` while another process gives it away.
  */
-export async function claimName(name: string, options: ClaimOptions): Promise<AsyncDisposable> {
+export async function claimName(name: string, options: ClaimOptions & { ownSession?: string }): Promise<AsyncDisposable> {
   const { log, owner, ownerGone } = options;
   const held = await holdLease(log, `name/${name}`, { owner, ownerGone, ttlMs: CLAIM_MS });
   if (held === null) throw new CaissonError("conflict", `the name ${name} is being given away by another process`);
@@ -35,11 +38,11 @@ export async function claimName(name: string, options: ClaimOptions): Promise<As
   }
 }
 
-async function refuseTaken(name: string, { log, store, sessions }: ClaimOptions): Promise<void> {
+async function refuseTaken(name: string, { log, store, sessions, ownSession }: ClaimOptions & { ownSession?: string }): Promise<void> {
   const [[sandbox], [run], isSession] = await Promise.all([
     sandboxesNamed(name, store),
     runsNamed(name, { log, open: true }),
-    sessions.has(name),
+    name === ownSession ? false : sessions.has(name),
   ]);
   const taken = sandbox ? `the sandbox ${sandbox.id}` : run ? `the run ${run.id}` : isSession ? "a session" : null;
   if (taken === null) return;

@@ -100,3 +100,31 @@ test("runs and new sessions get no name that looks like an id, or that something
   expect((await sessions.list()).map(({ id }) => id)).toEqual(["mine"]);
   expect((await runs.list()).total).toBe(1);
 });
+
+test("a run that is reopened goes on without its name where another open one has it, and says so", async () => {
+  await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
+  const { runs } = station.verbs;
+  const start = (over: object = {}) => runs.start({ task: "do it", source: { kind: "empty" }, name: "fix", ...over });
+  const reopenings = async (run: string) => {
+    const found = [];
+    for await (const { type, data } of runs.events(run)) if (type === "run.reopened") found.push(data.lostName);
+    return found;
+  };
+  // Its session's name is its own.
+  const { run: first } = await start({ session: { id: "fix" } });
+  await runs.wait(first);
+  await runs.continue(first, { text: "more", by: "me" });
+  expect(await runs.wait(first)).toMatchObject({ name: "fix" });
+
+  const { run: second } = await start({ name: "other" });
+  await runs.wait(second);
+  const { run: newer } = await start({ name: "other", detached: true });
+  await runs.continue(second, { text: "more", by: "me", detached: false });
+  expect(await runs.wait(second)).toMatchObject({ name: null });
+  expect(await runs.get("other")).toMatchObject({ run: newer });
+  await runs.stop(newer, { by: "me" });
+  await runs.continue(second, { text: "and more", by: "me" });
+  expect(await runs.wait(second)).toMatchObject({ name: null });
+  expect(await reopenings(first)).toEqual([undefined]);
+  expect(await reopenings(second)).toEqual(["other", undefined]);
+});

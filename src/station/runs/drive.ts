@@ -16,6 +16,7 @@ import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
+import type { ClaimName } from "../names/claim-name.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
@@ -40,6 +41,7 @@ export interface RunsOptions {
   identity: HostProcess;
   alive: (owner: ProcessIdentity) => boolean;
   crashpoint: Crashpoint;
+  claimName: ClaimName;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   removeRemains: RemoveRemains;
   /** Told what is worth a word to the user. */

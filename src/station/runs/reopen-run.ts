@@ -7,6 +7,7 @@ import { makeEvent } from "../../contract/event-family.ts";
 import type { Budgets } from "../../contract/run.ts";
 import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
+import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
 import { keepRestorePoint } from "../sessions/restore-points.ts";
@@ -21,7 +22,7 @@ import { turnsOf } from "./run-turns.ts";
 const FINISH_MS_MAX = 60_000;
 const FINISH_POLL_MS = 50;
 
-export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets"> {
+export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets" | "lostName"> {
   /** What is said to it; absent: it goes on where it was. */
   text?: string;
   /** The whole run's bounds from here on, by what it has spent. Those that are not given stay. */
@@ -49,7 +50,8 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
     });
   }
   await sessions.checkFree(state.session);
-  const events = reopening(state, request, { isUndone: await isLastTurnUndone(state, options) });
+  await using name = await keptName(state, options);
+  const events = reopening(state, request, { isUndone: await isLastTurnUndone(state, options), lostName: name?.lost });
   const at = new Date().toISOString();
   for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
   checkBounds(run, state);
@@ -119,14 +121,34 @@ async function isLastTurnUndone({ run, session }: RunState, { log, sessions }: R
   return history.some((event) => event.type === "session.undone" && event.data.run === run && event.data.turnSeq === last?.seq);
 }
 
-function reopening(state: RunState, { text, budgets, ...about }: ReopenRun, { isUndone }: { isUndone: boolean }): NewRunEvent[] {
+/** A name may have been given to something else since the run ended: that keeps it. */
+async function keptName({ name, session }: RunState, options: RunsOptions): Promise<KeptName | null> {
+  if (name === null) return null;
+  try {
+    const claim = await options.claimName(name, { ownSession: session });
+    return { lost: undefined, [Symbol.asyncDispose]: () => claim[Symbol.asyncDispose]() };
+  } catch (error) {
+    if (!(error instanceof CaissonError) || (error.code !== "exists" && error.code !== "conflict")) throw error;
+    return { lost: name, [Symbol.asyncDispose]: async () => undefined };
+  }
+}
+
+interface KeptName extends AsyncDisposable {
+  lost: string | undefined;
+}
+
+function reopening(
+  state: RunState,
+  { text, budgets, ...about }: ReopenRun,
+  { isUndone, lostName }: { isUndone: boolean; lostName: string | undefined },
+): NewRunEvent[] {
   const goesOn = text === undefined ? "It goes on now." : "A message continues it.";
   const files = isUndone
     ? "The user took back what your last turn changed in files: the workspace is as it was before it."
     : "The files of the workspace are as they were left.";
   const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
   return [
-    { type: "run.reopened", data: { ...about, budgets: budgets(state) } },
+    { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
     systemMessage(note),
     ...(text === undefined
       ? []

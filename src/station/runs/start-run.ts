@@ -20,6 +20,7 @@ import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
+import type { ClaimName } from "../names/claim-name.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
@@ -50,7 +51,7 @@ export interface StartRunOptions extends RunCreation {
   findSnapshot: (word: string) => Promise<SnapshotId>;
   stateDir: string;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
-  claimName: (name: string) => Promise<AsyncDisposable>;
+  claimName: ClaimName;
 }
 
 /**

@@ -18,7 +18,7 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { createStore } from "../../sandbox/store.ts";
 import { createSessionStore, type SessionStore } from "../../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
-import { claimName } from "../names/claim-name.ts";
+import { type ClaimName, claimName } from "../names/claim-name.ts";
 import { findRun, withFoundRuns } from "../names/find-run.ts";
 import { createSessionVerbs } from "../sessions/session-verbs.ts";
 import type { Station } from "../station.ts";
@@ -100,7 +100,11 @@ export async function createTestStation(options: {
     const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
     const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
     const places = { home: "/nowhere", stateDir: dir };
+    const owner = { owner: JSON.stringify(identity), ownerGone: () => false };
+    const claim: ClaimName = (name, claimed = {}) =>
+      claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...owner, ...claimed });
     const runs = createRuns({
+      claimName: claim,
       log,
       sessions,
       identity,
@@ -119,8 +123,6 @@ export async function createTestStation(options: {
     });
     const drives = createRunDrives({ drive: runs.drive });
     const trusting = { places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] }, load: async (name: string) => named(name) };
-    const owner = { owner: JSON.stringify(identity), ownerGone: () => false };
-    const claim = (name: string) => claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...owner });
     const common = { claimName: claim, log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash };
     const verbs = {
       runs: withFoundRuns(
