@@ -41,6 +41,10 @@ describe("a chat", { timeout: 90_000 }, () => {
     await using terminal = await startChat(folder, { script });
     await terminal.type("fix the sum");
     await terminal.press("Enter");
+    // Of the run that begins just now.
+    await terminal.type("/cost");
+    await terminal.press("Enter");
+    await terminal.see(/› fix the sum\n[\s\S]*› \/cost\n\$0[^\n]* of work/);
     const first = await terminal.see(/Fixed the sum\.[\s\S]*not applied: \/diff/);
     expect(first).toMatch(/› fix the sum\n/);
     expect(first).toMatch(/✓ edit sum\.js[^\n]*\n +modified sum\.js \+1 −1\n +-a - b\n +\+a \+ b\n/);
@@ -94,6 +98,11 @@ describe("a chat", { timeout: 90_000 }, () => {
     await terminal.type("y");
     await terminal.see(/answer allow/);
     await terminal.see(/begun/);
+    for (const command of ["/sessions", "/new", "/cost"]) {
+      await terminal.type(command);
+      await terminal.press("Enter");
+    }
+    await terminal.see(/› \/sessions\nrun_[^›]*\n› \/new\n[^›]*\/new has to wait[^›]*\n› \/cost\n\$0/);
     await terminal.press("C-c");
     await terminal.seeOnScreen(/Held\. Type to steer it/);
     await terminal.type("use tabs");
@@ -102,7 +111,7 @@ describe("a chat", { timeout: 90_000 }, () => {
 
     await terminal.type("go on");
     await terminal.press("Enter");
-    await terminal.see(/again/);
+    await terminal.see(/^ +again$/m);
     await terminal.press("C-c");
     await terminal.seeOnScreen(/Held\. Type to steer it/);
     await terminal.press("C-c");

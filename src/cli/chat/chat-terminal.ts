@@ -50,6 +50,7 @@ export class Chat {
   #changed: readonly ChangedFile[] = [];
   #about: string;
   #looking: Promise<void> = Promise.resolve();
+  #takingIn: Promise<void> = Promise.resolve();
   /** What keys have set going. */
   readonly #pending = new Set<Promise<void>>();
 
@@ -231,17 +232,23 @@ export class Chat {
     await this.#screen.print([...messageLines(`? ${question.text}`), dim(`  answer with one of: ${choicesOf(question)}`)]);
   }
 
+  /** What is typed fast is taken in and answered in the order in which it was typed. */
   async #submit(): Promise<void> {
     const input = this.#prompt.edited.text;
     this.#prompt = submitted(this.#prompt, input);
+    const done = this.#takingIn.then(() => this.#takeIn(input));
+    this.#takingIn = done.catch(() => undefined);
+    await done;
+  }
+
+  async #takeIn(input: string): Promise<void> {
     const text = input.trim();
     if (text === "") return await this.#conversation.goOn();
     await this.#options.history.add(input);
-    const { state } = this.#conversation;
+    const isCommand = /^\/\S/.test(input);
     // What steers a run is shown when the run has taken it.
-    if (state === "idle") await this.#screen.print(saidLines(text));
-    if (/^\/\S/.test(input)) return await this.#command(text);
-    await this.#conversation.say(text);
+    if (isCommand || this.#conversation.state === "idle") await this.#screen.print(saidLines(text));
+    await (isCommand ? this.#command(text) : this.#conversation.say(text));
   }
 
   async #command(text: string): Promise<void> {
