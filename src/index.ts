@@ -56,6 +56,7 @@ export { type Copied, copyIn, copyOut } from "./sandbox/copy.ts";
 export { type RunOptions, type RunResult, runCommand } from "./sandbox/run-command.ts";
 export type { Finding, Probe, Runtime, RuntimeContext, SnapshotInfo } from "./sandbox/runtime.ts";
 export {
+  type AttachOptions,
   type Bytes,
   type FileInfo,
   type OutputChunk,
@@ -64,11 +65,11 @@ export {
   type ProcessInfo,
   restricted,
   type Sandbox,
-  type SandboxNetwork,
   type SpawnOptions,
   type Watch,
   type WatchEvent,
 } from "./sandbox/sandbox.ts";
+export type { SandboxNetwork } from "./sandbox/sandbox-network.ts";
 export { stageIn, stageOut } from "./sandbox/stage.ts";
 export { readText, writeText } from "./sandbox/text.ts";
 

@@ -44,6 +44,7 @@ static bool hello(struct connection *connection, const struct frame_header *head
   frame_field_u64(out, TAG_WELCOME_GID, guest->gid);
   frame_field_u64(out, TAG_WELCOME_ROOT_ALLOWED, guest->allow_root);
   frame_field_u64(out, TAG_WELCOME_FENCES, 1);
+  frame_field_u64(out, TAG_WELCOME_KEEPS_LAST, 1);
   frame_end(out);
   connection_touch(connection);
   return true;

@@ -189,6 +189,58 @@ describe("output", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
+  test("of a command that keeps the last of it: the oldest makes room while nobody is attached", async () => {
+    const other = await guest.link();
+    const { ref, stream } = spawnIn(other, { argv: ["sh", "-c", "head -c 5000000 /dev/zero; echo end; exec sleep 63"], keepLast: true });
+    await started(stream);
+    other.close();
+    let kept = link.open("ATTACH", { ref });
+    let written = (await started(kept)).stdoutBytes;
+    await until("all of it is written", async () => {
+      if (written === 5_000_004) return true;
+      link.frame("CANCEL", kept.id);
+      kept = link.open("ATTACH", { ref });
+      written = (await started(kept)).stdoutBytes;
+      return false;
+    });
+    const first = (await kept.next()).payload;
+    const from = Number(first.readBigUInt64LE(1));
+    expect(5_000_004 - from).toBeGreaterThanOrEqual(917_504);
+    expect(5_000_004 - from).toBeLessThanOrEqual(1_048_576);
+    // What was taken is still there for the next one.
+    link.send(encodeAck(kept.id, 1, 5_000_004));
+    const again = link.open("ATTACH", { ref, stdoutFrom: 5_000_000 });
+    expect(await started(again)).toMatchObject({ stdoutBytes: 5_000_004, ended: false });
+    expect((await again.next()).payload.subarray(9).toString()).toBe("end\n");
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+    expect((await finish(link, again, [5_000_004, 0])).ended).toMatchObject({ kind: CANCELLED, stdoutBytes: 5_000_004 });
+    const late = link.open("ATTACH", { ref, stdoutFrom: 5_000_000 });
+    expect((await started(late)).ended).toBe(true);
+    expect((await finish(link, late, [5_000_000, 0])).stdout).toBe("end\n");
+  });
+
+  test("of a command that keeps the last of it waits for whoever is attached, until they go", async () => {
+    const slow = await guest.link();
+    const script = "head -c 3000000 /dev/zero; exec sleep 64";
+    const { ref, stream } = spawnIn(slow, { argv: ["sh", "-c", script], keepLast: true });
+    await started(stream);
+    let bytes = 0;
+    while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
+    await slow.ping();
+    slow.send(encodeAck(stream.id, 1, 600_000));
+    // What makes room goes in steps: not before a whole one was taken.
+    while (bytes < 1_048_576 + 524_288) bytes += (await stream.next()).payload.length - 9;
+    expect(bytes).toBeLessThanOrEqual(1_648_576);
+    slow.close();
+    await until("it goes on once nobody listens", async () => {
+      const look = link.open("ATTACH", { ref });
+      const { stdoutBytes } = await started(look);
+      link.frame("CANCEL", look.id);
+      return stdoutBytes === 3_000_000;
+    });
+    expect(await link.ask("KILL", { ref })).toBe("OK");
+  });
+
   test("past its limit ends the tree, and exactly that much is delivered", async () => {
     const { ended, stdout, stderr } = await shell(link, "yes out & yes err >&2; wait", { outputBytesMax: 100_001 });
     expect(ended.kind).toBe(OUTPUT);

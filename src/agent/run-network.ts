@@ -1,4 +1,4 @@
-import type { FetchRequest, FetchResult } from "../sandbox/sandbox.ts";
+import type { FetchRequest, FetchResult } from "../sandbox/sandbox-network.ts";
 
 /** What the tools of a run have of its sandbox's network. */
 export interface RunNetwork {

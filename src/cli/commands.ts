@@ -60,7 +60,16 @@ export const commands: readonly CommandSpec[] = [
       ...processOptions,
       { name: "interactive", short: "i", summary: "Pass on what is typed; without it a command started at a terminal has no input" },
       { name: "tty", short: "t", summary: "Give the command a terminal, and what is typed" },
-      { name: "timeout", value: "TIME", summary: "End the command after this long, such as 30s or 5m (at most 30m unless set)" },
+      {
+        name: "detach",
+        short: "d",
+        summary: "Leave the command running in a sandbox that stays, and print the sandbox's id; `caisson logs` shows its output",
+      },
+      {
+        name: "timeout",
+        value: "TIME",
+        summary: "End the command after this long, such as 30s or 5m (at most 30m unless set; none with --detach)",
+      },
       { name: "quiet", short: "q", summary: "Print nothing of Caisson's own to stderr except errors" },
       { name: "json", summary: "Print events as JSON lines instead of the output" },
       ...specOptions,
@@ -71,6 +80,7 @@ export const commands: readonly CommandSpec[] = [
     examples: [
       ["caisson exec -- python3 script.py", "run a script of this folder; it can change nothing outside"],
       ["caisson exec --workspace .:rw -- make", "let it change this folder"],
+      ["caisson exec -d --name web -- python3 -m http.server", "goes on by itself; then: caisson logs -f web, caisson rm web"],
       ["caisson exec --memory 512m --timeout 30s -- node untrusted.js", "with limits"],
       ["caisson exec --network registries -- npm install", "package registries, through a cache, and nothing else"],
       ["caisson exec --network github.com --secret 'GITHUB_TOKEN@github.com;git' -- git push", "with a token that stays outside"],

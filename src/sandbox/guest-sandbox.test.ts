@@ -142,6 +142,20 @@ test("limits of the sandbox hold for every command, whatever it asks for", async
   });
 });
 
+test("one that keeps its last output has no time limit unless the spec or the caller sets one", async () => {
+  const left = { argv: ["sleep", "0.1"], keepLastOutput: true };
+  const endOf = async (sandbox: OwnedSandbox, asked: { timeoutMs?: number } = {}) => {
+    const process = await sandbox.spawn({ ...left, ...asked });
+    process.discardOutput();
+    return (await process.ended).kind;
+  };
+  const { sandbox } = await make({}, { limits: { wallClockMs: 30 } });
+  expect(await endOf(sandbox)).toBe("exited");
+  expect(await endOf(sandbox, { timeoutMs: 20 })).toBe("timedOut");
+  const { sandbox: limited } = await make({ limits: { wallClockMs: 30 } }, { limits: { wallClockMs: 30 } });
+  expect(await endOf(limited)).toBe("timedOut");
+});
+
 test("a paused sandbox answers with conflict until it is resumed", async () => {
   const { sandbox, calls, events } = await make();
   await sandbox.pause();

@@ -88,12 +88,12 @@ function processCalls(options: GuestSandboxOptions, life: SandboxLife): Pick<Own
       const request = spawnRequest(asked);
       return connection.spawn({ ...request, cwd: guestPath(options, request.cwd) }, observer(request.ref, request.argv));
     },
-    async attach(ref, from = {}) {
+    async attach(ref, asked = {}) {
       life.checkReady();
       checkRef(ref);
-      const { stdoutOffset, stderrOffset } = from;
+      const { stdoutOffset, stderrOffset, follow } = asked;
       for (const offset of [stdoutOffset, stderrOffset]) if (offset !== undefined) checkWhole("an offset", offset);
-      return connection.attach({ ref, stdoutFrom: stdoutOffset, stderrFrom: stderrOffset }, observer(ref));
+      return connection.attach({ ref, stdoutFrom: stdoutOffset, stderrFrom: stderrOffset }, { follow, observer: observer(ref) });
     },
     async forget(ref) {
       life.checkReady();

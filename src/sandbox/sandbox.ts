@@ -1,9 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { ProcessRef, SandboxId, SnapshotId } from "../contract/ids.ts";
-import type { NetworkPolicy } from "../contract/network.ts";
-import type { DenialReason, NetworkEvent } from "../contract/network-event.ts";
 import type { Ended } from "../contract/outcome.ts";
 import type { SandboxInfo, SandboxStats } from "../contract/sandbox.ts";
+import type { SandboxNetwork } from "./sandbox-network.ts";
 
 /** Bytes as a caller may give them: at once, or as they come. */
 export type Bytes = Uint8Array | AsyncIterable<Uint8Array>;
@@ -26,6 +25,13 @@ export interface SpawnOptions {
   timeoutMs?: number;
   /** Ends the tree once it wrote this much; the outcome is `killed` for `output`. */
   outputBytesMax?: number;
+  /**
+   * For a process that nobody listens to most of the time. While nobody is attached it never waits: the oldest of a
+   * megabyte for each stream makes room. What was taken is kept, too, so that each attach gives all that is there.
+   * Without a timeout it runs as long as its sandbox, unless the spec limits the wall clock. Throws `unsupported` for
+   * a sandbox of an older Caisson.
+   */
+  keepLastOutput?: boolean;
 }
 
 export interface OutputChunk {
@@ -69,6 +75,18 @@ export interface ProcessInfo {
   startedMs: number;
   memoryBytes: number;
   cpuMs: number;
+  /** It was started with `keepLastOutput`, or descends from one that was. */
+  keepsLastOutput: boolean;
+}
+
+/** Where to begin; absent: with the first byte that is kept. */
+export interface AttachOptions {
+  stdoutOffset?: number;
+  stderrOffset?: number;
+  /**
+   * False: only what was written by now; then the handle lets go, and `ended` is `lost` unless the process had ended.
+   */
+  follow?: boolean;
 }
 
 export type FileKind = "file" | "directory" | "link" | "fifo" | "socket" | "device";
@@ -115,8 +133,8 @@ export interface Sandbox {
    * not be executed, `busy` past the limit.
    */
   spawn(options: SpawnOptions): Promise<Process>;
-  /** Takes its output over, from the first byte not acknowledged or these offsets. Throws `not_found`, `gone`. */
-  attach(ref: ProcessRef, from?: { stdoutOffset?: number; stderrOffset?: number }): Promise<Process>;
+  /** Takes its output over, from the first byte that is kept or these offsets. Throws `not_found`, `gone`. */
+  attach(ref: ProcessRef, options?: AttachOptions): Promise<Process>;
   /** Drops what an ended process left; its ref can never be used again. Throws `busy` while it runs, `not_found`. */
   forget(ref: ProcessRef): Promise<void>;
   processes(): Promise<ProcessInfo[]>;
@@ -160,46 +178,6 @@ export interface InboundConnection {
   stream: Duplex;
   /** Where it wanted to go, if carried transparently; null for one to the served port of loopback itself. */
   destination: { address: string; port: number } | null;
-}
-
-export interface FetchRequest {
-  url: string;
-  method?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: Uint8Array;
-  bytesMax: number;
-  signal?: AbortSignal;
-}
-export type FetchResult =
-  | { status: number; headers: Record<string, string>; body: Buffer; truncated: boolean; url: string }
-  | { denied: { reason: DenialReason; text: string } };
-
-/**
- * The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections
- * that are open.
- */
-export interface SandboxNetwork {
-  policy(): NetworkPolicy;
-  /**
-   * A function is given what holds at that moment, so that several who change it at once all have their way. Resolves
-   * with what holds then. Throws `unsupported` for a policy the runtime cannot enforce.
-   */
-  change(policy: NetworkPolicy | ((before: NetworkPolicy) => NetworkPolicy), options: { by: string }): Promise<NetworkPolicy>;
-  /** From now on the secret's value is put in nowhere. Throws `not_found`. */
-  revoke(secret: string, options: { by: string }): Promise<void>;
-  /**
-   * A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be
-   * reached, `cancelled`.
-   */
-  fetch(request: FetchRequest): Promise<FetchResult>;
-  /** What happens in the network while this process serves it. */
-  subscribe(listener: (event: NetworkEvent) => void): () => void;
-  /** What was counted, to be told of together, is told of now. */
-  settle(): void;
-  /** A bound on what the gateway spends, besides the sandbox's own: asked for before each call. */
-  limitGateway(left: () => { costUsdLeft: number | null; tokensLeft: number | null }): void;
-  /** Known values of secrets, and common encodings of them, become their names. */
-  redact(text: string): string;
 }
 
 /** Who answers what programs inside send to addresses of the world, as if there were no wall. */

@@ -28,8 +28,9 @@ export interface SpawnRequest {
   cols: number | undefined;
   rows: number | undefined;
   stdin: boolean;
-  timeoutMs: number;
+  timeoutMs: number | undefined;
   outputBytesMax: number | undefined;
+  keepLast: boolean | undefined;
 }
 
 /**
@@ -73,10 +74,16 @@ export function createSpawnRequests(options: {
       cols: asked.pty?.cols,
       rows: asked.pty?.rows,
       stdin: asked.pty !== undefined || asked.stdin === "pipe",
-      timeoutMs: Math.min(asked.timeoutMs ?? wallClockMs, wallClockMs),
+      timeoutMs: isUnlimited(asked, spec) ? undefined : Math.min(asked.timeoutMs ?? wallClockMs, wallClockMs),
       outputBytesMax: outputBytes === null ? asked.outputBytesMax : Math.min(asked.outputBytesMax ?? outputBytes, outputBytes),
+      keepLast: asked.keepLastOutput,
     };
   };
+}
+
+/** The limit that commands commonly have is for those somebody waits for; one that was asked for holds for all. */
+function isUnlimited({ keepLastOutput, timeoutMs }: SpawnOptions, { limits }: SandboxSpec): boolean {
+  return keepLastOutput === true && timeoutMs === undefined && limits.wallClockMs === undefined;
 }
 
 export function checkRef(ref: ProcessRef): void {

@@ -91,6 +91,21 @@ describe("a sandbox that stays", () => {
     expect(await inside(id, "cat /workspace/state")).toBe("after\n");
   });
 
+  test("exec -d leaves a command running that nobody reads; logs shows the last it wrote, and its end", async () => {
+    const script = "yes line | head -n 500000; echo bad >&2; until [ -e /workspace/go ]; do sleep 0.05; done; echo last; exit 3";
+    const job = (await ok("exec", "-d", "--no-workspace", "--name", "job", "--", "sh", "-c", script)).trim();
+    expect(sandboxes()).toContain(job);
+    await expect.poll(async () => (await run(["logs", "job"])).stderr, { timeout: 20_000 }).toMatch(/bad\ncaisson: it runs; -f follows it/);
+    await inside("job", "touch /workspace/go");
+    const followed = await run(["logs", "-f", job]);
+    expect(followed.text).toMatch(/line\nlast\n$/);
+    expect(followed.text.length).toBeGreaterThan(500_000);
+    expect(followed.stderr).toMatch(/the first .* of its stdout were dropped; the last are kept\n/);
+    expect(followed.stderr).toMatch(/it ended with exit code 3 after /);
+    await ok("sandbox", "rm", "job");
+    expect(tracesOf(job)).toEqual([]);
+  });
+
   test("exec --keep keeps, and says which", async () => {
     const result = await run(["exec", "--keep", "--no-workspace", "--", "sh", "-c", "echo x > kept"]);
     const kept = /kept (sb_\w+)/.exec(result.stderr)?.[1] as string;

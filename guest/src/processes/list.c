@@ -95,6 +95,8 @@ static void entry_live(struct listing *listing, const struct proc_stat *stat, co
   frame_field_u64(out, TAG_PROCESS_START_MS, up_ms > age_ms ? up_ms - age_ms : 0);
   frame_field_u64(out, TAG_PROCESS_RESIDENT_BYTES, stat->resident_pages * listing->page_bytes);
   frame_field_u64(out, TAG_PROCESS_CPU_MS, stat->cpu_ticks * 1000 / listing->ticks_per_second);
+  const struct process *process = *ref ? process_find(listing->connection->guest, ref) : NULL;
+  frame_field_u64(out, TAG_PROCESS_KEEPS_LAST, process && process->keeps_last);
   frame_end(out);
   listing->sent++;
 }
@@ -111,6 +113,7 @@ static void entry_ended(struct listing *listing, const struct process *process) 
   frame_field_u64(out, TAG_PROCESS_START_MS, process->started_at - process->guest->started_at);
   frame_field_u64(out, TAG_PROCESS_RESIDENT_BYTES, 0);
   frame_field_u64(out, TAG_PROCESS_CPU_MS, 0);
+  frame_field_u64(out, TAG_PROCESS_KEEPS_LAST, process->keeps_last);
   frame_end(out);
   listing->sent++;
 }

@@ -1,6 +1,7 @@
 /*
  * What processes write: read while there is room, kept with offsets until acknowledged, sent to whoever is attached.
- * ENDED follows the last byte.
+ * ENDED follows the last byte. A process that keeps its last output keeps it however often it is taken, and never waits
+ * for somebody to attach: the oldest makes room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,21 +10,14 @@
 
 #include "processes/process.h"
 #include "processes/processes.h"
-#include "wire/tags.h"
 
 enum {
-  OUTPUT_HEADER = 9,
-  /*
-   * One frame's worth of output: large enough to be cheap, small enough that what a full socket leaves over is a cheap
-   * copy.
-   */
-  CHUNK = 131072,
-  COPIED_CHUNK = 8192,
   READ_BUDGET = 1048576,
-  SEND_BUDGET = 1048576,
   PIPE_FIRST = 65536,
   PIPE_LARGE = 1048576,
   DISCARD_PAUSE_MS = 100,
+  /* This part of what is kept makes room at once. */
+  DROPPED_PART = 8,
 };
 
 static void check_finished(struct process *process);
@@ -88,6 +82,22 @@ static void discard(struct output *output) {
   timer_set(&process->guest->loop, &process->linger, process->guest->loop.now + DISCARD_PAUSE_MS);
 }
 
+/*
+ * Where the next bytes go; 0 when there is no room. The oldest bytes go in steps, so that a process that writes single
+ * bytes does not cost a step for each.
+ */
+static int space_for(struct output *output, size_t most, struct iovec space[2]) {
+  struct ring *ring = &output->ring;
+  int parts = most > 0 ? ring_space(ring, OUTPUT_BUFFER, most, space) : 0;
+  if (parts > 0 || most == 0 || !output->process->keeps_last || ring->capacity == 0) return parts;
+  uint64_t before = ring->start + ring->capacity / DROPPED_PART;
+  if (output->process->stream && before > output->acked) before = output->acked;
+  ring_drop(ring, before);
+  if (output->acked < ring->start) output->acked = ring->start;
+  if (output->cursor < ring->start) output->cursor = ring->start;
+  return ring_space(ring, OUTPUT_BUFFER, most, space);
+}
+
 static void output_read(struct output *output) {
   struct process *process = output->process;
   struct loop *loop = &process->guest->loop;
@@ -97,8 +107,7 @@ static void output_read(struct output *output) {
   }
   size_t budget = READ_BUDGET;
   while (output->open && budget > 0) {
-    size_t most = ring_room(&output->ring, OUTPUT_BUFFER);
-    if (most > budget) most = budget;
+    size_t most = budget;
     if (process->output_max > 0) {
       uint64_t left = process->output_max - process->outputs[0].ring.end - process->outputs[1].ring.end;
       if (left == 0) {
@@ -108,9 +117,9 @@ static void output_read(struct output *output) {
       if (most > left) most = (size_t)left;
     }
     struct iovec space[2];
-    int parts = most > 0 ? ring_space(&output->ring, OUTPUT_BUFFER, most, space) : 0;
+    int parts = space_for(output, most, space);
     if (parts == 0) {
-      source_watch(loop, &output->source, 0); /* until an ACK makes room */
+      source_watch(loop, &output->source, 0); /* until an ACK makes room, or nobody is attached */
       break;
     }
     ssize_t got = readv(output->source.fd, space, parts);
@@ -202,75 +211,36 @@ void output_tree_empty(struct process *process) {
 bool output_ack(struct process *process, const uint8_t *payload, size_t length) {
   if (length != OUTPUT_HEADER || payload[0] < 1 || payload[0] > 2) return false;
   struct output *output = &process->outputs[payload[0] - 1];
-  ring_drop(&output->ring, get_u64(payload + 1));
-  if (output->cursor < output->ring.start) output->cursor = output->ring.start;
+  uint64_t before = get_u64(payload + 1);
+  if (before > output->ring.end) before = output->ring.end;
+  if (before > output->acked) output->acked = before;
+  if (!process->keeps_last) ring_drop(&output->ring, output->acked);
+  if (output->cursor < output->acked) output->cursor = output->acked;
   bool empty = output->ring.start == output->ring.end;
   if (empty && !output->open) ring_free(&output->ring);
   if (output->open && output->source.events == 0 && !process->discarding) output_read(output);
   struct stream *stream = process->stream;
-  bool all = process->outputs[0].ring.start == process->outputs[0].ring.end && process->outputs[1].ring.start == process->outputs[1].ring.end;
-  if (all && stream && stream->closed) process_detach(process);
+  if (output_taken(process) && stream && stream->closed) process_detach(process);
   return true;
 }
 
-void output_want_send(struct process *process) {
-  struct stream *stream = process->stream;
-  if (stream && process->state != PROCESS_STARTING) stream_want_send(stream);
+bool output_taken(const struct process *process) {
+  return process->outputs[0].acked == process->outputs[0].ring.end && process->outputs[1].acked == process->outputs[1].ring.end;
 }
 
-static void send_ended(struct process *process) {
-  struct stream *stream = process->stream;
-  struct frame_writer *out = &stream->connection->out;
-  frame_begin(out, FRAME_ENDED, stream->id);
-  frame_field_u64(out, TAG_ENDED_KIND, process->kind);
-  frame_field_u64(out, TAG_ENDED_EXIT_CODE, (uint64_t)process->exit_code);
-  frame_field_u64(out, TAG_ENDED_SIGNAL, (uint64_t)process->exit_signal);
-  frame_field_u64(out, TAG_ENDED_STDOUT_BYTES, process->outputs[0].ring.end);
-  frame_field_u64(out, TAG_ENDED_STDERR_BYTES, process->outputs[1].ring.end);
-  frame_field_u64(out, TAG_ENDED_DURATION_MS, process->ended_at - process->started_at);
-  frame_field_u64(out, TAG_ENDED_MEMORY_KILLS, process->oom_kills);
-  frame_end(out);
-  stream_close(stream);
-  bool all = process->outputs[0].ring.start == process->outputs[0].ring.end && process->outputs[1].ring.start == process->outputs[1].ring.end;
-  /* Otherwise the stream stays known for the ACKs that are on their way. */
-  if (all) process_detach(process);
-}
-
-static void send_chunk(struct connection *connection, struct output *output, uint32_t stream, uint8_t number, size_t count) {
-  uint8_t head[FRAME_HEADER_BYTES + OUTPUT_HEADER];
-  frame_header_encode(head, FRAME_OUTPUT, stream, (uint32_t)(OUTPUT_HEADER + count));
-  head[FRAME_HEADER_BYTES] = number;
-  put_u64(head + FRAME_HEADER_BYTES + 1, output->cursor);
-  struct iovec parts[3] = {{head, sizeof head}};
-  int views = ring_view(&output->ring, output->cursor, count, parts + 1);
-  output->cursor += count;
-  if (count > COPIED_CHUNK) {
-    connection_send(connection, parts, 1 + views);
-    return;
+void output_rewind(struct process *process, const uint64_t from[2]) {
+  for (int i = 0; i < 2; i++) {
+    process->outputs[i].cursor = from[i];
+    if (process->keeps_last) process->outputs[i].acked = from[i];
   }
-  frame_begin(&connection->out, FRAME_OUTPUT, stream);
-  frame_raw(&connection->out, head + FRAME_HEADER_BYTES, OUTPUT_HEADER);
-  for (int i = 1; i <= views; i++) frame_raw(&connection->out, parts[i].iov_base, parts[i].iov_len);
-  frame_end(&connection->out);
 }
 
-bool output_pump(struct process *process) {
-  struct stream *stream = process->stream;
-  if (stream == NULL || stream->closed) return true;
-  struct connection *connection = stream->connection;
-  size_t budget = SEND_BUDGET;
+void output_unattended(struct process *process) {
+  if (!process->keeps_last || process->discarding) return;
   for (int i = 0; i < 2; i++) {
     struct output *output = &process->outputs[i];
-    while (output->cursor < output->ring.end) {
-      if (budget == 0 || connection_queued(connection) >= CHUNK || connection->dead) return false;
-      size_t count = (size_t)(output->ring.end - output->cursor);
-      if (count > CHUNK) count = CHUNK;
-      send_chunk(connection, output, stream->id, (uint8_t)(i + 1), count);
-      budget -= count < budget ? count : budget;
-    }
+    if (output->open && output->source.events == 0) source_watch(&process->guest->loop, &output->source, EPOLLIN);
   }
-  if (process->state == PROCESS_ENDED) send_ended(process);
-  return true;
 }
 
 void output_trim_idle(struct guest *guest) {

@@ -32,6 +32,7 @@ static bool process_turn(struct stream *stream) { return output_pump(stream->own
 static void process_stream_removed(struct stream *stream) {
   struct process *process = stream->owner;
   if (process->stream == stream) process->stream = NULL;
+  if (process->stream == NULL) output_unattended(process);
 }
 
 /* Whoever is attached to a process. */
@@ -118,7 +119,7 @@ static void attach(struct connection *connection, const struct frame_header *hea
   if (stream == NULL) return;
   stream->existing = true;
   process->stream = stream;
-  for (int i = 0; i < 2; i++) process->outputs[i].cursor = from[i];
+  output_rewind(process, from);
   if (process->state == PROCESS_STARTING) return; /* STARTED comes when it does */
   process_send_started(process, true);
   output_want_send(process);
@@ -160,12 +161,13 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
     return true;
   }
   const char *fault = spawn_fault(payload, header->length);
-  uint64_t pty, cols, rows, with_stdin, timeout_ms, output_max;
+  uint64_t pty, cols, rows, with_stdin, timeout_ms, output_max, keep_last;
   bool integers = field_find_u64(payload, header->length, TAG_SPAWN_PTY, 0, &pty) && field_find_u64(payload, header->length, TAG_SPAWN_COLS, 80, &cols) &&
                   field_find_u64(payload, header->length, TAG_SPAWN_ROWS, 24, &rows) &&
                   field_find_u64(payload, header->length, TAG_SPAWN_STDIN, 0, &with_stdin) &&
                   field_find_u64(payload, header->length, TAG_SPAWN_TIMEOUT_MS, 0, &timeout_ms) &&
-                  field_find_u64(payload, header->length, TAG_SPAWN_OUTPUT_BYTES_MAX, 0, &output_max);
+                  field_find_u64(payload, header->length, TAG_SPAWN_OUTPUT_BYTES_MAX, 0, &output_max) &&
+                  field_find_u64(payload, header->length, TAG_SPAWN_KEEP_LAST, 0, &keep_last);
   if (!integers && fault == NULL) fault = "an integer field does not have 8 bytes";
   struct field field;
   struct identity identity;
@@ -192,6 +194,7 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
   process->pty = pty != 0;
   process->timeout_ms = timeout_ms;
   process->output_max = output_max;
+  process->keeps_last = keep_last != 0;
   process->oom_before = oom_kills(guest);
   process->request = malloc(header->length);
   process->request_length = header->length;

@@ -73,9 +73,7 @@ struct process *process_find(struct guest *guest, const char *ref) {
 
 static bool may_be_evicted(const struct process *process) {
   if (process->state != PROCESS_ENDED || !process->tree_empty) return false;
-  for (int i = 0; i < 2; i++) {
-    if (process->outputs[i].ring.start != process->outputs[i].ring.end) return false;
-  }
+  if (!output_taken(process)) return false;
   return process->stream == NULL || process->stream->closed;
 }
 

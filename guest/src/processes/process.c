@@ -44,6 +44,9 @@ void process_send_started(struct process *process, bool existing) {
   /* What is still on its way to the process takes up room in the window of whoever writes now. */
   frame_field_u64(out, TAG_STARTED_STDIN_WRITTEN, process->input_ring.start);
   process->input_acked = process->input_ring.start;
+  frame_field_u64(out, TAG_STARTED_STDOUT_BYTES, process->outputs[0].ring.end);
+  frame_field_u64(out, TAG_STARTED_STDERR_BYTES, process->outputs[1].ring.end);
+  frame_field_u64(out, TAG_STARTED_ENDED, process->state == PROCESS_ENDED);
   frame_end(out);
   connection_touch(stream->connection);
 }
@@ -219,6 +222,7 @@ void process_forget(struct process *process) {
   process_detach(process);
   for (int i = 0; i < 2; i++) {
     ring_drop(&process->outputs[i].ring, process->outputs[i].ring.end);
+    process->outputs[i].acked = process->outputs[i].ring.end;
     ring_free(&process->outputs[i].ring);
   }
   process->forgotten = true;

@@ -11,6 +11,8 @@ enum {
   LINGER_MS = 250,
   /* How long a tree that was killed may: one of its processes may be in the middle of a write to a disk that hangs. */
   OVERDUE_MS = 5000,
+  /* What comes before the bytes of OUTPUT, and all there is to ACK. */
+  OUTPUT_HEADER = 9,
 };
 
 struct process;
@@ -22,6 +24,7 @@ struct output {
   struct source source;
   struct ring ring;
   uint64_t cursor;   /* what the attached stream was sent */
+  uint64_t acked;    /* what whoever is attached has taken; the ring begins here unless the process keeps its last output */
   uint64_t drain_to; /* once the leader has ended: where its own output is known to end at the earliest */
   bool open;
   bool enlarged; /* the pipe was made as large as it gets */
@@ -50,6 +53,7 @@ struct process {
 
   struct output outputs[2];
   uint64_t output_max; /* 0: none */
+  bool keeps_last;     /* what was taken stays for others; what nobody takes makes room for what is newer */
   struct source input; /* stdin's write end, or the terminal's master for writing */
   struct ring input_ring;
   uint64_t input_acked;
@@ -97,8 +101,14 @@ void process_detach(struct process *process);
 void process_send_started(struct process *process, bool existing);
 void process_release_request(struct process *process);
 
-/* output.c */
+/* output.c, output-send.c */
 void output_open(struct process *process, int which, int fd);
+/* From here on what is sent is sent again. */
+void output_rewind(struct process *process, const uint64_t from[2]);
+/* Nobody is attached any more. */
+void output_unattended(struct process *process);
+/* All that was written so far has been taken. */
+bool output_taken(const struct process *process);
 bool output_ack(struct process *process, const uint8_t *payload, size_t length);
 /* Sends what fits, then ENDED when it is due. False when the socket is full. */
 bool output_pump(struct process *process);

@@ -100,6 +100,7 @@ static void encodes(void) {
   frame_field_u64(&writer, 5, 1000);
   frame_field_u64(&writer, 6, 1);
   frame_field_u64(&writer, 7, 1);
+  frame_field_u64(&writer, 8, 1);
   same(&writer, "WELCOME");
 
   frame_begin(&writer, FRAME_PONG, 1);

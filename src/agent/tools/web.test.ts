@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaissonError } from "../../contract/error.ts";
-import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
+import type { FetchRequest, FetchResult } from "../../sandbox/sandbox-network.ts";
 import type { ToolContext } from "../tool.ts";
 import { BASH_CHARACTERS_MAX } from "./limits.ts";
 import { createWorkbench, type Workbench } from "./testing.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { HostPattern } from "../../contract/network.ts";
-import type { FetchResult } from "../../sandbox/sandbox.ts";
+import type { FetchResult } from "../../sandbox/sandbox-network.ts";
 import type { Tool } from "../tool.ts";
 import { htmlText } from "./html-text.ts";
 import { BASH_CHARACTERS_MAX, cutMiddle, FETCH_BYTES_MAX } from "./limits.ts";

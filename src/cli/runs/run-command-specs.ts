@@ -121,17 +121,21 @@ export const runCommands: readonly CommandSpec[] = [
   },
   {
     path: ["logs"],
-    summary: "Show what a run did",
+    summary: "Show what a run did, or what a detached command in a sandbox wrote",
+    details:
+      "Of a sandbox: the last megabyte that the command of `caisson exec -d` wrote to each stream, and how it ended.\nWhat it wrote to standard error goes there; whoever follows it last has its output.",
     options: [
       { name: "follow", short: "f", summary: "Keep following until it ends" },
+      { name: "process", value: "REF", summary: "Of a sandbox: this command, as `exec -d --json` names it, not the newest" },
       { name: "from", value: "SEQ", summary: "Start at this event" },
       { name: "check", summary: "Check the whole log for damage instead" },
       noPager,
       json,
     ],
-    arguments: [optionalRun],
+    arguments: [workArgument],
     examples: [
       ["caisson logs -f run_k3v7q2m5x4ab", "watch it"],
+      ["caisson logs -f sb_k3v7q2m5x4ab", "what a detached command writes"],
       ["caisson logs --json run_k3v7q2m5x4ab", "every event, for programs"],
     ],
     load: async () => ({ run: (await import("./run-control.ts")).logs }),

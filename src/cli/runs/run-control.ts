@@ -4,6 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { parseCount } from "../options/option-values.ts";
+import { isSandbox, sandboxLogs } from "../sandboxes/sandbox-logs.ts";
 import { line } from "../terminal/line.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { followRun } from "./follow-run.ts";
@@ -13,10 +14,13 @@ import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
 import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
 
-/** `caisson logs RUN` */
+/** `caisson logs RUN`, and of a sandbox what a detached command in it wrote. */
 export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
   const { runs } = context.station;
   if (given.flag("check")) return await checkLog(context, given);
+  const [word] = given.positionals;
+  if (word !== undefined && (await isSandbox(context, word))) return await sandboxLogs(context, given, word);
+  if (given.flag("process")) throw new CaissonError("invalid", "--process goes with a sandbox, not with a run");
   const from = given.option("from");
   const { run } = await runs.get(await runNamed(context, given.positionals[0]));
   // Who follows a run sees it as it goes; what is over is read.

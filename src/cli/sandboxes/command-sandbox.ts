@@ -15,6 +15,8 @@ export interface CommandSandbox {
   drops: boolean;
   /** Ends what the session began. Idempotent; resolves when nothing is left that should not be. */
   end(): Promise<void>;
+  /** As if it had not been asked for: a fresh one is removed, kept or not. In place of `end`. */
+  undo(): Promise<void>;
 }
 
 const creationOptions = [
@@ -51,22 +53,22 @@ export async function sandboxForCommand(
       });
     }
     const sandbox = await context.station.sandboxes.hold(id, context.interruption);
-    return { sandbox, drops: false, end: () => sandbox.release() };
+    return { sandbox, drops: false, end: () => sandbox.release(), undo: () => sandbox.release() };
   }
-  const keep = given.flag("keep");
+  const keep = given.flag("keep") || given.flag("detach");
   const request = sandboxFrom(context, given, { keep, timeoutMs: options.timeoutMs });
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;
   const end = async () => {
     if (!keep || context.interruption.received() !== null) return sandbox.destroy();
     await sandbox.release();
-    await context.stderr.print(line`caisson: kept ${sandbox.id}`);
+    if (given.flag("keep")) await context.stderr.print(line`caisson: kept ${sandbox.id}`);
   };
   if (options.warns) {
     await printSandboxWarnings(context, sandbox.info);
     await tellSnapshotWorkspace(context, given, sandbox.info);
   }
-  return { sandbox, drops: !keep, end: () => (ended ??= end()) };
+  return { sandbox, drops: !keep, end: () => (ended ??= end()), undo: () => (ended ??= sandbox.destroy()) };
 }
 
 /** Throws `cancelled` as soon as we are told to end: a guest that does not answer keeps nobody who wants to leave. */

@@ -1,4 +1,3 @@
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import { CommandEnded, CommandOutput } from "../../contract/event.ts";
 import type { Ended } from "../../contract/outcome.ts";
@@ -6,26 +5,25 @@ import { defined } from "../../lib/defined.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { HeldSandbox, OutputChunk, Process, SpawnOptions } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox, OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { createNetworkNotices } from "../network/network-notices.ts";
-import { parseBytes } from "../options/option-values.ts";
-import { pairs, timeoutFrom } from "../options/spec-options.ts";
+import { timeoutFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { connectStdio, type StdioOutcome } from "../terminal/process-stdio.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import { tellDroppedFiles } from "./dropped-files.ts";
+import { commandFrom, startCommand } from "./start-command.ts";
 
 /** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
 const OUTPUT_LIMIT_EXIT_CODE = 153;
 /** Like a program's whose reader went away: 128 and SIGPIPE. */
 const BROKEN_PIPE_EXIT_CODE = 141;
-const NOT_EXECUTABLE_EXIT_CODE = 126;
-const NO_SUCH_PROGRAM_EXIT_CODE = 127;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (given.flag("detach")) return await (await import("./exec-detached.ts")).execDetached(context, given);
   return execCommand(context, given, {
     argv: given.positionals,
     tty: given.flag("tty"),
@@ -52,25 +50,13 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   const events = request.json ? takeEvents(context, print) : null;
   const isSilent = request.json || request.quiet;
-  const cwd = given.option("cwd");
-  const user = given.option("user");
-  const env = given.flag("sandbox") ? pairs(context, given.options("env"), "env") : {};
+  const command = { ...commandFrom(context, given), argv: request.argv, ...defined({ timeoutMs: request.timeoutMs }) };
   const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs: request.timeoutMs });
   events?.showOf(session.sandbox.id);
   const notices = isSilent ? null : tellOfNetwork(context, session.sandbox, request);
   try {
-    const outputMax = given.flag("sandbox") ? given.option("output-max") : undefined;
     const stdin = stdinOf(context, request);
-    const starting = spawnWithHint(session.sandbox, {
-      argv: request.argv,
-      env,
-      stdin,
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(user === undefined ? {} : { user }),
-      ...(request.tty ? { pty: terminalSize(context) } : {}),
-      ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
-      ...(outputMax === undefined ? {} : { outputBytesMax: parseBytes("output-max", outputMax) }),
-    });
+    const starting = startCommand(session.sandbox, { ...command, stdin, ...(request.tty ? { pty: terminalSize(context) } : {}) });
     const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };
     const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
@@ -123,37 +109,6 @@ function tellOfNetwork(context: CliContext, sandbox: HeldSandbox, { tty }: Pick<
     },
   };
 }
-
-/**
- * The guest says what is not there; what to do about it depends on where one stands, and here that is a command line.
- */
-async function spawnWithHint(sandbox: HeldSandbox, options: SpawnOptions): Promise<Process> {
-  try {
-    return await sandbox.spawn(options);
-  } catch (error) {
-    if (!(error instanceof CaissonError)) throw error;
-    const exitCode = await exitCodeOfStart(sandbox, error, options);
-    const hint = error.hint ?? spawnHints[error.code];
-    const details = { ...error.details, ...defined({ exitCode }) };
-    throw new CaissonError(error.code, error.message, { cause: error, details, ...defined({ hint }) });
-  }
-}
-
-/** As a shell and docker have it, for a program that is not there or is none; undefined for any other failure. */
-async function exitCodeOfStart(sandbox: HeldSandbox, error: CaissonError, { cwd }: SpawnOptions): Promise<number | undefined> {
-  if (error.details?.guest === "not_executable") return NOT_EXECUTABLE_EXIT_CODE;
-  if (error.details?.guest !== "not_found") return undefined;
-  // A folder to start in that is not there is no fault of the program's.
-  const hasFolder = cwd === undefined || (await sandbox.stat(cwd).catch(() => null)) !== null;
-  return hasFolder ? NO_SUCH_PROGRAM_EXIT_CODE : undefined;
-}
-
-const spawnHints: Partial<Record<ErrorCode, string>> = {
-  not_found:
-    "Programs and folders are looked for inside the sandbox: `caisson shell` lets you look around, `caisson doctor` lists what is visible.",
-  denied: "Is it a program, and executable? --user root needs a sandbox made with --allow-root.",
-  invalid: "A path inside is absolute, without `..`, and at most 4,095 bytes long.",
-};
 
 function terminalSize(context: CliContext): { cols: number; rows: number } {
   const { stdout } = context;

@@ -90,8 +90,13 @@ async function pumpOutput(connection: Connection): Promise<void> {
   const { context, process, show } = connection;
   for await (const chunk of process.output) {
     if (show !== undefined) await show(chunk);
-    else await (chunk.stream === "stdout" ? context.stdout : context.stderr).writeRaw(chunk.data);
+    else await writeOutput(context, chunk);
   }
+}
+
+/** As the process wrote it, to the stream that it wrote to. */
+export async function writeOutput({ stdout, stderr }: Pick<CliContext, "stdout" | "stderr">, chunk: OutputChunk): Promise<void> {
+  await (chunk.stream === "stdout" ? stdout : stderr).writeRaw(chunk.data);
 }
 
 /** Copies our stdin into the process, no faster than the process reads it. */

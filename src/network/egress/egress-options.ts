@@ -3,7 +3,8 @@ import type { SecureContext } from "node:tls";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { DenialReason, NetworkEvent } from "../../contract/network-event.ts";
-import type { FetchRequest, FetchResult, InboundConnection } from "../../sandbox/sandbox.ts";
+import type { InboundConnection } from "../../sandbox/sandbox.ts";
+import type { FetchRequest, FetchResult } from "../../sandbox/sandbox-network.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 

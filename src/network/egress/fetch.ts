@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
-import type { FetchRequest, FetchResult } from "../../sandbox/sandbox.ts";
+import type { FetchRequest, FetchResult } from "../../sandbox/sandbox-network.ts";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { encodeRequestHead, type RequestHead } from "../http/head.ts";
 import { type Header, header } from "../http/headers.ts";

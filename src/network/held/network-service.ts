@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
 import type { Store } from "../../sandbox/store.ts";
 import type { NetworkHost } from "../network-host.ts";
 import type { HeldSecrets } from "./held-secrets.ts";

@@ -1,7 +1,8 @@
 import type { Transform } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { Capabilities } from "../../contract/sandbox.ts";
-import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import type { Store } from "../../sandbox/store.ts";
 import type { NetworkHost } from "../network-host.ts";

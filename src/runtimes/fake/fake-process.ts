@@ -20,6 +20,8 @@ const PIPE_BYTES = 65_536;
 interface Held {
   base: number;
   end: number;
+  /** What whoever is attached has taken; the same as `base` unless the process keeps its last output. */
+  taken: number;
   pieces: Buffer[];
 }
 
@@ -32,6 +34,7 @@ export class FakeProcess {
   readonly uid: number;
   readonly startedMs: number;
   readonly hasStdin: boolean;
+  readonly keepsLast: boolean;
   readonly children = new Set<FakeProcess>();
   terminal: { cols: number; rows: number } | null;
   end: FakeEnd | null = null;
@@ -41,8 +44,8 @@ export class FakeProcess {
   readonly #clock: Clock;
   readonly #outputBytesMax: number;
   readonly #held: [Held, Held] = [
-    { base: 0, end: 0, pieces: [] },
-    { base: 0, end: 0, pieces: [] },
+    { base: 0, end: 0, taken: 0, pieces: [] },
+    { base: 0, end: 0, taken: 0, pieces: [] },
   ];
   readonly #handlers = new Map<string, () => void>();
   readonly #killed = Promise.withResolvers<never>();
@@ -64,6 +67,7 @@ export class FakeProcess {
     stdin: boolean;
     timeoutMs: number;
     outputBytesMax: number;
+    keepLast: boolean;
   }) {
     this.pid = options.pid;
     this.ref = options.ref;
@@ -73,6 +77,7 @@ export class FakeProcess {
     this.#clock = options.clock;
     this.terminal = options.terminal;
     this.hasStdin = options.stdin;
+    this.keepsLast = options.keepLast;
     this.#outputBytesMax = options.outputBytesMax;
     this.startedMs = this.#clock.now();
     this.#killed.promise.catch(() => {});
@@ -106,6 +111,7 @@ export class FakeProcess {
     for (let at = 0; at < data.length; ) {
       const held = this.#held[into - 1] as Held;
       const room = OUTPUT_BUFFER - (held.end - held.base);
+      if (room === 0 && this.#dropOldest(held)) continue;
       if (room === 0) {
         const waiting = new Promise<void>((resolve) => this.#roomWaiters.push(resolve));
         await Promise.race([waiting, this.#killed.promise]);
@@ -177,6 +183,7 @@ export class FakeProcess {
     for (const [index, held] of this.#held.entries()) {
       let at = held.base;
       const start = starts[index] ?? held.base;
+      if (this.keepsLast) held.taken = start;
       for (const piece of held.pieces) {
         if (at + piece.length > start) {
           const skip = Math.max(0, start - at);
@@ -189,16 +196,28 @@ export class FakeProcess {
   }
 
   detach(sink: OutputSink): void {
-    if (this.#sink === sink) this.#sink = null;
+    if (this.#sink !== sink) return;
+    this.#sink = null;
+    this.#wakeWriters();
   }
 
   acknowledge(descriptor: 1 | 2, offset: number): void {
     const held = this.#held[descriptor - 1] as Held;
-    while (held.pieces[0] !== undefined && held.base + held.pieces[0].length <= offset) held.base += (held.pieces.shift() as Buffer).length;
-    if (offset > held.base && held.pieces[0] !== undefined) {
-      held.pieces[0] = held.pieces[0].subarray(offset - held.base);
-      held.base = offset;
-    }
+    held.taken = Math.max(held.taken, Math.min(offset, held.end));
+    if (!this.keepsLast) drop(held, held.taken);
+    this.#wakeWriters();
+  }
+
+  /** Makes room where nobody waits for what is dropped. */
+  #dropOldest(held: Held): boolean {
+    if (!this.keepsLast) return false;
+    const before = held.base + PIPE_BYTES;
+    const { base } = held;
+    drop(held, this.#sink === null ? before : Math.min(before, held.taken));
+    return held.base > base;
+  }
+
+  #wakeWriters(): void {
     const waiters = this.#roomWaiters;
     this.#roomWaiters = [];
     for (const waiter of waiters) waiter();
@@ -257,5 +276,13 @@ export class FakeProcess {
     this.#cancelTimeout?.();
     this.#killed.reject(new CaissonError("cancelled", "the process has ended"));
     this.#sink?.onEnded(this);
+  }
+}
+
+function drop(held: Held, before: number): void {
+  while (held.pieces[0] !== undefined && held.base + held.pieces[0].length <= before) held.base += (held.pieces.shift() as Buffer).length;
+  if (before > held.base && held.pieces[0] !== undefined) {
+    held.pieces[0] = held.pieces[0].subarray(before - held.base);
+    held.base = before;
   }
 }

@@ -17,6 +17,7 @@ export interface StartRequest {
   stdin: boolean;
   timeoutMs: number;
   outputBytesMax: number;
+  keepLast: boolean;
 }
 
 const FIRST_PORT = 40_000;
@@ -138,7 +139,17 @@ export class FakeMachine {
       exit: (code) => process.exit(code),
       start: (command, options) =>
         machine.start(
-          { ...request, ref: null, argv: command, terminal: null, stdin: false, timeoutMs: 0, outputBytesMax: 0, ...options },
+          {
+            ...request,
+            ref: null,
+            argv: command,
+            terminal: null,
+            stdin: false,
+            timeoutMs: 0,
+            outputBytesMax: 0,
+            keepLast: false,
+            ...options,
+          },
           process,
         ),
       run: (command, io) => machine.#programFor({ ...request, argv: command })({ ...io, argv: command }),

@@ -127,7 +127,16 @@ class GuestSession {
 
   #welcome(): void {
     const { uid, rootAllowed } = this.#options;
-    const welcome = { version: 1, guestVersion: "fake", bootId: this.#machine.bootId, uid, gid: uid, rootAllowed, fences: true };
+    const welcome = {
+      version: 1,
+      guestVersion: "fake",
+      bootId: this.#machine.bootId,
+      uid,
+      gid: uid,
+      rootAllowed,
+      fences: true,
+      keepsLast: true,
+    };
     this.#write(encodeFields("WELCOME", 0, shapes.WELCOME, welcome));
   }
 
@@ -166,6 +175,8 @@ class GuestSession {
       stdinBytes: process.stdinBytes,
       stdinWritten: process.stdinConsumed,
       pty: process.terminal !== null,
+      ...process.totals(),
+      ended: process.end !== null,
     };
     if (!process.holdsFrom(from)) throw failure("gone", "that output was dropped");
     this.#write(encodeFields("STARTED", stream, shapes.STARTED, started));
@@ -221,6 +232,7 @@ class GuestSession {
           command: process.argv.join(" ").replaceAll("\0", " ").slice(0, 1_024),
           uid: process.uid,
           startMs: Math.max(0, process.startedMs - this.#machine.startedMs),
+          keepsLast: process.keepsLast,
         }),
       );
     }

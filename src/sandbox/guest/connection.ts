@@ -12,7 +12,7 @@ import { errorFromGuest, printable } from "./guest-error.ts";
 import { Link } from "./link.ts";
 import { ping } from "./ping.ts";
 import { connectPort } from "./port.ts";
-import { type ProcessStarts, processStarts } from "./process.ts";
+import { type ProcessStarts, processStarts } from "./process-starts.ts";
 import { askForEntries, tell } from "./request.ts";
 import { createServing, type Serving } from "./serve.ts";
 import { SlabReader } from "./slab-reader.ts";
@@ -30,6 +30,7 @@ export interface Welcome {
   rootAllowed: boolean;
   /** Whether it keeps later owners of the same work from earlier ones. */
   fences: boolean;
+  keepsLast: boolean;
 }
 
 /**
@@ -156,11 +157,11 @@ export function greet(options: GreetOptions): Promise<GuestConnection> {
 }
 
 function welcomeOf(payload: Buffer): Welcome {
-  const { version, guestVersion, bootId, uid, gid, rootAllowed, fences } = decodeFields("WELCOME", shapes.WELCOME, payload);
+  const { version, guestVersion, bootId, uid, gid, rootAllowed, fences, keepsLast } = decodeFields("WELCOME", shapes.WELCOME, payload);
   if (version !== PROTOCOL_VERSION)
     throw new CaissonError("unsupported", `the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
   if (bootId.length !== 16) throw protocolError(`a boot id of ${bootId.length} bytes`);
-  return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed, fences };
+  return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed, fences, keepsLast };
 }
 
 function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonError {
@@ -189,7 +190,7 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
         });
       await tell(link, { type: "FENCE", values, what: `taking over ${values.name}` });
     },
-    ...processStarts(link),
+    ...processStarts(link, welcome),
     forget: (ref) => tell(link, { type: "FORGET", values: { ref }, what: `forgetting ${ref}` }),
     processes: async () => {
       const request = { type: "LIST", values: {}, entry: entries.process, answer: answers.nothing, entriesMax: ENTRIES_MAX } as const;
@@ -205,7 +206,7 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
 }
 
 function processInfo(fields: Decoded<typeof entries.process>): ProcessInfo {
-  const { ref, pid, parentPid, state, command, uid, startMs, residentBytes, cpuMs } = fields;
+  const { ref, pid, parentPid, state, command, uid, startMs, residentBytes, cpuMs, keepsLast } = fields;
   if (state !== 1 && state !== 2) throw protocolError(`a process in state ${state}`);
   return {
     ref: ref === "" ? null : ref,
@@ -217,6 +218,7 @@ function processInfo(fields: Decoded<typeof entries.process>): ProcessInfo {
     startedMs: startMs,
     memoryBytes: residentBytes,
     cpuMs,
+    keepsLastOutput: keepsLast,
   };
 }
 

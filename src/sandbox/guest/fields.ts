@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { FRAME_HEADER_BYTES, FRAME_PAYLOAD_MAX, type FrameName, frameCode, protocolError, writeFrameHeader } from "./frame.ts";
+import { readU64, writeU64 } from "./u64.ts";
 
 /** How a field's value looks here, and what an optional one is when absent: 0, false, "", no bytes, no texts. */
 interface Kinds {
@@ -54,6 +55,7 @@ export const shapes = {
     gid: required(5, "u64"),
     rootAllowed: optional(6, "flag"),
     fences: optional(7, "flag"),
+    keepsLast: optional(8, "flag"),
   },
   HEARTBEAT: { uptimeMs: required(1, "u64"), processes: optional(2, "u64"), lateMs: optional(3, "u64") },
   ERROR: { code: required(1, "u64"), message: optional(2, "text"), errno: optional(3, "u64") },
@@ -72,6 +74,7 @@ export const shapes = {
     timeoutMs: optional(10, "u64"),
     outputBytesMax: optional(11, "u64"),
     ...fromOffsets,
+    keepLast: optional(14, "flag"),
   },
   ATTACH: { ref: required(1, "text"), ...fromOffsets },
   STARTED: {
@@ -81,6 +84,9 @@ export const shapes = {
     stdinBytes: optional(4, "u64"),
     pty: optional(5, "flag"),
     stdinWritten: optional(6, "u64"),
+    stdoutBytes: optional(7, "u64"),
+    stderrBytes: optional(8, "u64"),
+    ended: optional(9, "flag"),
   },
   ENDED: {
     kind: required(1, "u64"),
@@ -141,6 +147,7 @@ export const entries = {
     startMs: optional(7, "u64"),
     residentBytes: optional(8, "u64"),
     cpuMs: optional(9, "u64"),
+    keepsLast: optional(10, "flag"),
   },
   file,
   listener: { port: required(1, "u64"), uid: optional(2, "u64"), address: optional(3, "text") },
@@ -283,16 +290,4 @@ function tagsOf(shape: Shape): Map<number, { key: string; kind: Kind }> {
     tagCache.set(shape, tags);
   }
   return tags;
-}
-
-/** Numbers past 2^53 cannot be meant: no file, offset or clock here comes near. */
-export function readU64(bytes: Buffer, at: number, name: string): number {
-  const high = bytes.readUInt32LE(at + 4);
-  if (high > 0x1f_ffff) throw protocolError(`a number of ${name} is past 2^53`);
-  return high * 0x1_0000_0000 + bytes.readUInt32LE(at);
-}
-
-export function writeU64(target: Buffer, at: number, value: number): void {
-  target.writeUInt32LE(value >>> 0, at);
-  target.writeUInt32LE(Math.floor(value / 0x1_0000_0000), at + 4);
 }

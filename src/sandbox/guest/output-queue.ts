@@ -54,6 +54,12 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
     return this.#finished;
   }
 
+  /** Whether all up to these offsets has come, consumed or not. */
+  hasReceived({ stdoutBytes, stderrBytes }: { stdoutBytes: number; stderrBytes: number }): boolean {
+    const [stdout, stderr] = this.#descriptors;
+    return (stdout.received ?? 0) >= stdoutBytes && (stderr.received ?? 0) >= stderrBytes;
+  }
+
   /** The process is new: its output begins at 0. */
   expectStart(): void {
     for (const state of this.#descriptors) state.received ??= 0;

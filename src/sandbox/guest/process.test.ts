@@ -57,6 +57,25 @@ test.each([
   expect(await process.ended).toMatchObject(outcome);
 });
 
+test("a guest that does not know how to keep the last output is not asked to", async () => {
+  await expect(connection.spawn({ ref: "r", argv: ["cat"], keepLast: true })).rejects.toMatchObject({ code: "unsupported" });
+  expect(peer.seen).toEqual([]);
+});
+
+test("who does not follow lets go where the output ended at that moment, or just after", async () => {
+  const attaching = connection.attach({ ref: "r" }, { follow: false });
+  const { stream } = await peer.next("ATTACH");
+  peer.started(stream, "r", { existing: true, stdoutBytes: 103, stderrBytes: 2 });
+  const process = await attaching;
+  peer.output(stream, 1, 100, Buffer.from("one and more"));
+  peer.output(stream, 2, 0, Buffer.from("er"));
+  peer.output(stream, 1, 112, Buffer.from(" that nobody asked for"));
+  expect((await collect(process)).map(({ data }) => data.toString())).toEqual(["one and more", "er"]);
+  expect((await process.ended).kind).toBe("lost");
+  await peer.next("CANCEL");
+  expect(connection.isClosed).toBe(false);
+});
+
 test("ended waits for the output to be consumed, and discarding counts", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 1, 0, Buffer.from("x"));

@@ -31,28 +31,13 @@ export interface ProcessObserver {
   onEnded?(ended: Ended): void;
 }
 
-type Request =
+export type ProcessRequest =
   | { type: "SPAWN"; values: Encodable<typeof shapes.SPAWN>; what: string }
-  | { type: "ATTACH"; values: Encodable<typeof shapes.ATTACH>; what: string };
+  | { type: "ATTACH"; values: Encodable<typeof shapes.ATTACH>; what: string; follow?: boolean | undefined };
 
 interface Starting {
   resolve: (process: GuestProcess) => void;
   reject: (error: CaissonError) => void;
-}
-
-/** How processes are had over a link. The promises reject with the guest's error, or `lost`. */
-export interface ProcessStarts {
-  spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
-  attach(values: Encodable<typeof shapes.ATTACH>, observer?: ProcessObserver): Promise<GuestProcess>;
-}
-
-export function processStarts(link: Link): ProcessStarts {
-  const start = (request: Request, observer: ProcessObserver = {}) =>
-    new Promise<GuestProcess>((resolve, reject) => new GuestProcess(link, request, observer, { resolve, reject }));
-  return {
-    spawn: (values, observer) => start({ type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer),
-    attach: (values, observer) => start({ type: "ATTACH", values, what: `attaching to ${values.ref}` }, observer),
-  };
 }
 
 /**
@@ -67,7 +52,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   /** Whether the process was there before this handle. */
   existing = false;
   readonly #link: Link;
-  readonly #request: Request;
+  readonly #request: ProcessRequest;
   readonly #observer: ProcessObserver;
   readonly #stream: number;
   readonly #startedMs = performance.now();
@@ -80,9 +65,11 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   #stdin: StdinPipe | null = null;
   #pty = false;
   #outcome: Ended | null = null;
+  /** Where somebody who does not follow lets go; null for whoever does, and for a process that has ended. */
+  #until: { stdoutBytes: number; stderrBytes: number } | null = null;
   #settled = false;
 
-  constructor(link: Link, request: Request, observer: ProcessObserver, starting: Starting) {
+  constructor(link: Link, request: ProcessRequest, observer: ProcessObserver, starting: Starting) {
     this.#link = link;
     this.#request = request;
     this.#observer = observer;
@@ -129,6 +116,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if (data.length === 0) throw protocolError("OUTPUT without any bytes");
     const chunk = this.output.push(descriptor, offset + position, ownIfSmall(data));
     this.#observer.onOutput?.(chunk);
+    this.#letGoIfRead();
   }
 
   onLost(error: CaissonError): void {
@@ -220,7 +208,13 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     if ("timeoutMs" in values && values.timeoutMs !== undefined) this.#lookAfter(values.timeoutMs + END_GRACE_MS);
     this.#observer.onStarted?.(this);
     starting.resolve(this);
+    if (this.#request.type === "ATTACH" && this.#request.follow === false && !started.ended) this.#until = started;
+    this.#letGoIfRead();
     return false;
+  }
+
+  #letGoIfRead(): void {
+    if (this.#until !== null && this.output.hasReceived(this.#until)) this.detach();
   }
 
   #lookAfter(delayMs: number): void {

@@ -1,5 +1,5 @@
-import { readU64, writeU64 } from "./fields.ts";
 import { FRAME_HEADER_BYTES, frameCode, protocolError, writeFrameHeader } from "./frame.ts";
+import { readU64, writeU64 } from "./u64.ts";
 
 /** The payloads that are not made of fields: those of the hot path. */
 

@@ -7,7 +7,8 @@ import type { NetworkEvent } from "../../contract/network-event.ts";
 import { parseRule, showPolicy } from "../../contract/network-text.ts";
 import type { NewRunEvent } from "../../contract/run-event.ts";
 import { watchPorts } from "../../network/preview/watch-ports.ts";
-import type { OwnedSandbox, SandboxNetwork } from "../../sandbox/sandbox.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
 
 export interface AttachedNetwork extends RunNetwork, AsyncDisposable {
   /** From now on this is the run's sandbox. */

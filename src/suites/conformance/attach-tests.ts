@@ -1,11 +1,26 @@
 import assert from "node:assert/strict";
+import type { Ended } from "../../contract/outcome.ts";
+import type { Process } from "../../sandbox/sandbox.ts";
 import type { ConformanceTest } from "./context.ts";
-import { describeEnd, finish, reader, readText, rejectsWith, run, start, within } from "./expectations.ts";
+import { describeEnd, eventually, finish, reader, readText, rejectsWith, run, start, within } from "./expectations.ts";
 
 let refs = 0;
 function freshRef(): string {
   refs += 1;
   return `conformance.${process.pid}.${Date.now()}.${refs}`;
+}
+
+/** Which part of its standard output a process still gives, and how it ended. */
+async function rangeOf(process: Process): Promise<{ from: number; to: number; ended: Ended }> {
+  let from = -1;
+  let to = -1;
+  for await (const { stream, offset, data } of process.output) {
+    if (stream !== "stdout") continue;
+    if (from < 0) from = offset;
+    else assert.equal(offset, to, "stdout goes on where it was");
+    to = offset + data.length;
+  }
+  return { from, to, ended: await process.ended };
 }
 
 /** Refs: starting twice, letting go, taking up again, forgetting. */
@@ -107,6 +122,61 @@ export const attachTests: ConformanceTest[] = [
       const { stdout, ended } = await finish(context, second, { stdout: 4, stderr: 0 });
       assert.equal(stdout.toString(), "two\n");
       assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: a process that keeps its last output waits for nobody, and gives it to each who comes",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const blocks = 64;
+      const noted = `${await context.folder()}/noted`;
+      const first = await start(sandbox, "blocks", { args: [String(blocks), noted], keepLastOutput: true });
+      first.detach();
+      await eventually(context, "the process ends though nobody reads", async () =>
+        (await sandbox.processes()).some((each) => each.ref === first.ref && each.state === "ended" && each.keepsLastOutput),
+      );
+      for (let time = 0; time < 2; time++) {
+        const again = await within(context, "attaching", sandbox.attach(first.ref));
+        const { from, to, ended } = await within(context, "reading", rangeOf(again));
+        assert.equal(to, blocks * 65_536);
+        assert.ok(to - from >= 512 * 1024 && to - from <= 1024 * 1024, `${to - from} bytes were kept`);
+        assert.equal(describeEnd(ended), "exited 0");
+      }
+      await rejectsWith(context, "gone", "attaching to what was dropped", () => sandbox.attach(first.ref, { stdoutOffset: 0 }));
+      return undefined;
+    },
+  },
+  {
+    name: "attach: who listens to a process that keeps its last output slows it down and loses nothing",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const blocks = 64;
+      const noted = `${await context.folder()}/noted`;
+      const running = await start(sandbox, "blocks", { args: [String(blocks), noted], keepLastOutput: true });
+      const { stdout, ended } = await finish(context, running);
+      assert.equal(stdout.length, blocks * 65_536);
+      assert.equal(describeEnd(ended), "exited 0");
+      return undefined;
+    },
+  },
+  {
+    name: "attach: who does not follow gets what is there, and lets go",
+    async run(context) {
+      const sandbox = await context.sandbox();
+      const running = await start(sandbox, "print-then-copy", { args: ["one"], stdin: "pipe", keepLastOutput: true });
+      await reader(context, running).until("one");
+      running.detach();
+      for (let time = 0; time < 2; time++) {
+        const { stdout, ended } = await finish(context, await sandbox.attach(running.ref, { follow: false }));
+        assert.equal(stdout.toString(), "one");
+        assert.equal(ended.kind, "lost");
+      }
+      const last = await sandbox.attach(running.ref);
+      await last.closeStdin();
+      assert.equal(describeEnd((await finish(context, last)).ended), "exited 0");
+      const afterwards = await finish(context, await sandbox.attach(running.ref, { follow: false }));
+      assert.equal(describeEnd(afterwards.ended), "exited 0");
       return undefined;
     },
   },

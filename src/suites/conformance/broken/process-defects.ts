@@ -7,6 +7,10 @@ async function* mapped(process: Process, change: (chunk: OutputChunk) => OutputC
   for await (const chunk of process.output) yield change(chunk);
 }
 
+async function* only(process: Process, keeps: (chunk: OutputChunk) => boolean): AsyncGenerator<OutputChunk> {
+  for await (const chunk of process.output) if (keeps(chunk)) yield chunk;
+}
+
 const outcome = (change: (ended: Ended) => object) => (good: Process) => ({
   ended: good.ended.then((ended) => ({ ...ended, ...change(ended) }) as Ended),
 });
@@ -228,6 +232,18 @@ export const processDefects: Record<string, Defect> = {
     what: "opening makes another sandbox",
     capabilities: (good) => ({ ...good, reattach: true }),
     runtime: (good) => ({ open: () => good.create(SandboxSpec.parse({})) }),
+  },
+  "attach: a process that keeps its last output waits for nobody, and gives it to each who comes": {
+    what: "output is kept until it is taken",
+    spawn: without("keepLastOutput"),
+  },
+  "attach: who listens to a process that keeps its last output slows it down and loses nothing": {
+    what: "the oldest output makes room though somebody listens",
+    process: (good) => ({ output: only(good, ({ offset }) => offset > 0) }),
+  },
+  "attach: who does not follow gets what is there, and lets go": {
+    what: "everybody follows",
+    sandbox: (good) => ({ attach: (ref, asked) => good.attach(ref, { ...asked, follow: true }) }),
   },
   "attach: an unknown ref is not_found": {
     what: "an unknown ref is some error",

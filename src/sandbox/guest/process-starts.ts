@@ -1,0 +1,30 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { Encodable, shapes } from "./fields.ts";
+import type { Link } from "./link.ts";
+import { GuestProcess, type ProcessObserver, type ProcessRequest } from "./process.ts";
+
+/** How processes are had over a link. The promises reject with the guest's error, or `lost`. */
+export interface ProcessStarts {
+  /** Also rejects with `unsupported` when the guest does not know how to keep the last output. */
+  spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
+  attach(
+    values: Encodable<typeof shapes.ATTACH>,
+    options?: { follow?: boolean | undefined; observer?: ProcessObserver | undefined },
+  ): Promise<GuestProcess>;
+}
+
+export function processStarts(link: Link, guest: { guestVersion: string; keepsLast: boolean }): ProcessStarts {
+  const start = (request: ProcessRequest, observer: ProcessObserver = {}) =>
+    new Promise<GuestProcess>((resolve, reject) => new GuestProcess(link, request, observer, { resolve, reject }));
+  return {
+    async spawn(values, observer) {
+      if (values.keepLast && !guest.keepsLast) {
+        throw new CaissonError("unsupported", `the sandbox's guest (${guest.guestVersion}) cannot keep a detached command's output`, {
+          hint: "It was started by an older Caisson: make a new sandbox.",
+        });
+      }
+      return start({ type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer);
+    },
+    attach: (values, { follow, observer } = {}) => start({ type: "ATTACH", values, what: `attaching to ${values.ref}`, follow }, observer),
+  };
+}

@@ -1,0 +1,13 @@
+import { protocolError } from "./frame.ts";
+
+/** Numbers past 2^53 cannot be meant: no file, offset or clock here comes near. */
+export function readU64(bytes: Buffer, at: number, name: string): number {
+  const high = bytes.readUInt32LE(at + 4);
+  if (high > 0x1f_ffff) throw protocolError(`a number of ${name} is past 2^53`);
+  return high * 0x1_0000_0000 + bytes.readUInt32LE(at);
+}
+
+export function writeU64(target: Buffer, at: number, value: number): void {
+  target.writeUInt32LE(value >>> 0, at);
+  target.writeUInt32LE(Math.floor(value / 0x1_0000_0000), at + 4);
+}
