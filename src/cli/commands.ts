@@ -147,7 +147,11 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["sandbox", "rm"],
     summary: "End and remove sandboxes",
-    options: [{ name: "all", summary: "All of them" }],
+    details: "Files that changed in a sandbox's copy of a folder go with it: they are counted, and you are asked.",
+    options: [
+      { name: "all", summary: "All of them" },
+      { name: "yes", short: "y", summary: "Do not ask, even when files changed" },
+    ],
     arguments: [{ ...sandboxArgument, optional: true, repeat: true }],
     examples: [["caisson sandbox rm --all", ""]],
     load: async () => (await import("./sandboxes/sandbox-life.ts")).remove,

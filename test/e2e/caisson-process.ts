@@ -42,7 +42,7 @@ export function useCaisson() {
     await mkdir(base);
   });
   afterAll(async () => {
-    await run(["sandbox", "rm", "--all"]);
+    await run(["sandbox", "rm", "--all", "--yes"]);
     await rm(outer, { recursive: true, force: true });
   });
   const home = () => join(outer, "home");

@@ -105,7 +105,7 @@ const faults: Record<string, Fault> = {
     async strike({ home, demand }) {
       const [sandbox] = cli.sandboxes(home);
       if (sandbox === undefined) return undefined;
-      const removed = await cli.run(["sandbox", "rm", sandbox], { home });
+      const removed = await cli.run(["sandbox", "rm", sandbox, "--yes"], { home });
       // The run may have been over, and its sandbox with it.
       demand(removed.code === 0 || removed.stderr.includes("no sandbox"), `sandbox rm: ${removed.stderr}`);
       return undefined;
@@ -212,7 +212,7 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
     problems.push(String(error instanceof Error ? error.stack : error));
   } finally {
     clearTimeout(standstill);
-    await cli.run(["sandbox", "rm", "--all"], { home });
+    await cli.run(["sandbox", "rm", "--all", "--yes"], { home });
     if (fault.smallDisk) execFileSync("umount", ["-l", home]);
   }
   return problems;

@@ -33,7 +33,7 @@ describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
 
     const id = (await run(["sandbox", "create", "--image", "lab", "--no-workspace"])).text.trim();
     expect(await run(["image", "rm", "lab"])).toMatchObject({ code: 125, stderr: expect.stringContaining("in use") });
-    await run(["sandbox", "rm", id]);
+    await run(["sandbox", "rm", id, "--yes"]);
     expect(await run(["image", "rm", "lab"])).toMatchObject({ code: 0, stderr: "" });
     expect(templates()).toEqual([]);
     expect((await run(["image", "ls"])).text).toMatch(/^No images\./);

@@ -132,7 +132,7 @@ describe("interruption", () => {
     child.kill("SIGKILL");
     await finished;
     expect((await run(["exec", "--sandbox", id, "--", "echo", "alive"])).text).toBe("alive\n");
-    expect((await run(["sandbox", "rm", id])).code).toBe(0);
+    expect((await run(["sandbox", "rm", id, "--yes"])).code).toBe(0);
     expect(tracesOf(id)).toEqual([]);
   });
 
@@ -145,7 +145,7 @@ describe("interruption", () => {
     expect((await run(["exec", "--sandbox", id, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])).text).not.toContain(
       "sleep 321",
     );
-    await run(["sandbox", "rm", id]);
+    await run(["sandbox", "rm", id, "--yes"]);
   });
 
   test("no temporary file of the store is left", () => {

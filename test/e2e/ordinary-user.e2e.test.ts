@@ -38,7 +38,7 @@ describe("an ordinary user", () => {
     for (const path of ["", "project", "project/mine.txt", "project/private.txt"]) chownSync(join(base, path), user.uid, user.gid);
   });
   afterAll(() => {
-    run("sandbox", "rm", "--all");
+    run("sandbox", "rm", "--all", "--yes");
     rmSync(base, { recursive: true, force: true });
     user.remove();
   });
@@ -153,7 +153,7 @@ describe("an ordinary user", () => {
   test("keeps a sandbox, and removes it", () => {
     const id = run("sandbox", "create").stdout.trim();
     expect(run("exec", "--sandbox", id, "--", "sh", "-c", "echo kept > f; cat f").stdout).toBe("kept\n");
-    expect(run("sandbox", "rm", id).code).toBe(0);
+    expect(run("sandbox", "rm", id, "--yes").code).toBe(0);
     expect(left()).toEqual([]);
   });
 

@@ -65,7 +65,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const process of going) process.child.kill("SIGKILL");
-  await cli.run(["sandbox", "rm", "--all"]);
+  await cli.run(["sandbox", "rm", "--all", "--yes"]);
   expect(cli.sandboxes()).toEqual([]);
 });
 

@@ -91,7 +91,7 @@ test("a dead sandbox of a run that nobody goes on with can be removed, and nothi
   going.child.kill("SIGKILL");
   killProcessOne(data.sandbox);
   const id = idOf((await going.ended).events);
-  const removed = await cli.run(["sandbox", "rm", data.sandbox]);
+  const removed = await cli.run(["sandbox", "rm", data.sandbox, "--yes"]);
   expect(removed.code, removed.stderr).toBe(0);
   expect(tracesOf(data.sandbox)).toEqual([]);
   expect((await cli.run(["stop", id])).code).toBe(0);
@@ -128,7 +128,7 @@ describe("a state folder in trouble", { timeout: 90_000 }, () => {
       expect(stopped.code, stopped.stderr).toBe(0);
       expect(cli.sandboxes(home)).toEqual([]);
     } finally {
-      await cli.run(["sandbox", "rm", "--all"], { home });
+      await cli.run(["sandbox", "rm", "--all", "--yes"], { home });
       execFileSync("umount", ["-l", home]);
     }
   });

@@ -23,7 +23,7 @@ describe("a sandbox that stays", () => {
     id = (await ok("sandbox", "create", "--no-workspace", "--label", "purpose=test", "--allow-root", "--name", "stays")).trim();
   });
   afterAll(async () => {
-    await run(["sandbox", "rm", "--all"]);
+    await run(["sandbox", "rm", "--all", "--yes"]);
     expect(sandboxes()).toEqual([]);
     expect(tracesOf(id)).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe("a sandbox that stays", () => {
       "before\nroot\n",
     );
     expect(await ok("snapshot", "ls")).toMatch(new RegExp(`${snapshot} .*first`));
-    await ok("sandbox", "rm", forked);
+    await ok("sandbox", "rm", forked, "--yes");
     await ok("snapshot", "rm", "first");
     expect(await ok("snapshot", "ls")).toMatch(/^No snapshot\. /);
     expect(await inside(id, "cat /workspace/state")).toBe("after\n");
@@ -110,7 +110,7 @@ describe("a sandbox that stays", () => {
     const result = await run(["exec", "--keep", "--no-workspace", "--", "sh", "-c", "echo x > kept"]);
     const kept = /kept (sb_\w+)/.exec(result.stderr)?.[1] as string;
     expect(await inside(kept, "cat kept")).toBe("x\n");
-    await ok("sandbox", "rm", kept);
+    await ok("sandbox", "rm", kept, "--yes");
     expect(tracesOf(kept)).toEqual([]);
   });
 
@@ -172,6 +172,21 @@ describe("a sandbox that stays", () => {
     await ok("sandbox", "rm", other);
     expect(tracesOf(other)).toEqual([]);
     expect(await run(["sandbox", "rm", other])).toMatchObject({ code: 125, stderr: expect.stringContaining(other) });
+  });
+
+  test("rm asks before files are lost that changed in the copy of a folder, as `caisson rm` does", async () => {
+    await mkdir(join(base(), "copied"));
+    const changed = (await ok("sandbox", "create", "-w", "copied")).trim();
+    await inside(changed, "echo x > new.txt");
+    for (const command of [["sandbox", "rm"], ["rm"]]) {
+      expect(await run([...command, changed])).toMatchObject({
+        code: 125,
+        stderr: expect.stringMatching(new RegExp(`^caisson: 1 file changed in ${changed}\\nhint: .*caisson apply.*--yes`)),
+      });
+    }
+    expect(await inside(changed, "cat new.txt")).toBe("x\n");
+    await ok("sandbox", "rm", changed, "--yes");
+    expect(tracesOf(changed)).toEqual([]);
   });
 });
 

@@ -87,7 +87,7 @@ describe("a guest that was stopped", { timeout: 120_000, concurrent: true }, () 
     going.child.kill("SIGTERM");
     expect((await going.ended).code).toBe(143);
     expect(await copying).toMatchObject({ code: 125, stderr: expect.stringContaining("stopped (SIGSTOP)") });
-    expect((await cli.run(["sandbox", "rm", id])).code).toBe(0);
+    expect((await cli.run(["sandbox", "rm", id, "--yes"])).code).toBe(0);
   });
 });
 

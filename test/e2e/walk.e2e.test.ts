@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await terminal?.[Symbol.asyncDispose]();
-  execFileSync("caisson", ["sandbox", "rm", "--all"], { env: env() });
+  execFileSync("caisson", ["sandbox", "rm", "--all", "--yes"], { env: env() });
   rmSync(home, { recursive: true, force: true });
 });
 

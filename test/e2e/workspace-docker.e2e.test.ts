@@ -58,7 +58,7 @@ describe("a session in the docker runtime", () => {
     const containers = async () => (await docker.listContainers({ all: true, filters: { name: [id] } })).length;
     expect(await containers()).toBe(1);
     writeFileSync(join(cli.home(), "sandboxes", id, "sandbox.json"), "{");
-    const removed = await cli.run(["sandbox", "rm", id], { env });
+    const removed = await cli.run(["sandbox", "rm", id, "--yes"], { env });
     expect([removed.code, removed.stderr]).toEqual([0, ""]);
     expect(await containers()).toBe(0);
     expect(cli.sandboxes()).toEqual([]);

@@ -21,7 +21,7 @@ describe("an ordinary user's workspace", () => {
     for (const path of ["", "project", "project/a", "project/d", "project/d/b"]) chownSync(join(base, path), user.uid, user.gid);
   });
   afterAll(() => {
-    run("sandbox", "rm", "--all");
+    run("sandbox", "rm", "--all", "--yes");
     rmSync(base, { recursive: true, force: true });
     user.remove();
   });

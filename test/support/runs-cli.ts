@@ -59,7 +59,7 @@ export function useRunsCli() {
     program = join(bundle, "caisson.mjs");
   });
   afterAll(async () => {
-    for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all"], { home });
+    for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all", "--yes"], { home });
     await rm(base, { recursive: true, force: true });
     await rm(join(root, "build", `cli-test-${process.pid}`), { recursive: true, force: true });
   });

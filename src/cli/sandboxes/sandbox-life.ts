@@ -3,6 +3,7 @@ import { defined } from "../../lib/defined.ts";
 import type { CommandSpec, ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
+import { agreesToEnd } from "./changed-sandboxes.ts";
 
 type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 
@@ -39,6 +40,10 @@ export const fork: Loaded = {
 export const remove: Loaded = {
   async run(context, given) {
     const ids = await idsToRemove(context, given);
+    if (!(await agreesToEnd(context, given, ids))) {
+      await context.stdout.print(line`Nothing was removed.`);
+      return 1;
+    }
     // One that cannot be removed does not keep the others.
     const outcomes = await Promise.allSettled(ids.map((id) => context.station.sandboxes.remove(id)));
     const failed = outcomes.find((outcome) => outcome.status === "rejected");

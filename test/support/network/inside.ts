@@ -92,7 +92,7 @@ export function insideOf(machine: MachineCaisson, id: string, env: Record<string
       return JSON.parse(stdout) as Exchanged[];
     },
     async remove() {
-      const removed = await machine.run(["sandbox", "rm", id]);
+      const removed = await machine.run(["sandbox", "rm", id, "--yes"]);
       expect(removed.code, removed.stderr).toBe(0);
     },
   };

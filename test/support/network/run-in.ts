@@ -94,7 +94,7 @@ export function caissonOn(
     program: (argv, runOptions) => startProgram(argv, runOptions).finished,
     sandboxes: () => (existsSync(join(home, "sandboxes")) ? readdirSync(join(home, "sandboxes")) : []),
     async removeAll() {
-      await machine.run(["sandbox", "rm", "--all"]);
+      await machine.run(["sandbox", "rm", "--all", "--yes"]);
       expect(machine.sandboxes(), "folders of sandboxes").toEqual([]);
       await until("no process on the machine", () => internet.processes().length === 0);
     },
