@@ -117,11 +117,11 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
 
   it("the files are there again after the sandbox was killed, for a sandbox that asks for no limit as well; the rest is not", async () => {
     const first = await create({ ...onLayer({ diskBytes: 32 * MIB }), keep: true });
-    await sh(first, "echo kept > /workspace/mine; rm /workspace/theirs; echo gone > ~/other; sync");
+    await sh(first, "echo kept > /workspace/mine; rm /workspace/theirs; echo known > ~/login; echo gone > /tmp/other; sync");
     process.kill(guestPid(first.id), "SIGKILL");
     // At once: what is left of the first may still have the disk.
     const second = await create(onLayer());
-    expect(await sh(second, "cat /workspace/*; ls ~")).toBe("kept\n");
+    expect(await sh(second, "cat /workspace/* ~/*; ls /tmp")).toBe("kept\nknown\n");
     expect(second.info.limits.diskBytes).toBe(32 * MIB);
     expect(await sh(second, "head -c 83886080 /dev/zero > /workspace/big")).toContain("No space left");
     await second.destroy();
