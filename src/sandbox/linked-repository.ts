@@ -2,8 +2,13 @@ import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import { WORKSPACE } from "./path.ts";
+import { isWithin } from "./shared-folders.ts";
+import type { StateView } from "./state-places.ts";
 
 const POINTER_BYTES_MAX = 64 * 1024;
+
+/** Folders that a sandbox has for itself. */
+const reserved = ["/.caisson", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/var", "/workspace"];
 
 /** Where the repository of a folder lies when the folder is a linked work tree of it (`git worktree add`). */
 export type LinkedRepository =
@@ -33,6 +38,22 @@ export function linkedRepository(folder: string): LinkedRepository {
   if (stat?.uid !== lstatOrNull(folder)?.uid || stat === null || (stat.mode & 0o002) !== 0)
     return refused("which somebody else may change");
   return { kind: "linked", source: common, target: dirname(dirname(target)) };
+}
+
+/** Why git will not work inside: what it needs is not shown there. `others` are places inside that are taken. */
+export function repositoryProblem(found: LinkedRepository, others: readonly string[], state: () => StateView): string | null {
+  if (found.kind === "none") return null;
+  if (found.kind === "refused") return found.why;
+  const { source, target } = found;
+  const taken = [...reserved, ...others].find((path) => isWithin(target, path) || isWithin(path, target));
+  if (taken !== undefined) return `its repository would be at ${target}, and sandboxes have ${taken} for themselves`;
+  if (/[\n\0:,\\]/.test(source + target)) return `its repository ${source} has characters in its name that cannot be mounted`;
+  try {
+    state().refuse(source, { access: "ro" });
+    return null;
+  } catch {
+    return `its repository ${source} is in the folder where Caisson keeps its own state`;
+  }
 }
 
 /** Whether a git folder names this work tree as its own: only git, working there for its owner, writes that down. */

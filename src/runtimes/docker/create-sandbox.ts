@@ -4,7 +4,6 @@ import { CaissonError } from "../../contract/error.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
-import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { writesToHost } from "../../sandbox/shared-folders.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
@@ -20,7 +19,7 @@ import type { DockerContext, ForkSource } from "./docker-context.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
-import { type FolderPlan, planFolders } from "./folders.ts";
+import { type FolderPlan, planFolders, planRepository } from "./folders.ts";
 import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
@@ -85,12 +84,13 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
     throw new CaissonError("unsupported", "read-only and denied paths cannot be enforced here", { hint: reasons.paths ?? "" });
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
-  if (spec.workspace.kind === "folder" && linkedRepository(spec.workspace.path).kind !== "none") {
-    warnings.push("git does not work in this workspace: the docker runtime does not show the repository of a linked work tree; oci does.");
-  }
   const image =
     fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: docker.defaultImage, stateLabel: docker.stateLabel }));
-  const folders = await planFolders({ spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined });
+  const asked = { spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
+  const shared = await planFolders(asked);
+  const repository = planRepository(shared, asked);
+  if (repository.problem !== null) warnings.push(`git does not work in this workspace: ${repository.problem}.`);
+  const folders = [...shared, ...repository.plans];
   const { records } = await docker.store.list();
   const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
   const id = fork?.id ?? docker.store.newId();

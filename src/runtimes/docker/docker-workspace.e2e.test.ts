@@ -1,4 +1,16 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
@@ -16,6 +28,32 @@ describe("workspace", () => {
     const { stdout } = await sh(sandbox, "cat sub/file; echo after > sub/file; cat sub/file; rm -r sub; ls");
     expect(stdout).toBe("beforeafter\n");
     expect(readFileSync(join(folder, "sub/file"), "utf8")).toBe("before");
+  });
+
+  test("a linked work tree has a copy of its repository where git looks for it, or says why not", async () => {
+    const git = (place: string, ...args: string[]) =>
+      execFileSync("git", ["-c", "user.name=me", "-c", "user.email=me@x", "-C", place, ...args], { encoding: "utf8" });
+    // Not in the folder for temporary files: sandboxes have one of their own there.
+    const place = mkdtempSync("/srv/caisson-test-");
+    const hidden = docker.newFolder("repository");
+    const create = (path: string) => docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path } }));
+    try {
+      for (const at of [place, hidden]) {
+        git(at, "init", "-q", "main");
+        git(join(at, "main"), "commit", "-q", "--allow-empty", "-m", "first");
+        git(join(at, "main"), "worktree", "add", "-q", "../tree");
+      }
+      await using sandbox = await create(join(place, "tree"));
+      expect(sandbox.info.warnings.join()).not.toContain("git");
+      const look = 'at=$(sed "s/gitdir: //" .git); cat $at/HEAD $at/commondir; ls $at/../../objects | wc -l; echo x > $at/made && echo ok';
+      expect((await sh(sandbox, look)).stdout).toMatch(/^ref: refs\/heads\/tree\n\.\.\/\.\.\n[1-9]\d*\nok\n$/);
+      expect(existsSync(join(place, "main/.git/worktrees/tree/made"))).toBe(false);
+
+      await using other = await create(join(hidden, "tree"));
+      expect(other.info.warnings.join()).toMatch(/git does not work in this workspace: its repository would be at /);
+    } finally {
+      rmSync(place, { recursive: true, force: true });
+    }
   });
 
   test("rw: changes are the folder owner's", async () => {

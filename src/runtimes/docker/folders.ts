@@ -2,6 +2,7 @@ import { access, constants, realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { FolderMount, SandboxSpec } from "../../contract/sandbox.ts";
+import { linkedRepository, repositoryProblem } from "../../sandbox/linked-repository.ts";
 import { checkMounts, pathBelow, sharedFolders } from "../../sandbox/shared-folders.ts";
 import { refuseLayer } from "../../sandbox/spec.ts";
 import type { StateView } from "../../sandbox/state-places.ts";
@@ -38,6 +39,26 @@ export async function planFolders(options: PlanOptions & { forked: boolean }): P
     });
   }
   return plans;
+}
+
+/**
+ * The repository of a workspace that is a linked work tree, as a copy where git inside looks for it; a fork has its
+ * copy already. `problem` says why git will not work inside.
+ */
+export function planRepository(
+  folders: readonly FolderPlan[],
+  { spec, state, forked }: Pick<PlanOptions, "spec" | "state"> & { forked: boolean },
+): { plans: FolderPlan[]; problem: string | null } {
+  const workspace = folders.find(({ target }) => target === workspaceInside);
+  const found = workspace === undefined || forked ? { kind: "none" as const } : linkedRepository(workspace.folder);
+  const taken = folders.filter((each) => each !== workspace).map(({ target }) => target);
+  const problem = repositoryProblem(found, taken, () => state);
+  if (problem !== null || found.kind !== "linked") return { plans: [], problem };
+  if (spec.template.kind === "snapshot") return { plans: [], problem: `a snapshot has files of its own at ${found.target}` };
+  const { source: folder, target } = found;
+  const kept = state.placesIn(folder, { mountsBelow: true }).map(({ path }) => path);
+  const exclude = [...spec.deniedPaths.flatMap((path) => pathBelow(path, target) ?? []), ...kept];
+  return { plans: [{ kind: "staged", target, folder, exclude }], problem: null };
 }
 
 async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: PlanOptions): Promise<FolderPlan> {
