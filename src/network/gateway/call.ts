@@ -128,7 +128,7 @@ function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
   const costUsd = setting.options.prices(route.wire, asked.model, usage);
   if (costUsd === null && setting.ledger.costIsBounded()) {
     throw new CaissonError("denied", `the price of ${asked.model} is not known, so the bound on its cost cannot be kept`, {
-      hint: "A person adds the price to the host's configuration, or bounds the tokens instead.",
+      hint: `A person adds it on the host, as models.prices["${route.wire}/${asked.model}"] in config.json, or bounds the tokens instead (--gateway-tokens).`,
       details: { openaiCode: "insufficient_quota" },
     });
   }
