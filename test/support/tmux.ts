@@ -58,6 +58,8 @@ export async function startTerminal(options: TerminalOptions): Promise<Terminal>
   const capture = async (...from: string[]) => (await tmux("capture-pane", "-p", ...from)).replace(/\s+$/, "\n");
   const screen = () => capture();
   const history = () => capture("-S", `-${HISTORY_ROWS}`);
+  // A shell shows what is typed before its first prompt above it, and once more or not at all after it.
+  if (options.argv === undefined) await untilSeen(/^[$#]/m, screen);
   return {
     screen,
     history,

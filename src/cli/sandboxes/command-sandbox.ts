@@ -42,7 +42,7 @@ const creationOptions = [
 export async function sandboxForCommand(
   context: CliContext,
   given: ParsedArguments,
-  options: { warns: boolean; timeoutMs: number | undefined },
+  options: { warns: boolean; timeoutMs: number | undefined; detached?: boolean },
 ): Promise<CommandSandbox> {
   const id = given.option("sandbox");
   if (id !== undefined) {
@@ -55,7 +55,7 @@ export async function sandboxForCommand(
     const sandbox = await context.station.sandboxes.hold(id, context.interruption);
     return { sandbox, drops: false, end: () => sandbox.release(), undo: () => sandbox.release() };
   }
-  const keep = given.flag("keep") || given.flag("detach");
+  const keep = given.flag("keep") || options.detached === true;
   const request = sandboxFrom(context, given, { keep, timeoutMs: options.timeoutMs });
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;

@@ -22,7 +22,7 @@ export async function execDetached(context: CliContext, given: ParsedArguments):
   const timeoutMs = timeoutFrom(given);
   const command = { ...commandFrom(context, given), argv: given.positionals, ...defined({ timeoutMs }) };
   const isSilent = given.flag("json") || given.flag("quiet");
-  const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs });
+  const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs, detached: true });
   const { id } = session.sandbox;
   let ref: string;
   try {
