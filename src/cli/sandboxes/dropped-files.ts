@@ -13,7 +13,8 @@ export async function tellDroppedFiles(context: CliContext, given: ParsedArgumen
   const changed = await context.station.sandboxes.changedFiles(sandbox.id).catch(() => null);
   if (changed === null || changed.files === 0) return;
   const { files, isMinimum } = changed;
-  const count = `${files.toLocaleString("en")}${isMinimum ? " or more" : ""} ${files === 1 && !isMinimum ? "file" : "files"}`;
+  const isOne = files === 1 && !isMinimum;
+  const count = `${files.toLocaleString("en")}${isMinimum ? " or more" : ""} ${isOne ? "file" : "files"}`;
   const folder = given.option("workspace")?.replace(/:overlay$/, "") ?? ".";
-  await context.stderr.print(line`caisson: ${count} changed inside and dropped; -w ${folder}:rw keeps them`);
+  await context.stderr.print(line`caisson: ${count} changed inside and dropped; -w ${folder}:rw keeps ${isOne ? "it" : "them"}`);
 }

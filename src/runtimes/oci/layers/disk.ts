@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { CaissonError } from "../../../contract/error.ts";
 import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
+import { showBytes } from "../../../lib/quantity.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
@@ -83,7 +84,7 @@ export async function makeDisk(oci: OciContext, record: { id: string; spec: Sand
 async function refuseLarger(bytes: number, folder: string): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   if (bytes <= bavail * bsize) return;
-  throw new CaissonError("no_space", `a disk of ${bytes} bytes does not fit: ${bavail * bsize} are free in ${folder}`, {
+  throw new CaissonError("no_space", `a disk of ${showBytes(bytes)} does not fit: ${showBytes(bavail * bsize)} are free in ${folder}`, {
     hint: "Ask for a smaller disk, or leave the limit out: work is then ended before the machine's disk is full.",
   });
 }
