@@ -8,8 +8,8 @@ test("a folder is shown in as many columns as there are, its last parts first", 
   expect(short("/users/ada/shop")).toBe("~/shop");
   expect(short("/users/adam/shop")).toBe("/users/adam/shop");
   expect(short("/srv/shop", 20, "/")).toBe("/srv/shop");
-  expect(short("/users/ada/work/customers/shop/src")).toBe("…/customers/shop/src");
-  expect(short("/users/ada/work/customers/shop/src", 12)).toBe("…/shop/src");
+  expect(short("/users/ada/code/customers/shop/src")).toBe("…/customers/shop/src");
+  expect(short("/users/ada/code/customers/shop/src", 12)).toBe("…/shop/src");
   expect(short(`/srv/${"long".repeat(10)}`, 12)).toBe("…/longlongl…");
   expect(displayWidth(short(`/srv/${"店".repeat(30)}`, 12))).toBeLessThanOrEqual(12);
   expect(short("/srv/a\u001b[31mb", 40)).not.toContain("\u001b");
