@@ -1,7 +1,8 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { ChangedFile } from "../../contract/session-verbs.ts";
 import type { CliContext } from "../context.ts";
-import { bad, dim, good, type Line, line, quotedName } from "../terminal/line.ts";
+import { changedFileRow } from "../sessions/changed-file-row.ts";
+import { dim, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 const FILES_SHOWN = 8;
@@ -19,13 +20,7 @@ export async function unappliedFiles(context: CliContext, run: string): Promise<
 /** After a turn: what is not applied, and what can be done with it. */
 export function turnLines(files: readonly ChangedFile[] | null): Line[] {
   if (files === null || files.length === 0) return [];
-  const rows = files
-    .slice(0, FILES_SHOWN)
-    .map((file) => [
-      `  ${file.kind}`,
-      quotedName(file.path),
-      file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`,
-    ]);
+  const rows = files.slice(0, FILES_SHOWN).map(changedFileRow);
   const more = files.length - rows.length;
   return [...table(rows), dim(`  ${more > 0 ? `and ${more} more · ` : ""}not applied: /diff shows it, /apply brings it into your folder`)];
 }

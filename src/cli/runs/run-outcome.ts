@@ -3,7 +3,8 @@ import type { RunView } from "../../contract/run-verbs.ts";
 import type { LeftOut } from "../../contract/session-verbs.ts";
 import type { SessionVerbs } from "../../station/sessions/verbs.ts";
 import type { CliContext } from "../context.ts";
-import { bad, dim, good, type Line, line, quotedName } from "../terminal/line.ts";
+import { changedFileRow } from "../sessions/changed-file-row.ts";
+import { dim, type Line, line, quotedName } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 const FILES_SHOWN = 20;
@@ -33,13 +34,7 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     ]);
     return;
   }
-  const rows = files
-    .slice(0, FILES_SHOWN)
-    .map((file) => [
-      `  ${file.kind}`,
-      quotedName(file.path),
-      file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`,
-    ]);
+  const rows = files.slice(0, FILES_SHOWN).map(changedFileRow);
   const folder = session.source.kind === "folder";
   const next = [
     ...goOn,

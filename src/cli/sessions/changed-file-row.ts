@@ -1,0 +1,9 @@
+import type { ChangedFile } from "../../contract/session-verbs.ts";
+import { bad, good, line, quotedName } from "../terminal/line.ts";
+import type { Cell } from "../terminal/table.ts";
+
+/** What happened to a file, as a row of a table. */
+export function changedFileRow(file: ChangedFile): Cell[] {
+  const lines = file.binary ? "binary" : line`${good(`+${file.linesAdded}`)} ${bad(`−${file.linesRemoved}`)}`;
+  return [`  ${file.kind}`, quotedName(file.path), lines];
+}
