@@ -3,7 +3,9 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
 import { routes } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
+import { ownedStation } from "../station/owners/owned-station.ts";
 import type { Station } from "../station/station.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
@@ -39,12 +41,12 @@ type Env = { Bindings: { arrival: Arrival } };
 export function createApp(options: AppOptions): App {
   const { station, requests, onDefect } = options;
   const handlers: Handlers = {
-    ...stationHandlers(station, options.server),
-    ...sandboxHandlers(station),
-    ...execHandlers(station),
-    ...fileHandlers(station),
-    ...runHandlers(station),
-    ...sessionHandlers(station),
+    ...stationHandlers(options.server),
+    ...sandboxHandlers,
+    ...execHandlers,
+    ...fileHandlers,
+    ...runHandlers,
+    ...sessionHandlers,
   };
   const gate = createGate(options);
   const app = new Hono<Env>();
@@ -72,7 +74,7 @@ export function createApp(options: AppOptions): App {
         // The router takes HEAD for GET, and would leave a stream that nobody reads.
         if (context.req.raw.method !== method) throw notThere(context);
         checkScope(caller, route.scope);
-        const call = await readCall(context, { route, kinds, caller, life });
+        const call = await readCall(context, { route, kinds, caller, station, life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never));
         return answerOf(route, await handle(call), { life, onDefect });
       }),
@@ -98,18 +100,32 @@ async function admit(
 
 async function readCall(
   { req }: Context<Env>,
-  { route, kinds, caller, life }: { route: Route; kinds: ReturnType<typeof queryKinds>; caller: Caller; life: RequestLife },
+  {
+    route,
+    kinds,
+    caller,
+    station,
+    life,
+  }: { route: Route; kinds: ReturnType<typeof queryKinds>; caller: Caller; station: Station; life: RequestLife },
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
   return {
     params: readParams(route, req.param()),
     query: readQuery(route, new URL(req.url).searchParams, kinds),
     body: await readBody(route, req.raw),
+    ...viewOf(caller, station),
     by: caller.kind === "socket" ? "user" : `token ${caller.token.name}`,
     wants,
     lastEventId: req.header("last-event-id") ?? null,
     signal: wants === "events" ? life.streamSignal : life.signal,
   };
+}
+
+/** Whoever may do everything sees everything; others see what is their owner's. */
+function viewOf(caller: Caller, station: Station): { station: Station; owner: string } {
+  if (caller.kind === "socket") return { station, owner: LOCAL_OWNER };
+  const { owner, scope } = caller.token;
+  return { owner, station: ownedStation(station, { owner, sees: scope === "admin" ? "everything" : "own" }) };
 }
 
 function wantsOf({ answer }: Route, accept: string): "json" | "events" {

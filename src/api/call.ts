@@ -1,6 +1,7 @@
 import type { RouteName } from "../contract/api/paths.ts";
 import type { Body, EventData, Json, Params, Query } from "../contract/api/routes.ts";
 import type { TokenView } from "../contract/token-verbs.ts";
+import type { Station } from "../station/station.ts";
 
 /** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
 export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView };
@@ -10,6 +11,10 @@ export interface Call<Name extends RouteName> {
   readonly params: Params<Name>;
   readonly query: Query<Name>;
   readonly body: Body<Name>;
+  /** As this caller may see it: what is somebody else's is not there. */
+  readonly station: Station;
+  /** To whom the caller belongs, and what it makes. */
+  readonly owner: string;
   /** As a log of events shall name the caller. */
   readonly by: string;
   /** Of a route that has both. */

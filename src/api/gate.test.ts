@@ -2,7 +2,14 @@ import { describe, expect, test } from "vitest";
 import type { TokenView } from "../contract/token-verbs.ts";
 import { checkOrigin, createGate, isLoopback } from "./gate.ts";
 
-const view: TokenView = { id: "tok_aaaaaaaaaaaa", name: "t", scope: "run", createdAt: "2030-01-01T00:00:00.000Z", expiresAt: null };
+const view: TokenView = {
+  id: "tok_aaaaaaaaaaaa",
+  name: "t",
+  scope: "run",
+  owner: "local",
+  createdAt: "2030-01-01T00:00:00.000Z",
+  expiresAt: null,
+};
 
 function gateAt() {
   let now = 0;

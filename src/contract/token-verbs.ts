@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LOCAL_OWNER, Owner } from "./owner.ts";
 
 /** Arguments and answers of the station's verbs about tokens: what lets a program talk to a station over HTTP. */
 
@@ -20,6 +21,8 @@ export const CreateToken = z.strictObject({
   /** What people call it; one name may be used again once its token is gone. */
   name: TokenName,
   scope: Scope.default("run"),
+  /** Whose it is, and what is made with it; tokens that may only read or run see nothing of other owners. */
+  owner: Owner.default(LOCAL_OWNER),
   /** Absent: until it is revoked. */
   expiresInMs: z
     .int()
@@ -33,6 +36,8 @@ export const TokenView = z.object({
   id: TokenId,
   name: TokenName,
   scope: Scope,
+  /** Absent in records from before there were owners. */
+  owner: Owner.default(LOCAL_OWNER),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime().nullable(),
 });

@@ -3,27 +3,24 @@ import type { Ended } from "../../contract/outcome.ts";
 import { defined } from "../../lib/defined.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
 import type { HeldSandbox, OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
-import type { Station } from "../../station/station.ts";
 import type { Handlers, SentEvent } from "../call.ts";
 
 /** How much output one JSON answer holds, both streams together. */
 const COLLECT_BYTES_MAX = 10 * 1024 * 1024;
 
 /** A command belongs to its request: whoever stops waiting for it ends it. */
-export function execHandlers({ sandboxes }: Pick<Station, "sandboxes">): Handlers<"sandboxes.exec"> {
-  return {
-    async "sandboxes.exec"({ params, body, wants, signal }) {
-      const held = await sandboxes.hold(params.sandbox, { signal });
-      try {
-        const process = await start(held, body, signal);
-        if (wants === "events") return { events: eventsOf(process), release: () => held.release() };
-        return { json: await collect(process) };
-      } finally {
-        if (wants === "json") await held.release();
-      }
-    },
-  };
-}
+export const execHandlers: Handlers<"sandboxes.exec"> = {
+  async "sandboxes.exec"({ station, params, body, wants, signal }) {
+    const held = await station.sandboxes.hold(params.sandbox, { signal });
+    try {
+      const process = await start(held, body, signal);
+      if (wants === "events") return { events: eventsOf(process), release: () => held.release() };
+      return { json: await collect(process) };
+    } finally {
+      if (wants === "json") await held.release();
+    }
+  },
+};
 
 async function start(held: HeldSandbox, { input, ...command }: ExecCommand, signal: AbortSignal): Promise<Process> {
   const process = await held.spawn({ ...defined(command), stdin: input === undefined ? "closed" : "pipe" });

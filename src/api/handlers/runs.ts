@@ -1,48 +1,48 @@
 import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { NumberedRunEvent } from "../../station/runs/verbs.ts";
-import type { Station } from "../../station/station.ts";
 import { type Handlers, nothing } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `runs.${string}`>;
 
-export function runHandlers({ runs }: Pick<Station, "runs">): Handlers<Name> {
-  return {
-    // Not with the request's signal: the run goes on when the caller has gone.
-    "runs.start": async ({ body }) => ({ json: await runs.start(body) }),
-    async "runs.list"({ query }) {
-      const { parent, ...rest } = query;
-      return { json: await runs.list({ ...defined(rest), ...(parent !== undefined && { parent: parent === "none" ? null : parent }) }) };
-    },
-    "runs.get": async ({ params }) => ({ json: await runs.get(params.run) }),
-    async "runs.events"({ params, query, wants, lastEventId, signal }) {
-      if (wants === "json") return { json: await pageOf(runs.events(params.run, { fromSeq: query.fromSeq ?? 1, signal }), query.limit) };
-      const fromSeq = lastEventId === null ? (query.fromSeq ?? 1) : numberOf(lastEventId) + 1;
-      // A run that does not exist is no stream.
-      await runs.get(params.run);
-      return { events: numbered(runs.events(params.run, { fromSeq, follow: true, signal })) };
-    },
-    async "runs.allEvents"({ query, lastEventId, signal }) {
-      const afterPosition = lastEventId === null ? query.afterPosition : numberOf(lastEventId);
-      return { events: placed(runs.allEvents({ signal, ...defined({ afterPosition }) })) };
-    },
-    "runs.send": async ({ params, body }) => ({ json: await runs.send(params.run, body) }),
-    async "runs.answer"({ params, body, by }) {
-      await runs.answer(params.run, { ...body, by });
-      return nothing;
-    },
-    async "runs.pause"({ params, body }) {
-      await runs.pause(params.run, body);
-      return nothing;
-    },
-    "runs.resume": async ({ params, body, by }) => ({ json: await runs.resume(params.run, { by, ...defined(body) }) }),
-    "runs.continue": async ({ params, body, by }) => ({ json: await runs.continue(params.run, { ...body, by }) }),
-    async "runs.stop"({ params, by, signal }) {
-      await runs.stop(params.run, { by, signal });
-      return nothing;
-    },
-  };
-}
+export const runHandlers: Handlers<Name> = {
+  // Not with the request's signal: the run goes on when the caller has gone.
+  "runs.start": async ({ station, body }) => ({ json: await station.runs.start(body) }),
+  async "runs.list"({ station, query }) {
+    const { parent, ...rest } = query;
+    return {
+      json: await station.runs.list({ ...defined(rest), ...(parent !== undefined && { parent: parent === "none" ? null : parent }) }),
+    };
+  },
+  "runs.get": async ({ station, params }) => ({ json: await station.runs.get(params.run) }),
+  async "runs.events"({ station, params, query, wants, lastEventId, signal }) {
+    if (wants === "json")
+      return { json: await pageOf(station.runs.events(params.run, { fromSeq: query.fromSeq ?? 1, signal }), query.limit) };
+    const fromSeq = lastEventId === null ? (query.fromSeq ?? 1) : numberOf(lastEventId) + 1;
+    // A run that does not exist is no stream.
+    await station.runs.get(params.run);
+    return { events: numbered(station.runs.events(params.run, { fromSeq, follow: true, signal })) };
+  },
+  async "runs.allEvents"({ station, query, lastEventId, signal }) {
+    const afterPosition = lastEventId === null ? query.afterPosition : numberOf(lastEventId);
+    return { events: placed(station.runs.allEvents({ signal, ...defined({ afterPosition }) })) };
+  },
+  "runs.send": async ({ station, params, body }) => ({ json: await station.runs.send(params.run, body) }),
+  async "runs.answer"({ station, params, body, by }) {
+    await station.runs.answer(params.run, { ...body, by });
+    return nothing;
+  },
+  async "runs.pause"({ station, params, body }) {
+    await station.runs.pause(params.run, body);
+    return nothing;
+  },
+  "runs.resume": async ({ station, params, body, by }) => ({ json: await station.runs.resume(params.run, { by, ...defined(body) }) }),
+  "runs.continue": async ({ station, params, body, by }) => ({ json: await station.runs.continue(params.run, { ...body, by }) }),
+  async "runs.stop"({ station, params, by, signal }) {
+    await station.runs.stop(params.run, { by, signal });
+    return nothing;
+  },
+};
 
 async function pageOf(
   events: AsyncIterable<NumberedRunEvent>,

@@ -1,36 +1,33 @@
-import type { Station } from "../../station/station.ts";
 import { type Handlers, nothing } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `sandboxes.${string}` | `snapshots.${string}`>;
 
-export function sandboxHandlers({ sandboxes }: Pick<Station, "sandboxes">): Handlers<Exclude<Name, "sandboxes.exec">> {
-  return {
-    async "sandboxes.create"({ body, signal }) {
-      const { spec, ...rest } = body;
-      await using held = await sandboxes.create({ ...rest, spec: { ...spec, keep: true } }, { signal });
-      return { json: held.info };
-    },
-    "sandboxes.list": async () => ({ json: await sandboxes.list() }),
-    "sandboxes.get": async ({ params }) => ({ json: await sandboxes.get(params.sandbox) }),
-    async "sandboxes.remove"({ params }) {
-      await sandboxes.remove(params.sandbox);
-      return nothing;
-    },
-    "sandboxes.stats": async ({ params }) => ({ json: await sandboxes.stats(params.sandbox) }),
-    async "sandboxes.pause"({ params }) {
-      await sandboxes.pause(params.sandbox);
-      return nothing;
-    },
-    async "sandboxes.resume"({ params }) {
-      await sandboxes.resume(params.sandbox);
-      return nothing;
-    },
-    "sandboxes.fork": async ({ params }) => ({ json: await sandboxes.fork(params.sandbox) }),
-    "sandboxes.snapshot": async ({ params, body }) => ({ json: await sandboxes.snapshot(params.sandbox, body) }),
-    "snapshots.list": async () => ({ json: { snapshots: await sandboxes.snapshots() } }),
-    async "snapshots.remove"({ params }) {
-      await sandboxes.removeSnapshot(params.snapshot);
-      return nothing;
-    },
-  };
-}
+export const sandboxHandlers: Handlers<Exclude<Name, "sandboxes.exec">> = {
+  async "sandboxes.create"({ station, body, signal }) {
+    const { spec, ...rest } = body;
+    await using held = await station.sandboxes.create({ ...rest, spec: { ...spec, keep: true } }, { signal });
+    return { json: held.info };
+  },
+  "sandboxes.list": async ({ station }) => ({ json: await station.sandboxes.list() }),
+  "sandboxes.get": async ({ station, params }) => ({ json: await station.sandboxes.get(params.sandbox) }),
+  async "sandboxes.remove"({ station, params }) {
+    await station.sandboxes.remove(params.sandbox);
+    return nothing;
+  },
+  "sandboxes.stats": async ({ station, params }) => ({ json: await station.sandboxes.stats(params.sandbox) }),
+  async "sandboxes.pause"({ station, params }) {
+    await station.sandboxes.pause(params.sandbox);
+    return nothing;
+  },
+  async "sandboxes.resume"({ station, params }) {
+    await station.sandboxes.resume(params.sandbox);
+    return nothing;
+  },
+  "sandboxes.fork": async ({ station, params }) => ({ json: await station.sandboxes.fork(params.sandbox) }),
+  "sandboxes.snapshot": async ({ station, params, body }) => ({ json: await station.sandboxes.snapshot(params.sandbox, body) }),
+  "snapshots.list": async ({ station }) => ({ json: { snapshots: await station.sandboxes.snapshots() } }),
+  async "snapshots.remove"({ station, params }) {
+    await station.sandboxes.removeSnapshot(params.snapshot);
+    return nothing;
+  },
+};

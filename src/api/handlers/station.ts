@@ -1,6 +1,5 @@
 import type { StationStatus } from "../../contract/api/station-routes.ts";
 import { defined } from "../../lib/defined.ts";
-import type { Station } from "../../station/station.ts";
 import { type Handlers, nothing } from "../call.ts";
 
 /** The server itself, as its own calls see it. */
@@ -13,10 +12,7 @@ export interface ServerControl {
 
 type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | "machine.doctor" | "agents.list">;
 
-export function stationHandlers(
-  { tokens, machine, agents }: Pick<Station, "tokens" | "machine" | "agents">,
-  server: ServerControl,
-): Handlers<Name> {
+export function stationHandlers(server: ServerControl): Handlers<Name> {
   return {
     "station.status": async () => ({ json: server.status() }),
     async "station.shutdown"() {
@@ -24,13 +20,13 @@ export function stationHandlers(
       return { json: { pid: server.status().pid } };
     },
     "station.openapi": async () => ({ json: await server.openApi() }),
-    "tokens.list": async () => ({ json: { tokens: await tokens.list() } }),
-    "tokens.create": async ({ body }) => ({ json: await tokens.create(body) }),
-    async "tokens.revoke"({ params }) {
-      await tokens.revoke(params.token);
+    "tokens.list": async ({ station }) => ({ json: { tokens: await station.tokens.list() } }),
+    "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
+    async "tokens.revoke"({ station, params }) {
+      await station.tokens.revoke(params.token);
       return nothing;
     },
-    "machine.doctor": async ({ query }) => ({ json: await machine.doctor(defined(query)) }),
-    "agents.list": async () => ({ json: { agents: await agents.list() } }),
+    "machine.doctor": async ({ station, query }) => ({ json: await station.machine.doctor(defined(query)) }),
+    "agents.list": async ({ station }) => ({ json: { agents: await station.agents.list() } }),
   };
 }

@@ -48,14 +48,19 @@ export const stationCommands: readonly CommandSpec[] = [
     details: [
       "read: look at sandboxes, runs and sessions. run: make and use them, without naming anything of this machine.",
       "admin: everything, folders of this machine and other tokens included.",
+      "A token that may only read or run sees what belongs to its owner, and nothing else.",
     ].join("\n"),
     options: [
       { name: "scope", value: "SCOPE", summary: "read, run (default) or admin", choices: ["read", "run", "admin"] },
+      { name: "owner", value: "OWNER", summary: "Whose it is, and what is made with it (default local: the user of this machine)" },
       { name: "expires", value: "TIME", summary: "Worth nothing after this long, such as 12h or 30d (default: never)" },
       json,
     ],
     arguments: [{ name: "NAME", summary: "what you will know it by" }],
-    examples: [["TOKEN=$(caisson token create ci --scope run --expires 30d)", ""]],
+    examples: [
+      ["TOKEN=$(caisson token create ci --scope run --expires 30d)", ""],
+      ["caisson token create ada-laptop --owner ada", "sees only what is Ada's"],
+    ],
     load: async () => ({ run: (await import("./token-commands.ts")).create }),
   },
   {

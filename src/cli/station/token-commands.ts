@@ -12,7 +12,7 @@ export async function create(context: CliContext, given: ParsedArguments): Promi
   const expires = given.option("expires");
   const scope = parseChoice(...Scope.options)("scope", given.option("scope") ?? "run");
   const expiresInMs = expires === undefined ? undefined : parseDuration("expires", expires);
-  const made = await context.station.tokens.create({ name, scope, ...defined({ expiresInMs }) });
+  const made = await context.station.tokens.create({ name, scope, ...defined({ owner: given.option("owner"), expiresInMs }) });
   await (given.flag("json") ? context.stdout.printJson(made) : context.stdout.print(line`${made.token}`));
   return 0;
 }
@@ -21,13 +21,14 @@ export async function create(context: CliContext, given: ParsedArguments): Promi
 export async function list(context: CliContext, given: ParsedArguments): Promise<number> {
   const tokens = await context.station.tokens.list();
   if (given.flag("json")) await context.stdout.printJson(tokens);
-  else if (tokens.length > 0) await context.stdout.print(table([["NAME", "ID", "SCOPE", "CREATED", "EXPIRES"], ...tokens.map(row)]));
+  else if (tokens.length > 0)
+    await context.stdout.print(table([["NAME", "ID", "SCOPE", "OWNER", "CREATED", "EXPIRES"], ...tokens.map(row)]));
   return 0;
 }
 
-function row({ name, id, scope, createdAt, expiresAt }: TokenView): string[] {
+function row({ name, id, scope, owner, createdAt, expiresAt }: TokenView): string[] {
   const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
-  return [name, id, scope, createdAt, expiresAt === null ? "never" : expired ? `expired ${expiresAt}` : expiresAt];
+  return [name, id, scope, owner, createdAt, expiresAt === null ? "never" : expired ? `expired ${expiresAt}` : expiresAt];
 }
 
 /** `caisson token rm NAME|ID…` */

@@ -52,6 +52,7 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
         id: newId("tok"),
         name: request.name,
         scope: request.scope,
+        owner: request.owner,
         createdAt: new Date(now()).toISOString(),
         expiresAt: request.expiresInMs === undefined ? null : new Date(now() + request.expiresInMs).toISOString(),
         hash: hashOf(secret),
@@ -106,6 +107,6 @@ function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-function viewOf({ id, name, scope, createdAt, expiresAt }: TokenRecord): TokenView {
-  return { id, name, scope, createdAt, expiresAt };
+function viewOf({ id, name, scope, owner, createdAt, expiresAt }: TokenRecord): TokenView {
+  return { id, name, scope, owner, createdAt, expiresAt };
 }

@@ -1,0 +1,10 @@
+import { z } from "zod";
+
+/** Whose a thing is. Tokens belong to an owner, and so does what is made with them. */
+export const Owner = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit");
+export type Owner = z.infer<typeof Owner>;
+
+/** The user of this machine: whose everything is that was made without a token, or before there were owners. */
+export const LOCAL_OWNER = "local";
