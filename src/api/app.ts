@@ -3,9 +3,8 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
 import { routes } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
-import { LOCAL_OWNER } from "../contract/owner.ts";
+import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
-import { ownedStation } from "../station/owners/owned-station.ts";
 import type { Station } from "../station/station.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
@@ -23,7 +22,8 @@ import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 export type Arrival = { via: "socket" } | { via: "loopback"; address: string };
 
 export interface AppOptions {
-  station: Station;
+  /** The station as a caller sees it. */
+  stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
   server: ServerControl;
   requests: OpenRequests;
@@ -39,7 +39,7 @@ type Env = { Bindings: { arrival: Arrival } };
 
 /** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
 export function createApp(options: AppOptions): App {
-  const { station, requests, onDefect } = options;
+  const { requests, onDefect } = options;
   const handlers: Handlers = {
     ...stationHandlers(options.server),
     ...sandboxHandlers,
@@ -74,7 +74,7 @@ export function createApp(options: AppOptions): App {
         // The router takes HEAD for GET, and would leave a stream that nobody reads.
         if (context.req.raw.method !== method) throw notThere(context);
         checkScope(caller, route.scope);
-        const call = await readCall(context, { route, kinds, caller, station, life });
+        const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never));
         return answerOf(route, await handle(call), { life, onDefect });
       }),
@@ -103,18 +103,16 @@ async function readCall(
   {
     route,
     kinds,
-    caller,
-    station,
     life,
-  }: { route: Route; kinds: ReturnType<typeof queryKinds>; caller: Caller; station: Station; life: RequestLife },
+    ...ofCaller
+  }: { route: Route; kinds: ReturnType<typeof queryKinds>; life: RequestLife } & Pick<Call<RouteName>, "station" | "owner" | "by">,
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
   return {
+    ...ofCaller,
     params: readParams(route, req.param()),
     query: readQuery(route, new URL(req.url).searchParams, kinds),
     body: await readBody(route, req.raw),
-    ...viewOf(caller, station),
-    by: caller.kind === "socket" ? "user" : `token ${caller.token.name}`,
     wants,
     lastEventId: req.header("last-event-id") ?? null,
     signal: wants === "events" ? life.streamSignal : life.signal,
@@ -122,10 +120,12 @@ async function readCall(
 }
 
 /** Whoever may do everything sees everything; others see what is their owner's. */
-function viewOf(caller: Caller, station: Station): { station: Station; owner: string } {
-  if (caller.kind === "socket") return { station, owner: LOCAL_OWNER };
-  const { owner, scope } = caller.token;
-  return { owner, station: ownedStation(station, { owner, sees: scope === "admin" ? "everything" : "own" }) };
+function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): Pick<Call<RouteName>, "station" | "owner" | "by"> {
+  if (caller.kind === "socket") {
+    return { station: stationFor({ owner: LOCAL_OWNER, sees: "everything" }), owner: LOCAL_OWNER, by: "user" };
+  }
+  const { owner, scope, name } = caller.token;
+  return { station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }), owner, by: `token ${name}` };
 }
 
 function wantsOf({ answer }: Route, accept: string): "json" | "events" {

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
+import type { OwnerView } from "../contract/owner.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
@@ -20,7 +21,8 @@ const GRACE_MS = 5_000;
 const ABORT_MS = 1_000;
 
 export interface ServerOptions {
-  station: Station;
+  /** The station as a caller sees it. */
+  stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
   stateDir: string;
   version: string;

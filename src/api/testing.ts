@@ -6,6 +6,7 @@ import { socketFetch } from "../client/socket-fetch.ts";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import type { Scope } from "../contract/token-verbs.ts";
+import { ownedStation } from "../station/owners/owned-station.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /**
@@ -31,7 +32,7 @@ export function useServer() {
   });
   const start = () =>
     startServer({
-      station,
+      stationFor: (view) => ownedStation(station, view),
       authenticate: (token) => station.tokens.authenticate(token),
       stateDir: join(base, "state"),
       version: "0",

@@ -8,6 +8,7 @@ import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
 import { CaissonError } from "../contract/error.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
+import { ownedStation } from "../station/owners/owned-station.ts";
 import { startDetached } from "./network.ts";
 import type { LocalVerbs } from "./station.ts";
 
@@ -42,7 +43,7 @@ export function composeServer(parts: ServerParts): ServerControl {
     start: (options) =>
       startServer({
         ...options,
-        station,
+        stationFor: (view) => ownedStation(station, view),
         stateDir,
         version: parts.version,
         authenticate: (token) => station.tokens.authenticate(token),

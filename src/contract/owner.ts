@@ -8,3 +8,11 @@ export type Owner = z.infer<typeof Owner>;
 
 /** The user of this machine: whose everything is that was made without a token, or before there were owners. */
 export const LOCAL_OWNER = "local";
+
+/** For whom a station is looked at and used. */
+export interface OwnerView {
+  /** Whose everything is that is made. */
+  owner: Owner;
+  /** `own`: what belongs to others is not there. */
+  sees: "own" | "everything";
+}
