@@ -8,7 +8,7 @@ import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
-import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate } from "./gate.ts";
+import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate, type StationNames } from "./gate.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { runHandlers } from "./handlers/runs.ts";
@@ -19,7 +19,7 @@ import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
 /** How a request came: by the socket in the state folder, or over TCP from an address. */
-export type Arrival = { via: "socket" } | { via: "loopback"; address: string };
+export type Arrival = { via: "socket" } | { via: "port"; address: string };
 
 export interface AppOptions {
   /** The station as a caller sees it. */
@@ -27,6 +27,7 @@ export interface AppOptions {
   authenticate: Authenticate;
   server: ServerControl;
   requests: OpenRequests;
+  names: StationNames;
   /** Told what must not happen; callers are only told that it did. */
   onDefect: (error: unknown) => void;
 }
@@ -52,7 +53,7 @@ export function createApp(options: AppOptions): App {
   const app = new Hono<Env>();
   const admitted = async (context: Context<Env>, work: (caller: Caller, life: RequestLife) => Promise<Response>): Promise<Response> => {
     try {
-      const { caller, stillValid } = await admit(context, { gate, authenticate: options.authenticate });
+      const { caller, stillValid } = await admit(context, { ...options, gate });
       const life = requests.begin({ gone: context.req.raw.signal, ...defined({ stillValid }) });
       try {
         return await work(caller, life);
@@ -90,9 +91,9 @@ export function createApp(options: AppOptions): App {
 
 async function admit(
   { req, env: { arrival } }: Context<Env>,
-  { gate, authenticate }: { gate: Gate; authenticate: Authenticate },
+  { gate, authenticate, names }: { gate: Gate } & Pick<AppOptions, "authenticate" | "names">,
 ): Promise<{ caller: Caller; stillValid: (() => Promise<boolean>) | undefined }> {
-  checkOrigin({ headers: req.raw.headers, via: arrival.via });
+  checkOrigin({ headers: req.raw.headers, via: arrival.via, names });
   if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
   const { secret, token } = await gate.admit({ authorization: req.header("authorization") ?? null, address: arrival.address });
   return { caller: { kind: "token", token }, stillValid: async () => (await authenticate(secret)) !== null };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TokenView } from "../contract/token-verbs.ts";
-import { checkOrigin, createGate, isLoopback } from "./gate.ts";
+import { checkOrigin, createGate, isLoopback, type StationNames } from "./gate.ts";
 
 const view: TokenView = {
   id: "tok_aaaaaaaaaaaa",
@@ -63,9 +63,10 @@ describe("the gate", () => {
 });
 
 describe("whom a request is for, and where it comes from", () => {
-  const check = (headers: Record<string, string>, via: "socket" | "loopback" = "loopback") => {
+  const here: StationNames = { publicUrl: null, scheme: "http" };
+  const check = (headers: Record<string, string>, via: "socket" | "port" = "port", names = here) => {
     try {
-      checkOrigin({ headers: new Headers(headers), via });
+      checkOrigin({ headers: new Headers(headers), via, names });
       return "in";
     } catch (error) {
       return (error as { code: string }).code;
@@ -87,6 +88,15 @@ describe("whom a request is for, and where it comes from", () => {
       expect(check({ host: "station", origin }, "socket")).toBe("denied");
     }
     expect(check({ host: "station" }, "socket")).toBe("in");
+  });
+  test("a station that others reach is called by its public name, too, and by no other", () => {
+    const names: StationNames = { publicUrl: "https://caisson.test", scheme: "http" };
+    expect(check({ host: "Caisson.test", origin: "https://caisson.test" }, "port", names)).toBe("in");
+    // Behind a proxy that passes its own name for it on.
+    expect(check({ host: "127.0.0.1:7433", origin: "https://caisson.test" }, "port", names)).toBe("in");
+    expect(check({ host: "evil.test" }, "port", names)).toBe("denied");
+    expect(check({ host: "caisson.test", origin: "https://evil.test" }, "port", names)).toBe("denied");
+    expect(check({ host: "127.0.0.1:1", origin: "https://127.0.0.1:1" }, "port", { publicUrl: null, scheme: "https" })).toBe("in");
   });
   test("loopback addresses are known as such", () => {
     for (const address of ["127.0.0.1", "127.255.0.1", "::1"]) expect(isLoopback(address), address).toBe(true);

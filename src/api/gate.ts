@@ -34,19 +34,30 @@ export function checkReach(caller: Caller, reached: readonly string[]): void {
   );
 }
 
+/** What the station is called. */
+export interface StationNames {
+  /** From elsewhere, such as `https://caisson.example.com`; null where only this machine reaches it. */
+  publicUrl: string | null;
+  /** Of its own port. */
+  scheme: "http" | "https";
+}
+
 /**
  * A page in a browser must not talk to the station in its user's name: it would have an `Origin`, or, where a name of
  * its own leads to this machine, another `Host`. Throws `denied`.
  */
-export function checkOrigin({ headers, via }: { headers: Headers; via: "socket" | "loopback" }): void {
+export function checkOrigin({ headers, via, names }: { headers: Headers; via: "socket" | "port"; names: StationNames }): void {
+  const { publicUrl, scheme } = names;
   const host = headers.get("host") ?? "";
-  if (via === "loopback" && !isLoopbackHost(host)) {
+  const publicHost = publicUrl === null ? null : new URL(publicUrl).host;
+  if (via === "port" && host.toLowerCase() !== publicHost && !isLoopbackHost(host)) {
     throw new CaissonError("denied", `the station is not called ${JSON.stringify(host.slice(0, 100))}`, {
-      hint: "Ask for 127.0.0.1 or localhost.",
+      hint: publicHost === null ? "Ask for 127.0.0.1 or localhost." : `Ask for ${publicHost}.`,
     });
   }
   const origin = headers.get("origin");
-  if (origin !== null && origin !== `http://${host}`) {
+  // A proxy may have put its own name for us in the place of the one that the page asked for.
+  if (origin !== null && origin !== `${scheme}://${host}` && origin !== publicUrl) {
     throw new CaissonError("denied", "pages of other origins may not talk to the station");
   }
 }

@@ -1,6 +1,7 @@
 import { chmod } from "node:fs/promises";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
@@ -9,7 +10,8 @@ import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
 import { type App, type Arrival, createApp } from "./app.ts";
-import { type Authenticate, isLoopback } from "./gate.ts";
+import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
+import type { Authenticate } from "./gate.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 
@@ -19,15 +21,15 @@ const CONNECTIONS_MAX = 1024;
 /** How long requests that are under way may take once the server ends, and how long those that were told to end. */
 const GRACE_MS = 5_000;
 const ABORT_MS = 1_000;
+/** How often the files of a certificate are looked at. */
+const CERTIFICATE_LOOK_MS = 60 * 60_000;
 
-export interface ServerOptions {
+export interface ServerOptions extends ExposureOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
   stateDir: string;
   version: string;
-  /** A loopback address. */
-  listenHost: string;
   /** 0: any that is free. */
   port: number;
   onDefect: (error: unknown) => void;
@@ -36,6 +38,8 @@ export interface ServerOptions {
 export interface RunningServer extends AsyncDisposable {
   readonly status: StationStatus;
   readonly socketPath: string;
+  /** That was taken. */
+  readonly port: number;
   /** Resolves when somebody asked over the API that it end. */
   readonly askedToEnd: Promise<void>;
   /** Takes no more requests, lets those under way finish for a few seconds, and ends. Idempotent. */
@@ -45,10 +49,10 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * The station on a port of this machine, for those with a token, and on a socket in the state folder, for its owner.
  * Throws `conflict` for a second one on the same state folder or a port that is taken, `invalid` for an address that
- * others could reach.
+ * others could reach without anything encrypting.
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const host = loopbackAddress(options.listenHost);
+  const exposure = await judgeExposure(options);
   const place = await takePlace(options.stateDir);
   const requests = createOpenRequests();
   const asked = Promise.withResolvers<void>();
@@ -57,6 +61,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const status = (): StationStatus => ({ version: options.version, pid: process.pid, startedAt, url, requests: requests.count() });
   const app = createApp({
     ...options,
+    names: exposure,
     requests,
     server: {
       status,
@@ -64,19 +69,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       openApi: async () => (await import("./openapi.ts")).openApiDocument(),
     },
   });
-  const byPort = serverOf(app, (address) => ({ via: "loopback", address }));
-  const bySocket = serverOf(app, () => ({ via: "socket" }));
+  const { server: byPort, stopRenewing } = await portServer(app, { exposure, onDefect: options.onDefect });
+  const bySocket = serverOf(app, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
   const servers = [byPort, bySocket];
   try {
-    url = await listenOnPort(byPort, { host, port: options.port });
+    url = await listenOnPort(byPort, { exposure, port: options.port });
     await listenOnSocket(bySocket, place.socketPath);
   } catch (error) {
+    stopRenewing();
     for (const server of servers) server.close();
     await place[Symbol.asyncDispose]();
     throw error;
   }
   let closing: Promise<void> | undefined;
   const close = async () => {
+    stopRenewing();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
     if (!(await inTime(requests.idle(), GRACE_MS))) {
@@ -96,35 +103,58 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       return status();
     },
     socketPath: place.socketPath,
+    port: (byPort.address() as AddressInfo).port,
     askedToEnd: asked.promise,
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
   };
 }
 
-function loopbackAddress(listenHost: string): string {
-  const address = listenHost === "localhost" ? "127.0.0.1" : listenHost;
-  if (isLoopback(address)) return address;
-  throw new CaissonError(
-    "invalid",
-    `the station does not listen on ${JSON.stringify(listenHost)}: others could reach it, and nothing would encrypt the tokens`,
-    {
-      hint: "Listen on 127.0.0.1, and reach it from elsewhere through an SSH tunnel.",
-    },
-  );
+/** The server of the port, with TLS where there is a certificate, which is looked at again every hour. */
+async function portServer(
+  app: App,
+  { exposure, onDefect }: { exposure: Exposure; onDefect: (error: unknown) => void },
+): Promise<{ server: Server; stopRenewing: () => void }> {
+  const arrivalOf = ({ socket, headers }: IncomingMessage): Arrival => {
+    const forwardedFor = headers["x-forwarded-for"];
+    const address = exposure.callerOf(socket.remoteAddress ?? "unknown", typeof forwardedFor === "string" ? forwardedFor : null);
+    return { via: "port", address };
+  };
+  const onConnection = (socket: Socket) => {
+    if (!exposure.mayConnect(socket.remoteAddress ?? "")) socket.destroy();
+  };
+  const { certificate } = exposure;
+  if (certificate === null) {
+    const server = serverOf(app, { server: createServer, arrivalOf });
+    return { server: server.on("connection", onConnection), stopRenewing: () => {} };
+  }
+  const server = serverOf(app, { server: createTlsServer, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
+  const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
+  // A certificate that is just being written is not taken: the one that is there goes on.
+  const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();
+  return { server: server.on("connection", onConnection), stopRenewing: () => clearInterval(timer) };
 }
 
-function serverOf(app: App, arrivalOf: (address: string) => Arrival): Server {
+interface HttpServer {
+  server: typeof createServer | typeof createTlsServer;
+  arrivalOf: (incoming: IncomingMessage) => Arrival;
+  tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
+}
+
+function serverOf(app: App, { server: create, arrivalOf, tls }: HttpServer): Server {
+  const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
-    serverOptions: { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 },
-    fetch: (request, env) => app.fetch(request, arrivalOf((env as HttpBindings).incoming.socket.remoteAddress ?? "unknown")),
+    createServer: create as typeof createServer,
+    serverOptions: { ...timeouts, ...tls },
+    fetch: (request, env) => app.fetch(request, arrivalOf((env as HttpBindings).incoming)),
   }) as Server;
   server.maxConnections = CONNECTIONS_MAX;
   return server;
 }
 
-async function listenOnPort(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {
+  const { host, scheme, publicUrl } = exposure;
   try {
     await listening(server, () => server.listen({ host, port }));
   } catch (cause) {
@@ -135,7 +165,7 @@ async function listenOnPort(server: Server, { host, port }: { host: string; port
     throw new CaissonError("denied", `port ${port} may not be used`, { cause, hint: "Choose one above 1023: caisson up --port PORT" });
   }
   const { address, port: taken, family } = server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+  return publicUrl ?? `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
 }
 
 async function listenOnSocket(server: Server, socketPath: string): Promise<void> {

@@ -7,6 +7,7 @@ import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
+import type { ExposureOptions } from "./exposure.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /**
@@ -30,7 +31,7 @@ export function useServer() {
     await station[Symbol.asyncDispose]();
     await rm(base, { recursive: true, force: true });
   });
-  const start = () =>
+  const start = (exposure: Partial<ExposureOptions> = {}) =>
     startServer({
       stationFor: (view) => ownedStation(station, view),
       authenticate: (token) => station.tokens.authenticate(token),
@@ -39,6 +40,7 @@ export function useServer() {
       listenHost: "127.0.0.1",
       port: 0,
       onDefect: (error) => defects.push(error),
+      ...exposure,
     });
   let count = 0;
   const token = async (scope: Scope, options: { expiresInMs?: number } = {}): Promise<string> => {

@@ -3,13 +3,24 @@ import type { StationStatus } from "../contract/api/station-routes.ts";
 /** The station as a server, for the commands that start, show and end it. */
 export interface ServerControl {
   /**
-   * In this process. Throws `conflict` where one runs or the port is taken, `invalid` for an address that others reach.
+   * In this process. Throws `conflict` where one runs or the port is taken, `invalid` for an address that others
+   * reach while nothing encrypts.
    */
-  start(options: { listenHost: string; port: number }): Promise<ServedStation>;
+  start(options: ServedWhere): Promise<ServedStation>;
   /** In a process of its own; resolves when it listens. Throws what kept it from that. */
   startDetached(args: readonly string[]): Promise<ReachedStation>;
   /** The one of this state folder; null when none runs. */
   reach(): Promise<ReachedStation | null>;
+}
+
+/** Where it listens, and what lies between it and those who reach it from elsewhere. */
+export interface ServedWhere {
+  listenHost: string;
+  port: number;
+  /** Files of a certificate and its key, absolute. */
+  tls?: { certPath: string; keyPath: string };
+  publicUrl?: string;
+  proxies: readonly string[];
 }
 
 export interface ServedStation extends AsyncDisposable {

@@ -12,7 +12,11 @@ export const stationCommands: readonly CommandSpec[] = [
     ].join("\n"),
     options: [
       { name: "port", value: "PORT", summary: "The port of this machine (default 7433; 0: any that is free)" },
-      { name: "listen-host", value: "ADDRESS", summary: "A loopback address (default 127.0.0.1)" },
+      { name: "listen-host", value: "ADDRESS", summary: "Where to listen (default 127.0.0.1); others need TLS or a proxy" },
+      { name: "tls-cert", value: "FILE", summary: "The certificate with its chain, in PEM" },
+      { name: "tls-key", value: "FILE", summary: "The certificate's key, in PEM" },
+      { name: "public-url", value: "URL", summary: "What others call it, such as https://caisson.example.com" },
+      { name: "proxy", value: "ADDRESS", summary: "A proxy that encrypts in front of it; only it may connect", repeat: true },
       { name: "detach", short: "d", summary: "In the background: come back when it listens" },
       { name: "no-token", summary: "Make no first token" },
       json,

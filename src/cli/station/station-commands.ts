@@ -1,8 +1,10 @@
+import { resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { NewToken } from "../../contract/token-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import type { ReachedStation, ServedStation } from "../server-control.ts";
+import type { ReachedStation, ServedStation, ServedWhere } from "../server-control.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
@@ -11,14 +13,12 @@ const PORT_MAX = 65_535;
 
 /** `caisson up` */
 export async function up(context: CliContext, given: ParsedArguments): Promise<number> {
-  const port = portFrom(given.option("port"));
-  const listenHost = given.option("listen-host") ?? "127.0.0.1";
+  const where = whereFrom(context, given);
   if (given.flag("detach")) {
-    const args = ["up", "--no-token", "--port", String(port), "--listen-host", listenHost];
-    await tell(context, given, await context.server.startDetached(args));
+    await tell(context, given, await context.server.startDetached(["up", "--no-token", ...optionsOf(where)]));
     return 0;
   }
-  await using server = await context.server.start({ listenHost, port });
+  await using server = await context.server.start(where);
   await tell(context, given, server);
   await Promise.race([context.interruption.first, server.askedToEnd]);
   await context.stderr.print(line`caisson: the station ends`);
@@ -74,6 +74,31 @@ async function tell(context: CliContext, given: ParsedArguments, { status, socke
 
 async function firstToken({ station }: CliContext): Promise<NewToken | null> {
   return (await station.tokens.list()).length > 0 ? null : station.tokens.create({ name: "first", scope: "admin" });
+}
+
+function whereFrom({ cwd }: CliContext, given: ParsedArguments): ServedWhere {
+  const [certPath, keyPath] = [given.option("tls-cert"), given.option("tls-key")];
+  if ((certPath === undefined) !== (keyPath === undefined)) {
+    throw new CaissonError("invalid", "a certificate and its key belong together", { hint: "Give both --tls-cert and --tls-key." });
+  }
+  const tls =
+    certPath === undefined || keyPath === undefined ? undefined : { certPath: resolve(cwd, certPath), keyPath: resolve(cwd, keyPath) };
+  return {
+    listenHost: given.option("listen-host") ?? "127.0.0.1",
+    port: portFrom(given.option("port")),
+    proxies: given.options("proxy"),
+    ...defined({ tls, publicUrl: given.option("public-url") }),
+  };
+}
+
+/** The same again, for the process in the background. */
+function optionsOf({ listenHost, port, tls, publicUrl, proxies }: ServedWhere): string[] {
+  return [
+    ...["--port", String(port), "--listen-host", listenHost],
+    ...(tls === undefined ? [] : ["--tls-cert", tls.certPath, "--tls-key", tls.keyPath]),
+    ...(publicUrl === undefined ? [] : ["--public-url", publicUrl]),
+    ...proxies.flatMap((proxy) => ["--proxy", proxy]),
+  ];
 }
 
 function portFrom(text: string | undefined): number {

@@ -1,0 +1,107 @@
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { request } from "node:https";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createAuthority } from "../network/authority/authority.ts";
+import { leafCertificate, pemOf } from "../network/authority/certificate.ts";
+import { judgeExposure } from "./exposure.ts";
+import { useServer } from "./testing.ts";
+
+let folder = "";
+let certificatePem = "";
+const tls = () => ({ certPath: join(folder, "cert.pem"), keyPath: join(folder, "key.pem") });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "caisson-test-tls-"));
+  const authority = createAuthority();
+  certificatePem = authority.certificatePem;
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const issued = new X509Certificate(certificatePem);
+  const issuer = {
+    key: (await import("node:crypto")).createPrivateKey(authority.toStored().keyPem),
+    certificate: issued.raw,
+    validity: { from: new Date(issued.validFrom), to: new Date(issued.validTo) },
+  };
+  await writeFile(tls().certPath, pemOf(leafCertificate({ host: "127.0.0.1", publicKey, issuer, now: new Date() })));
+  await writeFile(tls().keyPath, privateKey.export({ type: "pkcs8", format: "pem" }));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe("who may reach the port", () => {
+  const publicUrl = "https://caisson.test";
+
+  test("this machine alone, unless something encrypts and the station knows its name", async () => {
+    expect(await judgeExposure({ listenHost: "localhost" })).toMatchObject({ host: "127.0.0.1", publicUrl: null, scheme: "http" });
+    for (const listenHost of ["0.0.0.0", "::", "10.1.2.3"]) {
+      await expect(judgeExposure({ listenHost, publicUrl })).rejects.toMatchObject({ code: "invalid", hint: /--tls-cert/ });
+      await expect(judgeExposure({ listenHost, tls: tls() })).rejects.toMatchObject({ code: "invalid", hint: /--public-url/ });
+      expect(await judgeExposure({ listenHost, tls: tls(), publicUrl })).toMatchObject({ host: listenHost, publicUrl, scheme: "https" });
+    }
+    await expect(judgeExposure({ listenHost: "example.com" })).rejects.toMatchObject({ code: "invalid" });
+  });
+
+  test("a certificate that is none, and a key of another, are refused", async () => {
+    const other = join(folder, "other.pem");
+    await writeFile(other, generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }));
+    for (const files of [
+      { certPath: join(folder, "none"), keyPath: tls().keyPath },
+      { certPath: tls().certPath, keyPath: other },
+    ]) {
+      await expect(judgeExposure({ listenHost: "127.0.0.1", tls: files })).rejects.toMatchObject({ code: "invalid", hint: /PEM/ });
+    }
+  });
+
+  test.each(["http://caisson.test", "https://caisson.test/path", "https://user@caisson.test", "caisson.test", ""])(
+    "%j is not what a station is called",
+    async (url) => {
+      await expect(judgeExposure({ listenHost: "127.0.0.1", publicUrl: url })).rejects.toMatchObject({ code: "invalid" });
+    },
+  );
+
+  test("behind a proxy only it may connect, and only it is believed about others' addresses", async () => {
+    const exposure = await judgeExposure({ listenHost: "0.0.0.0", publicUrl, proxies: ["10.0.0.7", "10.1.0.0/16"] });
+    const may = ["10.0.0.7", "::ffff:10.0.0.7", "10.1.200.3", "127.0.0.1", "::1", "10.0.0.8", "192.0.2.1", ""].map(exposure.mayConnect);
+    expect(may).toEqual([true, true, true, true, true, false, false, false]);
+    expect(exposure.callerOf("::ffff:10.0.0.7", "203.0.113.5")).toBe("203.0.113.5");
+    expect(exposure.callerOf("10.0.0.7", "6.6.6.6, 203.0.113.5, 10.1.0.9")).toBe("203.0.113.5");
+    expect(exposure.callerOf("10.0.0.7", "not an address")).toBe("10.0.0.7");
+    expect(exposure.callerOf("10.0.0.7", null)).toBe("10.0.0.7");
+    expect(exposure.callerOf("192.0.2.1", "127.0.0.1")).toBe("192.0.2.1");
+    for (const proxy of ["proxy.test", "10.0.0.0/0", "10.0.0.0/33", "10.0.0.1/8/8", ""]) {
+      await expect(judgeExposure({ listenHost: "0.0.0.0", publicUrl, proxies: [proxy] })).rejects.toMatchObject({ code: "invalid" });
+    }
+  });
+});
+
+describe("a station that others reach", () => {
+  const { server, start, token } = useServer();
+
+  test("speaks TLS and nothing else", async () => {
+    await server().close();
+    await using again = await start({ tls: tls() });
+    expect(again.status.url).toMatch(/^https:\/\/127\.0\.0\.1:/);
+    const headers = { authorization: `Bearer ${await token("read")}` };
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      request(`${again.status.url}/v1/status`, { ca: certificatePem, headers }, (response) => resolve(response.resume().statusCode))
+        .on("error", reject)
+        .end();
+    });
+    expect(status).toBe(200);
+    await expect(fetch(`${again.status.url.replace("https", "http")}/v1/status`, { headers })).rejects.toThrow();
+  });
+
+  test("hangs up on whoever comes past the proxy", async () => {
+    const address = Object.values(networkInterfaces())
+      .flat()
+      .find((each) => each?.family === "IPv4" && !each.internal)?.address;
+    await server().close();
+    await using again = await start({ listenHost: "0.0.0.0", publicUrl: "https://caisson.test", proxies: ["203.0.113.9"] });
+    const { port } = again;
+    const headers = { authorization: `Bearer ${await token("read")}` };
+    expect((await fetch(`http://127.0.0.1:${port}/v1/status`, { headers })).status).toBe(200);
+    // A machine without a network has no other address to come from.
+    if (address !== undefined) await expect(fetch(`http://${address}:${port}/v1/status`, { headers })).rejects.toThrow();
+  });
+});
