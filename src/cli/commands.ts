@@ -9,6 +9,7 @@ import { sandboxOptions } from "./options/sandbox-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
+import { contextCommands } from "./station/context-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
@@ -219,6 +220,7 @@ export const commands: readonly CommandSpec[] = [
   ...netCommands,
   ...previewCommands,
   ...stationCommands,
+  ...contextCommands,
   ...storageCommands,
   ...machineCommands,
   {

@@ -2,6 +2,7 @@ import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
+import type { ContextControl } from "./context-control.ts";
 import type { ServerControl } from "./server-control.ts";
 import type { Output } from "./terminal/output.ts";
 import type { Interruption } from "./terminal/signals.ts";
@@ -36,6 +37,7 @@ export interface CliContext {
   readonly station: Station;
   readonly tools: SandboxTools;
   readonly server: ServerControl;
+  readonly contexts: ContextControl;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwnSandboxes(): Promise<void>;
   /** Serves the network of a kept sandbox, as its one keeper, until we are told to end or the sandbox is gone. */

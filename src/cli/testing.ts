@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
+import { createContexts } from "../compose/contexts.ts";
 import { type LocalVerbs, sandboxTools } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import { CaissonError } from "../contract/error.ts";
@@ -47,6 +48,7 @@ export function useTerminalCli() {
       removeOwnSandboxes: async () => {},
       serveNetwork: async () => ({ why: "gone" }),
       server: { start: notServed, startDetached: notServed, reach: async () => null },
+      contexts: createContexts({ configDir: parts.local.configDir }),
       tools: sandboxTools,
       onEvent() {},
     };

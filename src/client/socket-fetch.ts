@@ -1,36 +1,49 @@
-import { type IncomingMessage, request } from "node:http";
+import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { Readable } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
 import type { Fetch } from "./request.ts";
 
 /** `fetch` over a socket of this machine, whatever host the address names. */
 export function socketFetch(socketPath: string): Fetch {
-  return async (url, init) => {
+  return (url, init) => {
     const { pathname, search } = new URL(url);
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = request({
+    // One connection each: whoever asks once need not wait for it to be closed.
+    return sent(init, (common) =>
+      request({
+        ...common,
         socketPath,
         path: `${pathname}${search}`,
-        method: init.method ?? "GET",
-        // One connection each: whoever asks once need not wait for it to be closed.
         agent: false,
-        headers: { ...(init.headers as Record<string, string> | undefined), host: "station" },
-        ...(init.signal && { signal: init.signal }),
-      });
-      sent.once("response", resolve).once("error", reject);
-      const { body } = init;
-      if (body === undefined || body === null) sent.end();
-      else if (typeof body === "string" || body instanceof Uint8Array) sent.end(body);
-      else
-        Readable.fromWeb(body as NodeStream)
-          .on("error", reject)
-          .pipe(sent);
-    });
-    const headers = new Headers();
-    for (const [name, value] of Object.entries(answer.headers)) headers.set(name, String(value));
-    const status = answer.statusCode ?? 502;
-    const empty = status === 204 || status === 304;
-    if (empty) answer.resume();
-    return new Response(empty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), { status, headers });
+        headers: { ...(common.headers as Record<string, string>), host: "station" },
+      }),
+    );
   };
+}
+
+/** What `fetch` does, by a request of Node's own making. */
+export async function sent(init: RequestInit, begin: (common: RequestOptions) => ClientRequest): Promise<Response> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const request = begin({
+      method: init.method ?? "GET",
+      headers: { ...(init.headers as Record<string, string> | undefined) },
+      ...(init.signal && { signal: init.signal }),
+    });
+    request.once("response", resolve).once("error", reject);
+    const { body } = init;
+    if (body === undefined || body === null) request.end();
+    else if (typeof body === "string" || body instanceof Uint8Array) request.end(body);
+    else
+      Readable.fromWeb(body as NodeStream)
+        .on("error", (error) => {
+          request.destroy(error);
+          reject(error);
+        })
+        .pipe(request);
+  });
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(answer.headers)) headers.set(name, String(value));
+  const status = answer.statusCode ?? 502;
+  const empty = status === 204 || status === 304;
+  if (empty) answer.resume();
+  return new Response(empty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), { status, headers });
 }

@@ -1,4 +1,5 @@
 import type { CliContext } from "../cli/context.ts";
+import type { ContextControl } from "../cli/context-control.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { ServerControl } from "../cli/server-control.ts";
 import { line } from "../cli/terminal/line.ts";
@@ -84,8 +85,16 @@ export async function composeCli(
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: startAgain,
     server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say }),
+    contexts: lazyContexts(configDir),
     onEvent: (listener) => void listeners.push(listener),
   };
+}
+
+function lazyContexts(configDir: string): ContextControl {
+  return lazyVerbs<ContextControl>(
+    { list: "answer", save: "answer", use: "answer", show: "answer", remove: "answer", check: "answer", forgetToken: "answer" },
+    async () => (await import("./contexts.ts")).createContexts({ configDir }),
+  );
 }
 
 /** Loaded with its first use: few commands serve or look for a server. */
