@@ -17,11 +17,16 @@ export interface ContextView {
   hasToken: boolean;
 }
 
-/** The user's contexts. All throw `denied` where the file that keeps them is not theirs alone, `invalid` for a damaged one. */
+/**
+ * The user's contexts. All throw `denied` where the file that keeps them is not theirs alone, `invalid` for a damaged
+ * one.
+ */
 export interface ContextControl {
   /** `current` is `local` where none is chosen: this machine's own station. */
   list(): Promise<{ current: string; contexts: ContextView[] }>;
-  /** Throws `exists` unless it `replace`s, `invalid`, `denied` for an address over which a token would go in the clear. */
+  /**
+   * Throws `exists` unless it `replace`s, `invalid`, `denied` for an address over which a token would go in the clear.
+   */
   save(name: string, context: SavedContext, options: { replace: boolean; use: boolean }): Promise<void>;
   /** Throws `not_found`; `local` is always there. */
   use(name: string): Promise<void>;

@@ -49,9 +49,9 @@ export type StationChoice =
   | { kind: "address"; url: string; token: string | undefined; ca: string | undefined; context: string | null };
 
 /**
- * Which station a command works with: `--no-station`, then `--context`, then `CAISSON_URL`, then `CAISSON_CONTEXT`, then
- * the current context, then this machine's. Throws `not_found` for a context that is not there, `invalid` for an address
- * that is none, `denied` where the file of contexts is anybody else's to read or write.
+ * Which station a command works with: `--no-station`, then `--context`, then `CAISSON_URL`, then `CAISSON_CONTEXT`,
+ * then the current context, then this machine's. Throws `not_found` for a context that is not there, `invalid` for an
+ * address that is none, `denied` where the file of contexts is anybody else's to read or write.
  */
 export async function chooseStation(options: {
   configDir: string;
