@@ -39,6 +39,7 @@ export function connect(options: ConnectOptions): Client {
     tokens: {
       create: (body, given = {}) => call(to, "tokens.create", { body, ...given }),
       list: async (given = {}) => (await call(to, "tokens.list", given)).tokens,
+      rotate: (token, body = {}, given = {}) => call(to, "tokens.rotate", { params: { token }, body, ...given }),
       revoke: (token, given = {}) => call(to, "tokens.revoke", { params: { token }, ...given }),
     },
     machine: { doctor: (query = {}, given = {}) => call(to, "machine.doctor", { query, ...given }) },
@@ -56,6 +57,7 @@ export interface Client {
   readonly tokens: {
     create(request: BodyInput<"tokens.create">, given?: Signal): Promise<Json<"tokens.create">>;
     list(given?: Signal): Promise<Json<"tokens.list">["tokens"]>;
+    rotate(token: string, request?: BodyInput<"tokens.rotate">, given?: Signal): Promise<Json<"tokens.rotate">>;
     revoke(token: string, given?: Signal): Promise<undefined>;
   };
   readonly machine: { doctor(query?: QueryInput<"machine.doctor">, given?: Signal): Promise<Json<"machine.doctor">> };

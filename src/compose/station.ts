@@ -203,10 +203,13 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
 }
 
 function composeTokens(stateDir: string): LocalTokens {
-  return lazyVerbs<LocalTokens>({ create: "answer", list: "answer", revoke: "answer", authenticate: "answer" }, async () => {
-    const { createLocalTokens } = await import("../station/tokens/local-tokens.ts");
-    return createLocalTokens({ stateDir });
-  });
+  return lazyVerbs<LocalTokens>(
+    { create: "answer", list: "answer", revoke: "answer", rotate: "answer", authenticate: "answer" },
+    async () => {
+      const { createLocalTokens } = await import("../station/tokens/local-tokens.ts");
+      return createLocalTokens({ stateDir });
+    },
+  );
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {

@@ -32,6 +32,16 @@ export const CreateToken = z.strictObject({
 });
 export type CreateToken = z.input<typeof CreateToken>;
 
+export const RotateToken = z.strictObject({
+  /** How long the token as it was is still taken, so that programs can be given the new one without a gap. */
+  graceMs: z
+    .int()
+    .min(0)
+    .max(30 * 86_400_000)
+    .default(0),
+});
+export type RotateToken = z.input<typeof RotateToken>;
+
 export const TokenView = z.object({
   id: TokenId,
   name: TokenName,

@@ -22,6 +22,7 @@ export function stationHandlers(server: ServerControl): Handlers<Name> {
     "station.openapi": async () => ({ json: await server.openApi() }),
     "tokens.list": async ({ station }) => ({ json: { tokens: await station.tokens.list() } }),
     "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
+    "tokens.rotate": async ({ station, params, body }) => ({ json: await station.tokens.rotate(params.token, body) }),
     async "tokens.revoke"({ station, params }) {
       await station.tokens.revoke(params.token);
       return nothing;

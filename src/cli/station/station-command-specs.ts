@@ -76,6 +76,15 @@ export const stationCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import("./token-commands.ts")).list }),
   },
   {
+    path: ["token", "rotate"],
+    summary: "Give a token another secret, and print it once",
+    details: "What was shown before is worth nothing then, or after --grace: time to hand the new one to the programs that use it.",
+    options: [{ name: "grace", value: "TIME", summary: "How long the one before is still taken, such as 1h (default: not at all)" }, json],
+    arguments: [{ name: "NAME|ID", summary: "see `caisson token ls`" }],
+    examples: [["TOKEN=$(caisson token rotate ci --grace 1h)", ""]],
+    load: async () => ({ run: (await import("./token-commands.ts")).rotate }),
+  },
+  {
     path: ["token", "rm"],
     summary: "Revoke tokens, at once",
     options: [],

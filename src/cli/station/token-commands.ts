@@ -2,7 +2,7 @@ import { Scope, type TokenView } from "../../contract/token-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { parseChoice, parseDuration } from "../options/option-values.ts";
+import { parseChoice, parseDays, parseDuration } from "../options/option-values.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
@@ -37,5 +37,14 @@ export async function remove(context: CliContext, given: ParsedArguments): Promi
     const { name } = await context.station.tokens.revoke(token);
     await context.stderr.print(line`caisson: the token ${name} is revoked`);
   }
+  return 0;
+}
+
+/** `caisson token rotate NAME|ID` */
+export async function rotate(context: CliContext, given: ParsedArguments): Promise<number> {
+  const [token = ""] = given.positionals;
+  const grace = given.option("grace");
+  const made = await context.station.tokens.rotate(token, grace === undefined ? {} : { graceMs: parseDays("grace", grace) });
+  await (given.flag("json") ? context.stdout.printJson(made) : context.stdout.print(line`${made.token}`));
   return 0;
 }

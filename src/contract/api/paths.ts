@@ -8,6 +8,7 @@ export const paths = {
   "station.openapi": "GET /v1/openapi.json",
   "tokens.list": "GET /v1/tokens",
   "tokens.create": "POST /v1/tokens",
+  "tokens.rotate": "POST /v1/tokens/{token}/rotate",
   "tokens.revoke": "DELETE /v1/tokens/{token}",
   "machine.doctor": "GET /v1/doctor",
   "agents.list": "GET /v1/agents",

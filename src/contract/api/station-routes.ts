@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AgentView } from "../agent-verbs.ts";
 import { DoctorReport } from "../machine-verbs.ts";
-import { CreateToken, NewToken, TokenId, TokenView } from "../token-verbs.ts";
+import { CreateToken, NewToken, RotateToken, TokenId, TokenView } from "../token-verbs.ts";
 import type { Route } from "./route.ts";
 
 /** A station that runs. */
@@ -34,6 +34,14 @@ export const stationRoutes = {
     scope: "admin",
     body: CreateToken,
     answer: { status: 201, json: NewToken },
+  },
+  "tokens.rotate": {
+    summary: "Give a token another secret, shown once. The one before is worth nothing, at once or after `graceMs`.",
+    scope: "admin",
+    params: { token: TokenId },
+    body: RotateToken,
+    bodyOptional: true,
+    answer: { json: NewToken },
   },
   "tokens.revoke": {
     summary: "Revoke a token. Streams that were opened with it end within a second.",

@@ -40,6 +40,23 @@ describe("tokens", () => {
     await expect(tokens().revoke("lasting")).rejects.toMatchObject({ code: "not_found" });
   });
 
+  test("get another secret by rotation; the one before is taken as long as was said", async () => {
+    const first = await tokens().create({ name: "ci", scope: "read", expiresInMs: 3_600_000 });
+    const second = await tokens().rotate("ci", { graceMs: 60_000 });
+    expect({ ...second, token: "" }).toEqual({ ...first, token: "" });
+    const known = async () => Promise.all([first, second].map(async ({ token }) => (await tokens().authenticate(token)) !== null));
+    expect(await known()).toEqual([true, true]);
+    time += 60_000;
+    expect(await known()).toEqual([false, true]);
+    const third = await tokens().rotate(first.id);
+    expect(await known()).toEqual([false, false]);
+    expect(await tokens().authenticate(third.token)).toMatchObject({ name: "ci" });
+    time += 3_600_000;
+    expect(await tokens().authenticate(third.token)).toBeNull();
+    await expect(tokens().rotate("nobody")).rejects.toMatchObject({ code: "not_found" });
+    await expect(tokens().rotate("ci", { graceMs: -1 })).rejects.toMatchObject({ code: "invalid" });
+  });
+
   test.each(["", "_", "x", "tok_aaaaaaaaaaaa_", "../../etc/passwd_x", "tok_aaaaaaaaaaaa_wrong"])("%j is none", async (text) => {
     await tokens().create({ name: "ci" });
     expect(await tokens().authenticate(text)).toBeNull();

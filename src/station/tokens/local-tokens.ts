@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
-import { CreateToken, type NewToken, TokenId, TokenView } from "../../contract/token-verbs.ts";
+import { CreateToken, type NewToken, RotateToken, TokenId, TokenView } from "../../contract/token-verbs.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId, randomLetters } from "../../lib/new-id.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
@@ -15,7 +15,13 @@ const SECRET_LETTERS = 52;
 const RECORD_BYTES_MAX = 4096;
 const TOKENS_MAX = 1000;
 
-const TokenRecord = TokenView.extend({ version: z.literal(1), hash: z.string().regex(/^[0-9a-f]{64}$/) });
+const Hash = z.string().regex(/^[0-9a-f]{64}$/);
+const TokenRecord = TokenView.extend({
+  version: z.literal(1),
+  hash: Hash,
+  /** Of the secret before the last rotation, as long as that is still taken. */
+  previous: z.object({ hash: Hash, until: z.iso.datetime() }).optional(),
+});
 type TokenRecord = z.infer<typeof TokenRecord>;
 
 export interface LocalTokens extends TokenVerbs {
@@ -36,6 +42,12 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
     const read = await Promise.all(names.map((name) => readRecord(join(folder, name))));
     return read.filter((record) => record !== null).sort((left, right) => left.name.localeCompare(right.name));
   };
+  const find = async (token: string): Promise<TokenRecord> => {
+    const record = (await records()).find(({ id, name }) => id === token || name === token);
+    if (record !== undefined) return record;
+    throw new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
+  };
+  const hasPassed = (time: string) => Date.parse(time) <= now();
   return {
     async create(given) {
       const request = parseRequest(CreateToken, given, "a token");
@@ -62,12 +74,17 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
     },
     list: async () => (await records()).map(viewOf),
     async revoke(token) {
-      const record = (await records()).find(({ id, name }) => id === token || name === token);
-      if (record === undefined) {
-        throw new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
-      }
+      const record = await find(token);
       await rm(fileOf(record.id), { force: true });
       return viewOf(record);
+    },
+    async rotate(token, given = {}) {
+      const { graceMs } = parseRequest(RotateToken, given, "a rotation");
+      const { previous: _, ...record } = await find(token);
+      const secret = randomLetters(SECRET_LETTERS);
+      const previous = graceMs === 0 ? {} : { previous: { hash: record.hash, until: new Date(now() + graceMs).toISOString() } };
+      await keep({ ...record, hash: hashOf(secret), ...previous }, { folder, file: fileOf(record.id) });
+      return { ...viewOf(record), token: `${record.id}_${secret}` };
     },
     async authenticate(token) {
       const at = token.lastIndexOf("_");
@@ -75,8 +92,11 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
       if (!id.success) return null;
       const record = await readRecord(fileOf(id.data));
       if (record === null || record.id !== id.data) return null;
-      if (!timingSafeEqual(Buffer.from(record.hash, "hex"), Buffer.from(hashOf(token.slice(at + 1)), "hex"))) return null;
-      return record.expiresAt !== null && Date.parse(record.expiresAt) <= now() ? null : viewOf(record);
+      const given = hashOf(token.slice(at + 1));
+      const { previous } = record;
+      const isPrevious = previous !== undefined && !hasPassed(previous.until) && isSame(previous.hash, given);
+      if (!isSame(record.hash, given) && !isPrevious) return null;
+      return record.expiresAt !== null && hasPassed(record.expiresAt) ? null : viewOf(record);
     },
   };
 }
@@ -101,6 +121,10 @@ async function readRecord(file: string): Promise<TokenRecord | null> {
   if ((found.mode & 0o077) !== 0 || (process.getuid !== undefined && found.uid !== process.getuid())) return null;
   const parsed = TokenRecord.safeParse(jsonOrNull(found.bytes.toString("utf8")));
   return parsed.success ? parsed.data : null;
+}
+
+function isSame(hash: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(hash, "hex"), Buffer.from(other, "hex"));
 }
 
 function hashOf(secret: string): string {

@@ -1,4 +1,4 @@
-import type { CreateToken, NewToken, TokenView } from "../../contract/token-verbs.ts";
+import type { CreateToken, NewToken, RotateToken, TokenView } from "../../contract/token-verbs.ts";
 
 /** What can be done with the tokens that let programs talk to a station over HTTP. */
 export interface TokenVerbs {
@@ -8,4 +8,9 @@ export interface TokenVerbs {
   list(): Promise<TokenView[]>;
   /** By id or name. It is worth nothing from then on, also where it was used already. Throws `not_found`. */
   revoke(token: string): Promise<TokenView>;
+  /**
+   * The same token, by id or name, with another secret: what was shown before is worth nothing, at once or after a
+   * while. Throws `not_found`.
+   */
+  rotate(token: string, request?: RotateToken): Promise<NewToken>;
 }
