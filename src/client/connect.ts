@@ -2,6 +2,8 @@ import type { BodyInput, EventData, Json, QueryInput } from "../contract/api/rou
 import { CaissonError } from "../contract/error.ts";
 import { eventData } from "./event-stream.ts";
 import { type Connection, call, type Fetch, send } from "./request.ts";
+import { type StreamCalls, streamCalls } from "./stream-calls.ts";
+import { type OpenSocket, openGlobalSocket } from "./stream-socket.ts";
 
 /**
  * The client of a station, for browsers and Node: the station's verbs over HTTP, with the same arguments and answers.
@@ -13,6 +15,7 @@ export type { RunEvent } from "../contract/run-event.ts";
 export type { ListRuns, RunView, StartRunInput } from "../contract/run-verbs.ts";
 export type { SandboxInfo, SandboxSpecInput } from "../contract/sandbox.ts";
 export type { Fetch } from "./request.ts";
+export type { OpenSocket } from "./stream-socket.ts";
 
 export interface ConnectOptions {
   /** Such as `http://127.0.0.1:7433`. */
@@ -20,6 +23,8 @@ export interface ConnectOptions {
   token?: string;
   /** Another way to make requests; default the global `fetch`. */
   fetch?: Fetch;
+  /** Another way to open WebSockets; default the global `WebSocket`. */
+  openSocket?: OpenSocket;
 }
 
 interface Signal {
@@ -32,6 +37,7 @@ export function connect(options: ConnectOptions): Client {
     url: checkedUrl(options.url),
     token: options.token,
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
+    openSocket: options.openSocket ?? openGlobalSocket,
   };
   return {
     status: (given = {}) => call(to, "station.status", given),
@@ -48,6 +54,7 @@ export function connect(options: ConnectOptions): Client {
     files: fileCalls(to),
     runs: runCalls(to),
     sessions: sessionCalls(to),
+    streams: streamCalls(to),
   };
 }
 
@@ -66,6 +73,7 @@ export interface Client {
   readonly files: ReturnType<typeof fileCalls>;
   readonly runs: ReturnType<typeof runCalls>;
   readonly sessions: ReturnType<typeof sessionCalls>;
+  readonly streams: StreamCalls;
 }
 
 function sandboxCalls(to: Connection) {

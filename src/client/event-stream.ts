@@ -1,12 +1,9 @@
 import type { RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import { CaissonError } from "../contract/error.ts";
+import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import { type Connection, errorOf, send } from "./request.ts";
 
-/** Attempts in a row that bring nothing new, and the pauses between them. */
-const ATTEMPTS_MAX = 10;
-const PAUSE_FIRST_MS = 100;
-const PAUSE_MAX_MS = 5_000;
 const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 interface StreamInput {
@@ -51,7 +48,7 @@ export async function* eventData<Data>(
       attempts += 1;
       if (!resume || attempts > ATTEMPTS_MAX || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
     }
-    await pause(Math.min(PAUSE_FIRST_MS * 2 ** (attempts - 1), PAUSE_MAX_MS), input.signal);
+    await pauseBefore(attempts, input.signal);
     if (input.signal?.aborted) return;
   }
 }
@@ -90,18 +87,4 @@ async function* linesIn(response: Response): AsyncGenerator<string> {
   } finally {
     await reader.cancel().catch(() => {});
   }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }

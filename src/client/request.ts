@@ -2,6 +2,7 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError, errorCodes } from "../contract/error.ts";
+import type { OpenSocket } from "./stream-socket.ts";
 
 /** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -11,6 +12,7 @@ export interface Connection {
   url: string;
   token: string | undefined;
   fetch: Fetch;
+  openSocket: OpenSocket;
 }
 
 /** What a call takes; what its route does not have may be left out. */
@@ -93,11 +95,11 @@ function bodyOf(body: unknown): { body: RequestInit["body"] | undefined; content
   return { body: JSON.stringify(body), contentType: "application/json" };
 }
 
-function filled(path: string, params: Readonly<Record<string, string>>): string {
+export function filled(path: string, params: Readonly<Record<string, string>>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
 }
 
-function queryOf(query: object | undefined): string {
+export function queryOf(query: object | undefined): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) {
     for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) search.append(name, String(each));

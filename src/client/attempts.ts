@@ -1,0 +1,17 @@
+/** Attempts in a row that bring nothing new, and the pauses between them. */
+export const ATTEMPTS_MAX = 10;
+const PAUSE_FIRST_MS = 100;
+const PAUSE_MAX_MS = 5_000;
+
+/** Waits before the attempt of this number, from 1 on, each time longer; the signal ends it. */
+export function pauseBefore(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, Math.min(PAUSE_FIRST_MS * 2 ** (attempt - 1), PAUSE_MAX_MS));
+  const stop = () => {
+    clearTimeout(timer);
+    resolve();
+  };
+  if (signal?.aborted) stop();
+  else signal?.addEventListener("abort", stop, { once: true });
+  return promise.finally(() => signal?.removeEventListener("abort", stop));
+}

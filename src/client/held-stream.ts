@@ -1,0 +1,120 @@
+import type { HoldClientMessage, HoldServerMessage } from "../contract/api/streams.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { NetworkEvent } from "../contract/network-event.ts";
+import type { SandboxInfo } from "../contract/sandbox.ts";
+import type { Connection } from "./request.ts";
+import { openStream, type StreamSocket } from "./stream-socket.ts";
+
+export type CreateHeld = Omit<Extract<HoldClientMessage, { type: "create" }>, "type">;
+
+/** A sandbox that is held as long as a connection is open: one without `keep` goes with its last holder. */
+export interface RemoteHold extends AsyncDisposable {
+  readonly info: SandboxInfo;
+  readonly hasNetwork: boolean;
+  /** Resolves when the sandbox is gone, or `lost` with the connection. Never rejects. */
+  readonly closed: Promise<{ why: "destroyed" | "lost" }>;
+  /** What happens in its network while the station serves it. Returns how to stop. */
+  subscribe(listener: (event: NetworkEvent) => void): () => void;
+  /** Lets go, and resolves when that is done. Idempotent. */
+  release(): Promise<void>;
+  /** Removes the sandbox, for every holder. Idempotent. */
+  destroy(): Promise<void>;
+}
+
+/** A new sandbox. Throws what creating one throws; the signal gives it up, and nothing is left behind. */
+export function createHeld(to: Connection, request: CreateHeld, options: { signal?: AbortSignal } = {}): Promise<RemoteHold> {
+  return hold(to, { name: "sandboxes.createHeld", first: { type: "create", ...request }, ...options });
+}
+
+export function holdSandbox(to: Connection, sandbox: string, options: { signal?: AbortSignal } = {}): Promise<RemoteHold> {
+  return hold(to, { name: "sandboxes.hold", params: { sandbox }, ...options });
+}
+
+type Held = Extract<HoldServerMessage, { type: "held" }>;
+interface HoldOptions {
+  name: "sandboxes.createHeld" | "sandboxes.hold";
+  params?: Readonly<Record<string, string>>;
+  first?: HoldClientMessage;
+  signal?: AbortSignal;
+}
+
+async function hold(to: Connection, { first, signal, ...options }: HoldOptions): Promise<RemoteHold> {
+  const held = Promise.withResolvers<Held>();
+  const gone = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
+  const released = Promise.withResolvers<void>();
+  const listeners = new Set<(event: NetworkEvent) => void>();
+  const opening = new AbortController();
+  const giveUp = () => opening.abort();
+  if (signal?.aborted) giveUp();
+  signal?.addEventListener("abort", giveUp, { once: true });
+  let socket: StreamSocket;
+  try {
+    socket = await openStream(to, options.name, {
+      ...options,
+      signal: opening.signal,
+      onMessage(given) {
+        const message = given as HoldServerMessage;
+        if (message.type === "held") held.resolve(message);
+        else if (message.type === "closed") gone.resolve({ why: message.why });
+        else if (message.type === "released") released.resolve();
+        else if (message.type === "network") for (const listener of [...listeners]) listener(message.event);
+      },
+    });
+    if (first !== undefined) socket.send(first);
+    const closed = socket.closed.then(({ error }) => {
+      gone.resolve({ why: "lost" });
+      if (error === null) released.resolve();
+      else released.reject(error);
+      throw signal?.aborted ? new CaissonError("cancelled", "interrupted before the sandbox was there") : (error ?? endedEarly());
+    });
+    closed.catch(() => {});
+    released.promise.catch(() => {});
+    const { info, hasNetwork } = await Promise.race([held.promise, closed]);
+    return handleOf({ socket, info, hasNetwork, listeners, gone: gone.promise, released: released.promise });
+  } finally {
+    // A sandbox that is there is let go of by its handle alone.
+    signal?.removeEventListener("abort", giveUp);
+  }
+}
+
+function handleOf(options: {
+  socket: StreamSocket;
+  info: SandboxInfo;
+  hasNetwork: boolean;
+  listeners: Set<(event: NetworkEvent) => void>;
+  gone: Promise<{ why: "destroyed" | "lost" }>;
+  released: Promise<void>;
+}): RemoteHold {
+  const { socket, info, hasNetwork, listeners, gone } = options;
+  let leaving: Promise<void> | undefined;
+  let isGone = false;
+  void gone.then(() => {
+    isGone = true;
+  });
+  const leave = async (message: HoldClientMessage): Promise<void> => {
+    if (isGone) return;
+    socket.send(message);
+    await options.released;
+  };
+  const release = () => {
+    leaving ??= leave({ type: "release" });
+    return leaving;
+  };
+  return {
+    info,
+    hasNetwork,
+    closed: gone,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    release,
+    destroy() {
+      leaving = leave({ type: "destroy" });
+      return leaving;
+    },
+    [Symbol.asyncDispose]: release,
+  };
+}
+
+const endedEarly = () => new CaissonError("unavailable", "the station closed the connection before the sandbox was there");

@@ -1,0 +1,19 @@
+import { connect } from "node:net";
+import { type ClientOptions, WebSocket } from "ws";
+import type { AnySocket, OpenSocket } from "./stream-socket.ts";
+
+/**
+ * WebSockets of Node, with the token in a header, as other requests have it; over a socket of this machine where one is
+ * given, whatever host the address names.
+ */
+export function nodeSockets({ socketPath }: { socketPath?: string } = {}): OpenSocket {
+  return (url, { protocol, token }) => {
+    const options: ClientOptions = {
+      perMessageDeflate: false,
+      headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+      ...(socketPath !== undefined && { createConnection: () => connect({ path: socketPath }) }),
+    };
+    const { pathname, search } = new URL(url);
+    return new WebSocket(socketPath === undefined ? url : `ws://station${pathname}${search}`, protocol, options) as unknown as AnySocket;
+  };
+}

@@ -1,0 +1,80 @@
+import type { PortServerMessage } from "../contract/api/streams.ts";
+import { CaissonError } from "../contract/error.ts";
+import { createPacedInput } from "./paced-input.ts";
+import type { Connection } from "./request.ts";
+import { openStream, type StreamSocket } from "./stream-socket.ts";
+import { createTakenQueue, type TakenQueue } from "./taken-queue.ts";
+
+const WINDOW_BYTES = 256 * 1024;
+const TELL_BYTES = WINDOW_BYTES / 4;
+
+/** A TCP connection to a port on a sandbox's loopback. */
+export interface PortConnection {
+  /** One consumer; a slow one slows the other side down. Throws `lost` when the connection was reset. */
+  readonly incoming: AsyncIterable<Uint8Array>;
+  /** Resolves when the station has taken the bytes. */
+  write(data: Uint8Array): Promise<void>;
+  /** Ends this direction, after what was written; the other one goes on. */
+  end(): Promise<void>;
+  /** Breaks it off. Idempotent. */
+  reset(): void;
+  /** Resolves when both directions have ended, or with the error that ended it. Never rejects. */
+  readonly closed: Promise<CaissonError | null>;
+}
+
+/** Throws `unavailable` when nothing listens there, `not_found`. */
+export async function connectPort(
+  to: Connection,
+  { sandbox, port, signal }: { sandbox: string; port: number; signal?: AbortSignal },
+): Promise<PortConnection> {
+  const connected = Promise.withResolvers<void>();
+  const input = createPacedInput();
+  let wasReset = false;
+  let takenBytes = 0;
+  let toldBytes = 0;
+  let socket: StreamSocket | null = null;
+  const incoming: TakenQueue<Uint8Array> = createTakenQueue((data) => {
+    takenBytes += data.length;
+    if (takenBytes - toldBytes < TELL_BYTES) return;
+    toldBytes = takenBytes;
+    socket?.send({ type: "taken", bytes: takenBytes });
+  });
+  const opened = await openStream(to, "ports.connect", {
+    params: { sandbox, port: String(port) },
+    query: { windowBytes: WINDOW_BYTES },
+    signal,
+    onMessage(given) {
+      const message = given as PortServerMessage;
+      if (message.type === "connected") connected.resolve();
+      else if (message.type === "taken") input.taken(message.bytes);
+      else if (message.type === "end") incoming.end();
+      else if (message.type === "reset") wasReset = true;
+    },
+    onBytes: (data) => incoming.push(data),
+  });
+  socket = opened;
+  const closed = opened.closed.then(({ error }) => {
+    socket = null;
+    const why = wasReset ? new CaissonError("lost", `the connection to port ${port} was reset`) : error;
+    input.fail(why ?? new CaissonError("gone", `the connection to port ${port} has ended`));
+    incoming.end(why ?? undefined);
+    return why;
+  });
+  await Promise.race([
+    connected.promise,
+    closed.then((error) => {
+      throw error ?? new CaissonError("unavailable", "the station closed the connection");
+    }),
+  ]);
+  input.connect((chunk) => opened.sendBytes(chunk), 0);
+  return {
+    incoming,
+    write: (data) => input.write(data),
+    async end() {
+      await input.sent();
+      socket?.send({ type: "end" });
+    },
+    reset: () => opened.close(),
+    closed,
+  };
+}

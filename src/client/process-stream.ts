@@ -1,0 +1,220 @@
+import { type OutputFrame, readOutputFrame, stdinFrame } from "../contract/api/stream-frames.ts";
+import type { ProcessClientMessage, ProcessServerMessage } from "../contract/api/streams.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { Ended } from "../contract/outcome.ts";
+import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
+import { createPacedInput } from "./paced-input.ts";
+import { createRequests } from "./process-requests.ts";
+import type { Connection } from "./request.ts";
+import { openStream, type StreamSocket } from "./stream-socket.ts";
+import { createTakenQueue } from "./taken-queue.ts";
+
+/** How much output may be on its way, and after how much of it that was taken the station is told. */
+const WINDOW_BYTES = 1024 * 1024;
+const TELL_BYTES = WINDOW_BYTES / 4;
+
+type Given<Type extends string> = Omit<Extract<ProcessClientMessage, { type: Type }>, "type" | "windowBytes">;
+export type StartProcess = Given<"start">;
+export type AttachProcess = Omit<Given<"attach">, "ref">;
+interface Where {
+  sandbox: string;
+  /** Ends the opening; the process has its own life then. */
+  signal?: AbortSignal;
+}
+
+/** One process in a sandbox, at the other end of a connection; what its methods promise is what a `Process` promises. */
+export interface RemoteProcess {
+  readonly ref: string;
+  readonly pid: number;
+  /** One consumer; a slow one slows the process down. Throws `superseded` when another reader took it over. */
+  readonly output: AsyncIterable<OutputFrame>;
+  /**
+   * Resolves once it ended and its output was consumed or discarded. Never rejects: `lost` where the connection broke
+   * and the process cannot be had again.
+   */
+  readonly ended: Promise<Ended>;
+  discardOutput(): void;
+  write(data: Uint8Array): Promise<void>;
+  closeStdin(): Promise<void>;
+  resize(size: { cols: number; rows: number }): Promise<void>;
+  signal(name: string, options?: { scope?: "tree" | "leader" }): Promise<void>;
+  kill(): Promise<void>;
+  /** Stops listening; the process goes on. */
+  detach(): void;
+}
+
+/**
+ * Starts a process. It ends with this connection unless `detachGraceMs` or `keepLastOutput` lets it go on; then a
+ * connection that breaks off is made again, from where the output was, until the grace is over.
+ */
+export function openProcess(to: Connection, { sandbox, signal }: Where, start: StartProcess): Promise<RemoteProcess> {
+  const resumes = (start.detachGraceMs ?? 0) > 0 || start.keepLastOutput === true;
+  const { detachGraceMs } = start;
+  return connectProcess(to, { sandbox, ...(signal && { signal }), first: { type: "start", ...start }, resumes, again: { detachGraceMs } });
+}
+
+/** Takes the output of a process over, from the first byte that is kept or these offsets. */
+export function attachProcess(
+  to: Connection,
+  { sandbox, signal, ref }: Where & { ref: string },
+  attach: AttachProcess = {},
+): Promise<RemoteProcess> {
+  const { follow, detachGraceMs } = attach;
+  return connectProcess(to, {
+    sandbox,
+    ...(signal && { signal }),
+    first: { type: "attach", ref, ...attach },
+    resumes: follow !== false,
+    again: { detachGraceMs },
+  });
+}
+
+type First = Extract<ProcessClientMessage, { type: "start" | "attach" }>;
+interface Opening extends Where {
+  first: First;
+  resumes: boolean;
+  again: { detachGraceMs: number | undefined };
+}
+type Started = Extract<ProcessServerMessage, { type: "started" }>;
+
+async function connectProcess(to: Connection, opening: Opening): Promise<RemoteProcess> {
+  const state = createProcessState(opening);
+  const { socket, started } = await connectOnce(to, { ...opening, state });
+  const { ref, pid } = started;
+  state.connected(socket, started);
+  void keepConnected(to, { ...opening, ref, state }, socket);
+  const { output, input, requests } = state;
+  return {
+    ref,
+    pid,
+    output,
+    ended: Promise.all([state.ended, output.drained]).then(([ended]) => ended),
+    discardOutput: () => output.discard(),
+    write: (data) => input.write(data),
+    async closeStdin() {
+      await input.sent();
+      await requests.ask({ type: "closeStdin" });
+    },
+    resize: (size) => requests.ask({ type: "resize", ...size }),
+    signal: (name, options = {}) => requests.ask({ type: "signal", signal: name, ...options }),
+    kill: () => requests.ask({ type: "kill" }),
+    detach: () => state.detach(),
+  };
+}
+
+/** Until the process has ended, or cannot be had again. */
+async function keepConnected(to: Connection, options: Opening & { ref: string; state: ProcessState }, first: StreamSocket): Promise<void> {
+  const { ref, state, resumes, again } = options;
+  let socket = first;
+  for (;;) {
+    const { error } = await socket.closed;
+    state.disconnected();
+    if (error === null || error.code !== "unavailable" || !resumes || state.isOver()) return state.lost(error);
+    let connected: Awaited<ReturnType<typeof connectOnce>> | null = null;
+    for (let attempt = 1; connected === null; attempt += 1) {
+      await pauseBefore(attempt, undefined);
+      if (state.isOver()) return;
+      const attach: First = { type: "attach", ref, ...state.offsets(), ...(again.detachGraceMs !== undefined && again) } as First;
+      connected = await connectOnce(to, { sandbox: options.sandbox, first: attach, state }).catch((reason: unknown) => {
+        const mayReturn = reason instanceof CaissonError && (reason.code === "unavailable" || reason.code === "busy");
+        if (!mayReturn || attempt >= ATTEMPTS_MAX) state.lost(reason as CaissonError);
+        return null;
+      });
+    }
+    ({ socket } = connected);
+    state.connected(socket, connected.started);
+  }
+}
+
+/** Resolves when the station says that it has the process. */
+async function connectOnce(
+  to: Connection,
+  { sandbox, signal, first, state }: Where & { first: First; state: ProcessState },
+): Promise<{ socket: StreamSocket; started: Started }> {
+  const started = Promise.withResolvers<Started>();
+  const socket = await openStream(to, "processes.stream", {
+    params: { sandbox },
+    signal,
+    onMessage: (message) =>
+      message.type === "started" ? started.resolve(message as Started) : state.onMessage(message as ProcessServerMessage),
+    onBytes: (frame) => state.onOutput(readOutputFrame(frame)),
+  });
+  socket.send({ ...first, windowBytes: WINDOW_BYTES });
+  const closed = socket.closed.then(({ error }) => {
+    throw error ?? new CaissonError("unavailable", "the station closed the connection");
+  });
+  // One that is connected closes later, too.
+  closed.catch(() => {});
+  return { socket, started: await Promise.race([started.promise, closed]) };
+}
+
+type ProcessState = ReturnType<typeof createProcessState>;
+
+/** What outlives a connection. */
+function createProcessState({ first }: Pick<Opening, "first">) {
+  const next = { stdout: 0, stderr: 0 };
+  if (first.type === "attach") Object.assign(next, { stdout: first.stdoutOffset ?? 0, stderr: first.stderrOffset ?? 0 });
+  const input = createPacedInput();
+  const requests = createRequests();
+  const ended = Promise.withResolvers<Ended>();
+  let over = false;
+  let socket: StreamSocket | null = null;
+  let inputBase: number | null = null;
+  let takenBytes = 0;
+  let toldBytes = 0;
+  const output = createTakenQueue<OutputFrame>(({ data }) => {
+    takenBytes += data.length;
+    if (takenBytes - toldBytes < TELL_BYTES) return;
+    toldBytes = takenBytes;
+    socket?.send({ type: "taken", bytes: takenBytes });
+  });
+  const finish = (outcome: Ended, error?: CaissonError) => {
+    if (over) return;
+    over = true;
+    ended.resolve(outcome);
+    output.end(error);
+    const gone = error ?? new CaissonError("gone", "the process has ended");
+    input.fail(gone);
+    requests.finish(error);
+  };
+  const lostOutcome = (): Ended => ({ kind: "lost", durationMs: 0, stdoutBytes: next.stdout, stderrBytes: next.stderr, memoryKills: 0 });
+  return {
+    input,
+    output,
+    requests,
+    ended: ended.promise,
+    isOver: () => over,
+    offsets: () => ({ stdoutOffset: next.stdout, stderrOffset: next.stderr }),
+    connected(opened: StreamSocket, { stdinBytes }: Started) {
+      socket = opened;
+      inputBase ??= stdinBytes;
+      input.connect((chunk) => opened.sendBytes(stdinFrame(chunk)), stdinBytes - inputBase);
+      requests.connect(opened);
+    },
+    disconnected() {
+      socket = null;
+      // What is counted is counted for each connection.
+      takenBytes = 0;
+      toldBytes = 0;
+      input.disconnect();
+      requests.disconnect();
+    },
+    onOutput(frame: OutputFrame) {
+      next[frame.stream] = frame.offset + frame.data.length;
+      output.push(frame);
+    },
+    onMessage(message: ProcessServerMessage) {
+      if (message.type === "ended") finish(message.ended);
+      else if (message.type === "taken") input.taken(message.bytes);
+      else if (message.type === "stdinClosed") input.fail(new CaissonError(message.problem.code, message.problem.detail));
+      else if (message.type === "answered") requests.answered(message.request, message.problem);
+    },
+    /** The connection ended for good. */
+    lost: (error: CaissonError | null) => finish(lostOutcome(), error ?? new CaissonError("lost", "the connection to the process ended")),
+    detach() {
+      socket?.send({ type: "detach" });
+      finish(lostOutcome());
+      socket?.close();
+    },
+  };
+}
