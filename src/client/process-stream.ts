@@ -22,7 +22,7 @@ interface Where {
   signal?: AbortSignal;
 }
 
-/** One process in a sandbox, at the other end of a connection; what its methods promise is what a `Process` promises. */
+/** One process in a sandbox, at the other end of a connection. Its methods promise what those of a `Process` do. */
 export interface RemoteProcess {
   readonly ref: string;
   readonly pid: number;

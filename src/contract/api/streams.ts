@@ -180,7 +180,7 @@ export const ProcessServerMessage = z.discriminatedUnion("type", [
     type: z.literal("started"),
     ref: ProcessRef,
     pid: z.int(),
-    /** How much of its input this station has taken so far, so that a client which comes back knows what to say again. */
+    /** How much of its input this station has taken, so that a client which comes back knows what to say again. */
     stdinBytes: z.int().nonnegative(),
   }),
   Taken,
