@@ -9,8 +9,12 @@ import type { Station } from "../station/station.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
 import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate, type StationNames } from "./gate.ts";
+import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
+import { machineHandlers } from "./handlers/machine.ts";
+import { networkHandlers } from "./handlers/networks.ts";
+import { processHandlers } from "./handlers/processes.ts";
 import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
@@ -43,9 +47,13 @@ export function createApp(options: AppOptions): App {
   const { requests, onDefect } = options;
   const handlers: Handlers = {
     ...stationHandlers(options.server),
+    ...machineHandlers,
+    ...agentHandlers,
     ...sandboxHandlers,
     ...execHandlers,
+    ...processHandlers(),
     ...fileHandlers,
+    ...networkHandlers,
     ...runHandlers,
     ...sessionHandlers,
   };
@@ -76,7 +84,7 @@ export function createApp(options: AppOptions): App {
         if (context.req.raw.method !== method) throw notThere(context);
         checkScope(caller, route.scope);
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
-        if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never));
+        if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         return answerOf(route, await handle(call), { life, onDefect });
       }),
     );
@@ -131,7 +139,7 @@ function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">
 
 function wantsOf({ answer }: Route, accept: string): "json" | "events" {
   if (answer.events === undefined) return "json";
-  return answer.json === undefined || accept.includes("text/event-stream") ? "events" : "json";
+  return (answer.json === undefined && answer.bytes === undefined) || accept.includes("text/event-stream") ? "events" : "json";
 }
 
 function answerOf(

@@ -17,7 +17,7 @@ export interface Call<Name extends RouteName> {
   readonly owner: string;
   /** As a log of events shall name the caller. */
   readonly by: string;
-  /** Of a route that has both. */
+  /** Of a route that has events and something else; `json` stands for that. */
   readonly wants: "json" | "events";
   /** Where an earlier stream of the same route broke off. */
   readonly lastEventId: string | null;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AgentView } from "../contract/agent-verbs.ts";
-import { ExecEvent, ExecResult, FileList } from "../contract/api/exec.ts";
+import { ExecEvent, ExecResult } from "../contract/api/exec.ts";
+import { FileEntry, FileList } from "../contract/api/files.ts";
 import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import { Problem } from "../contract/api/problem.ts";
 import type { Route } from "../contract/api/route.ts";
@@ -29,6 +30,7 @@ const named = {
   ExecEvent,
   ExecResult,
   FedRunEvent,
+  FileEntry,
   FileList,
   NewToken,
   NumberedEvent,

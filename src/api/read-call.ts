@@ -60,9 +60,9 @@ function typedValue(text: string, kind: Kind | undefined): unknown {
 export async function readBody(route: Route, request: Request): Promise<unknown> {
   if (route.body === undefined) return undefined;
   const type = request.headers.get("content-type");
-  if (route.body === "bytes") return bounded(request.body, requestLimits.uploadBytesMax);
+  if (route.body === "bytes") return bounded(request.body, route.bodyBytesMax ?? requestLimits.uploadBytesMax);
   const chunks: Uint8Array[] = [];
-  for await (const chunk of bounded(request.body, requestLimits.jsonBytesMax)) chunks.push(chunk);
+  for await (const chunk of bounded(request.body, route.bodyBytesMax ?? requestLimits.jsonBytesMax)) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString("utf8");
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {

@@ -53,6 +53,26 @@ export async function* eventData<Data>(
   }
 }
 
+/** The same without resuming, once the station has begun to listen. Throws what it says at once. */
+export async function openEvents<Data>(to: Connection, name: RouteName, input: StreamInput): Promise<AsyncIterable<Data>> {
+  const response = await send(to, name, { input, accept: "text/event-stream" });
+  return dataIn<Data>(response, input.signal);
+}
+
+async function* dataIn<Data>(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Data> {
+  try {
+    for await (const event of eventsIn(response)) {
+      if (event.type === "end" || signal?.aborted) return;
+      if (event.type === "problem") throw errorOf(JSON.parse(event.data) as Problem);
+      yield JSON.parse(event.data) as Data;
+    }
+  } catch (error) {
+    if (signal?.aborted) return;
+    throw error;
+  }
+  if (!signal?.aborted) throw new CaissonError("unavailable", "the stream broke off");
+}
+
 /** Throws `unavailable` when the connection breaks. */
 async function* eventsIn(response: Response): AsyncGenerator<ReceivedEvent> {
   let event: ReceivedEvent = { id: null, type: "message", data: "" };

@@ -15,6 +15,10 @@ export interface Connection {
   openSocket: OpenSocket;
 }
 
+export interface Signal {
+  signal?: AbortSignal;
+}
+
 /** What a call takes; what its route does not have may be left out. */
 export type CallInput<Name extends RouteName> = { signal?: AbortSignal } & Given<"params", Params<Name>> &
   Given<"query", QueryInput<Name>> &
@@ -105,4 +109,9 @@ export function queryOf(query: object | undefined): string {
     for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) search.append(name, String(each));
   }
   return search.size === 0 ? "" : `?${search}`;
+}
+
+/** Of an answer that is bytes. */
+export function streamOf({ body }: Response): ReadableStream<Uint8Array> {
+  return body ?? new ReadableStream({ start: (controller) => controller.close() });
 }

@@ -34,16 +34,23 @@ export const ChangedFile = z.object({
 });
 export type ChangedFile = z.infer<typeof ChangedFile>;
 
+export const DiffFile = z.object({
+  kind: z.literal("file"),
+  file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true }),
+});
+export const DiffLeftOut = z.object({ kind: z.literal("leftOut"), leftOut: LeftOut });
+export const DiffIgnored = z.object({ kind: z.literal("ignored"), count: z.int().positive() });
+
 /**
  * A diff in pieces: of each changed file what it is, then its part of the patch, in whole lines; at the end, what was
  * left out.
  */
 export const DiffPiece = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("file"), file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true }) }),
+  DiffFile,
   /** As git writes it. Bytes, since files need not be text. */
   z.object({ kind: z.literal("patch"), bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array) }),
-  z.object({ kind: z.literal("leftOut"), leftOut: LeftOut }),
-  z.object({ kind: z.literal("ignored"), count: z.int().positive() }),
+  DiffLeftOut,
+  DiffIgnored,
 ]);
 export type DiffPiece = z.infer<typeof DiffPiece>;
 

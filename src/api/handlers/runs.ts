@@ -1,7 +1,9 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { NumberedRunEvent } from "../../station/runs/verbs.ts";
+import type { NumberedRunEvent, RunVerbs } from "../../station/runs/verbs.ts";
 import { type Handlers, nothing } from "../call.ts";
+import { sequenceOf } from "../last-event-id.ts";
 
 type Name = Extract<keyof Handlers, `runs.${string}`>;
 
@@ -18,13 +20,13 @@ export const runHandlers: Handlers<Name> = {
   async "runs.events"({ station, params, query, wants, lastEventId, signal }) {
     if (wants === "json")
       return { json: await pageOf(station.runs.events(params.run, { fromSeq: query.fromSeq ?? 1, signal }), query.limit) };
-    const fromSeq = lastEventId === null ? (query.fromSeq ?? 1) : numberOf(lastEventId) + 1;
+    const fromSeq = lastEventId === null ? (query.fromSeq ?? 1) : sequenceOf(lastEventId) + 1;
     // A run that does not exist is no stream.
     await station.runs.get(params.run);
     return { events: numbered(station.runs.events(params.run, { fromSeq, follow: true, signal })) };
   },
   async "runs.allEvents"({ station, query, lastEventId, signal }) {
-    const afterPosition = lastEventId === null ? query.afterPosition : numberOf(lastEventId);
+    const afterPosition = lastEventId === null ? query.afterPosition : sequenceOf(lastEventId);
     return { events: placed(station.runs.allEvents({ signal, ...defined({ afterPosition }) })) };
   },
   "runs.send": async ({ station, params, body }) => ({ json: await station.runs.send(params.run, body) }),
@@ -42,7 +44,30 @@ export const runHandlers: Handlers<Name> = {
     await station.runs.stop(params.run, { by, signal });
     return nothing;
   },
+  "runs.wait": async ({ station, params, query, signal }) => ({
+    json: await endedOrAsItIs(station.runs, params.run, { signal, timeoutMs: query.timeoutMs }),
+  }),
+  async "runs.remove"({ station, params }) {
+    await station.runs.remove(params.run);
+    return nothing;
+  },
+  "runs.check": async ({ station }) => ({ json: { damage: await station.runs.check() } }),
 };
+
+async function endedOrAsItIs(
+  runs: Pick<RunVerbs, "get" | "wait">,
+  run: string,
+  { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
+): Promise<RunView> {
+  const late = AbortSignal.timeout(timeoutMs);
+  try {
+    return await runs.wait(run, { signal: AbortSignal.any([signal, late]) });
+  } catch (error) {
+    const isLate = late.aborted && error instanceof CaissonError && error.code === "cancelled";
+    if (!isLate) throw error;
+    return runs.get(run);
+  }
+}
 
 async function pageOf(
   events: AsyncIterable<NumberedRunEvent>,
@@ -62,11 +87,4 @@ async function* numbered(events: AsyncIterable<NumberedRunEvent>) {
 
 async function* placed<Fed extends { position: number; event: { type: string } | null }>(events: AsyncIterable<Fed>) {
   for await (const fed of events) yield { id: fed.position, type: fed.event?.type ?? "damaged", data: fed };
-}
-
-function numberOf(lastEventId: string): number {
-  if (/^[0-9]{1,15}$/.test(lastEventId)) return Number(lastEventId);
-  throw new CaissonError("invalid", `Last-Event-ID ${JSON.stringify(lastEventId.slice(0, 100))} is not a number`, {
-    hint: "Send the id of the last event that came.",
-  });
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { type Handlers, nothing } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `sandboxes.${string}` | `snapshots.${string}`>;
@@ -8,7 +9,7 @@ export const sandboxHandlers: Handlers<Exclude<Name, "sandboxes.exec">> = {
     await using held = await station.sandboxes.create({ ...rest, spec: { ...spec, keep: true } }, { signal });
     return { json: held.info };
   },
-  "sandboxes.list": async ({ station }) => ({ json: await station.sandboxes.list() }),
+  "sandboxes.list": async ({ station, query }) => ({ json: await station.sandboxes.list(defined(query)) }),
   "sandboxes.get": async ({ station, params }) => ({ json: await station.sandboxes.get(params.sandbox) }),
   async "sandboxes.remove"({ station, params }) {
     await station.sandboxes.remove(params.sandbox);
@@ -25,6 +26,11 @@ export const sandboxHandlers: Handlers<Exclude<Name, "sandboxes.exec">> = {
   },
   "sandboxes.fork": async ({ station, params }) => ({ json: await station.sandboxes.fork(params.sandbox) }),
   "sandboxes.snapshot": async ({ station, params, body }) => ({ json: await station.sandboxes.snapshot(params.sandbox, body) }),
+  "sandboxes.changedFiles": async ({ station, params }) => ({ json: { changed: await station.sandboxes.changedFiles(params.sandbox) } }),
+  async "sandboxes.sweep"({ station }) {
+    await station.sandboxes.sweep();
+    return nothing;
+  },
   "snapshots.list": async ({ station }) => ({ json: { snapshots: await station.sandboxes.snapshots() } }),
   async "snapshots.remove"({ station, params }) {
     await station.sandboxes.removeSnapshot(params.snapshot);

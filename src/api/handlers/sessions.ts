@@ -1,6 +1,8 @@
 import type { DiffPiece } from "../../contract/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import { type Handlers, nothing } from "../call.ts";
+import { textOrBase64 } from "../../lib/text-or-base64.ts";
+import { begun } from "../begun.ts";
+import type { Handlers } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `sessions.${string}`>;
 
@@ -10,24 +12,27 @@ export const sessionHandlers: Handlers<Name> = {
   "sessions.diff": async ({ station, params, query, signal }) => ({
     json: await station.sessions.diff(params.session, { signal, ...defined(query) }),
   }),
-  async "sessions.patch"({ station, params, query, signal }) {
-    // One that does not exist is no stream.
-    await station.sessions.get(params.session);
-    return { bytes: patchOf(station.sessions.patch(params.session, { signal, ...defined(query) })) };
+  async "sessions.patch"({ station, params, query, wants, signal }) {
+    // With the first piece: one that does not exist is no stream.
+    const pieces = await begun(station.sessions.patch(params.session, { signal, ...defined(query) }));
+    return wants === "events" ? { events: piecesOf(pieces) } : { bytes: patchOf(pieces) };
   },
   "sessions.apply": async ({ station, params, body }) => ({ json: await station.sessions.apply(params.session, body) }),
   "sessions.branch": async ({ station, params, body }) => ({ json: await station.sessions.branch(params.session, body) }),
-  async "sessions.unlock"({ station, params, body }) {
-    await station.sessions.unlock(params.session, body);
-    return nothing;
-  },
-  async "sessions.discard"({ station, params, query }) {
-    await station.sessions.discard(params.session, query);
-    return nothing;
-  },
+  "sessions.unlock": async ({ station, params, body }) => ({ json: { session: await station.sessions.unlock(params.session, body) } }),
+  "sessions.discard": async ({ station, params, query }) => ({ json: { session: await station.sessions.discard(params.session, query) } }),
+  "sessions.unapplied": async ({ station, params }) => ({ json: await station.sessions.unapplied(params.session) }),
+  "sessions.undo": async ({ station, params }) => ({ json: await station.sessions.undo(params.run) }),
+  "sessions.cleanup": async ({ station, body }) => ({ json: await station.sessions.cleanup(body) }),
 };
 
 /** What was left out is told by the diff; a patch is what `git apply` takes. */
 async function* patchOf(pieces: AsyncIterable<DiffPiece>): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) if (piece.kind === "patch") yield piece.bytes;
+}
+
+async function* piecesOf(pieces: AsyncIterable<DiffPiece>) {
+  for await (const piece of pieces) {
+    yield { type: piece.kind, data: piece.kind === "patch" ? { kind: piece.kind, ...textOrBase64(piece.bytes) } : piece };
+  }
 }

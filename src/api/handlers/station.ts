@@ -1,6 +1,5 @@
 import type { StationStatus } from "../../contract/api/station-routes.ts";
-import { defined } from "../../lib/defined.ts";
-import { type Handlers, nothing } from "../call.ts";
+import type { Handlers } from "../call.ts";
 
 /** The server itself, as its own calls see it. */
 export interface ServerControl {
@@ -10,7 +9,7 @@ export interface ServerControl {
   openApi(): Promise<Record<string, unknown>>;
 }
 
-type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | "machine.doctor" | "agents.list">;
+type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}`>;
 
 export function stationHandlers(server: ServerControl): Handlers<Name> {
   return {
@@ -23,11 +22,6 @@ export function stationHandlers(server: ServerControl): Handlers<Name> {
     "tokens.list": async ({ station }) => ({ json: { tokens: await station.tokens.list() } }),
     "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
     "tokens.rotate": async ({ station, params, body }) => ({ json: await station.tokens.rotate(params.token, body) }),
-    async "tokens.revoke"({ station, params }) {
-      await station.tokens.revoke(params.token);
-      return nothing;
-    },
-    "machine.doctor": async ({ station, query }) => ({ json: await station.machine.doctor(defined(query)) }),
-    "agents.list": async ({ station }) => ({ json: { agents: await station.agents.list() } }),
+    "tokens.revoke": async ({ station, params }) => ({ json: await station.tokens.revoke(params.token) }),
   };
 }

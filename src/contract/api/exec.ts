@@ -26,7 +26,7 @@ export const ExecCommand = z.strictObject({
 export type ExecCommand = z.infer<typeof ExecCommand>;
 
 /** A piece of output, or all of it. Base64 where it is not UTF-8. */
-const Output = z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() });
+export const Output = z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() });
 
 export const ExecResult = z.object({
   ended: Ended,
@@ -43,17 +43,3 @@ export const ExecEvent = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ended"), ended: Ended }),
 ]);
 export type ExecEvent = z.infer<typeof ExecEvent>;
-
-export const FileKind = z.enum(["file", "directory", "link", "fifo", "socket", "device"]);
-export const FileEntry = z.object({
-  /** Relative to the folder that was listed. */
-  name: z.string(),
-  kind: FileKind,
-  sizeBytes: z.number(),
-  mode: z.int(),
-  uid: z.int(),
-  gid: z.int(),
-  modifiedMs: z.number(),
-  linkTarget: z.string().nullable(),
-});
-export const FileList = z.object({ entries: z.array(FileEntry), truncated: z.boolean() });

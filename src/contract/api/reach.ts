@@ -24,6 +24,8 @@ const ofSecrets = (secrets: object) =>
   Object.keys(secrets).length > 0 ? ["secrets that come from the machine's variables, files or commands"] : [];
 const ofModel = (model: string) => (/^scripted:/.test(model) ? ["a scripted model's file"] : []);
 
+const ofAgentName = (name: string) => (/[/\\]|\.prompt$/.test(name) ? ["an agent's file"] : []);
+
 const spec: Reach<Omit<CreateSandbox["spec"], "keep">> = {
   template: (template) => (template.kind === "image" ? ofImage(template.reference) : []),
   workspace: ({ kind }) => (kind === "folder" ? [folder] : []),
@@ -73,8 +75,7 @@ const settings: Reach<RunSettings> = {
 const run: Reach<StartRun> = {
   task: inside,
   name: inside,
-  agent: (agent) =>
-    typeof agent !== "string" ? ["an agent's whole definition"] : /[/\\]|\.prompt$/.test(agent) ? ["an agent's file"] : [],
+  agent: (agent) => (typeof agent !== "string" ? ["an agent's whole definition"] : ofAgentName(agent)),
   trustAgentFile: (trusted) => (trusted ? ["trust in an agent's file"] : []),
   input: inside,
   model: ofModel,
@@ -108,6 +109,11 @@ type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spe
 export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbox, request);
 export const reachOfRun = (request: StartRun): string[] => reached(run, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
+
+export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): string[] => ofNetwork(policy);
+export const reachOfAgent = ({ name }: { name: string }): string[] => ofAgentName(name);
+export const reachOfDoctor = (_body: undefined, { model }: { model?: string | undefined }): readonly string[] =>
+  model === undefined ? [] : ofModel(model);
 
 function reached<Request extends object>(table: Reach<Request>, request: Request): string[] {
   const judges = table as Readonly<Record<string, (value: unknown) => readonly string[]>>;

@@ -1,7 +1,10 @@
 import type { z } from "zod";
 import type { Scope } from "../token-verbs.ts";
 
-/** What an answer can be made of; a route that has both JSON and events gives what the caller's `Accept` asks for. */
+/**
+ * What an answer can be made of; a route that has events besides JSON or bytes gives what the caller's `Accept` asks
+ * for.
+ */
 interface AnswerParts {
   /** Default 200; 204 for a route that gives nothing. */
   status?: 200 | 201 | 202;
@@ -24,10 +27,12 @@ export interface Route {
   body?: z.ZodType | "bytes";
   /** Whether the body may be left out, which is the same as an empty object. */
   bodyOptional?: boolean;
+  /** How long the body may be, where that is not what the server has for all. */
+  bodyBytesMax?: number;
   /**
-   * What of the station's machine a body names (its folders, its commands, its own addresses), each as a fragment:
-   * for that a token needs the scope `admin`.
+   * What of the station's machine a body or a query names (its folders, its commands, its own addresses), each as a
+   * fragment: for that a token needs the scope `admin`.
    */
-  reaches?(body: never): readonly string[];
+  reaches?(body: never, query: never): readonly string[];
   answer: AnswerParts;
 }

@@ -1,5 +1,10 @@
 import type { z } from "zod";
+import { agentRoutes } from "./agent-routes.ts";
+import { fileRoutes } from "./file-routes.ts";
+import { machineRoutes } from "./machine-routes.ts";
+import { networkRoutes } from "./network-routes.ts";
 import type { RouteName } from "./paths.ts";
+import { processRoutes } from "./process-routes.ts";
 import type { Route } from "./route.ts";
 import { runRoutes } from "./run-routes.ts";
 import { sandboxRoutes } from "./sandbox-routes.ts";
@@ -9,7 +14,17 @@ import { stationRoutes } from "./station-routes.ts";
 /**
  * The table: what every call of the HTTP API takes and gives. The server, its document and the client derive from it.
  */
-export const routes = { ...stationRoutes, ...sandboxRoutes, ...runRoutes, ...sessionRoutes } as const satisfies Record<RouteName, Route>;
+export const routes = {
+  ...stationRoutes,
+  ...machineRoutes,
+  ...agentRoutes,
+  ...sandboxRoutes,
+  ...processRoutes,
+  ...fileRoutes,
+  ...networkRoutes,
+  ...runRoutes,
+  ...sessionRoutes,
+} as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;
 type Schema<Value> = Value extends z.ZodType ? Value : never;

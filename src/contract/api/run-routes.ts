@@ -1,7 +1,18 @@
 import { z } from "zod";
 import { Budgets, RunId } from "../run.ts";
 import { RunEvent } from "../run-event.ts";
-import { AnswerQuestion, ContinueRun, FedRunEvent, ListRuns, RunList, RunView, SendMessage, SentMessage, StartRun } from "../run-verbs.ts";
+import {
+  AnswerQuestion,
+  ContinueRun,
+  FedRunEvent,
+  ListRuns,
+  LogDamage,
+  RunList,
+  RunView,
+  SendMessage,
+  SentMessage,
+  StartRun,
+} from "../run-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { reachOfContinued, reachOfRun } from "./reach.ts";
 import type { Route } from "./route.ts";
@@ -10,6 +21,8 @@ const RUNS_PER_PAGE = 50;
 const RUNS_PER_PAGE_MAX = 1000;
 const EVENTS_PER_PAGE = 100;
 const EVENTS_PER_PAGE_MAX = 1000;
+/** How long a request waits at most for a run to end: shorter than what proxies between allow. */
+const WAIT_MS_MAX = 25_000;
 
 /** An event with its place in the run's log, which is the id of the server-sent event, too. */
 export const NumberedEvent = RunEvent.and(z.object({ seq: z.int().positive() }));
@@ -34,7 +47,7 @@ export const runRoutes = {
   "runs.list": {
     summary: "List runs, the last changed first.",
     scope: "read",
-    query: ListRuns.omit({ parent: true, folder: true, limit: true }).extend({
+    query: ListRuns.omit({ parent: true, limit: true }).extend({
       /** Sub-runs of this run; `none`: those that are nobody's. */
       parent: z.union([RunId, z.literal("none")]).optional(),
       limit: z.int().min(1).max(RUNS_PER_PAGE_MAX).default(RUNS_PER_PAGE),
@@ -85,7 +98,7 @@ export const runRoutes = {
     summary: "Go on with a run that was held, whose process died, or that reached its bounds.",
     scope: "run",
     params,
-    body: z.strictObject({ detached: z.boolean().default(false), budgets: Budgets.optional() }),
+    body: z.strictObject({ detached: z.boolean().default(false), budgets: Budgets.optional(), reopens: z.boolean().optional() }),
     bodyOptional: true,
     answer: { json: RunView },
   },
@@ -96,6 +109,19 @@ export const runRoutes = {
     body: ContinueRun.omit({ by: true }),
     reaches: reachOfContinued,
     answer: { json: RunView },
+  },
+  "runs.wait": {
+    summary: "A run once it has ended, or as it is when that takes longer than `timeoutMs`: then ask again.",
+    scope: "read",
+    params,
+    query: z.strictObject({ timeoutMs: z.int().min(0).max(WAIT_MS_MAX).default(WAIT_MS_MAX) }),
+    answer: { json: RunView },
+  },
+  "runs.remove": { summary: "Forget a run that is over, with its sub-runs. Its session stays.", scope: "run", params, answer: {} },
+  "runs.check": {
+    summary: "Read the whole log, and say what is damaged.",
+    scope: "admin",
+    answer: { json: z.object({ damage: z.array(LogDamage) }) },
   },
   "runs.stop": { summary: "End a run. Answers when it has ended.", scope: "run", params, answer: {} },
 } as const satisfies Record<string, Route>;

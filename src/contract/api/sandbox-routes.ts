@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { SandboxInfo, SandboxPath, SandboxSpec, SandboxStats } from "../sandbox.ts";
-import { CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
-import { ExecCommand, ExecEvent, ExecResult, FileList } from "./exec.ts";
+import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
+import { ChangedFiles, CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
+import { ExecCommand, ExecEvent, ExecResult } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { reachOfSandbox } from "./reach.ts";
 import type { Route } from "./route.ts";
@@ -10,9 +10,6 @@ import type { Route } from "./route.ts";
 const KeptSandbox = CreateSandbox.extend({ spec: SandboxSpec.omit({ keep: true }).prefault({}) });
 
 const params = { sandbox: NameOrId };
-/** For whom a file is read or written. */
-const user = z.string().min(1).max(32).optional();
-const path = SandboxPath;
 
 export const sandboxRoutes = {
   "sandboxes.create": {
@@ -23,7 +20,15 @@ export const sandboxRoutes = {
     reaches: reachOfSandbox,
     answer: { status: 201, json: SandboxInfo },
   },
-  "sandboxes.list": { summary: "List sandboxes, the oldest first.", scope: "read", answer: { json: SandboxList } },
+  "sandboxes.list": {
+    summary: "List sandboxes, the oldest first.",
+    scope: "read",
+    query: z.strictObject({
+      /** Whether what dead creators left is swept first; default true. */
+      sweep: z.boolean().optional(),
+    }),
+    answer: { json: SandboxList },
+  },
   "sandboxes.get": { summary: "One sandbox.", scope: "read", params, answer: { json: SandboxInfo } },
   "sandboxes.remove": { summary: "End and remove a sandbox.", scope: "run", params, answer: {} },
   "sandboxes.stats": { summary: "What a sandbox uses.", scope: "read", params, answer: { json: SandboxStats } },
@@ -50,41 +55,16 @@ export const sandboxRoutes = {
     body: ExecCommand,
     answer: { json: ExecResult, events: ExecEvent },
   },
-  "files.list": {
-    summary: "List a folder of a sandbox.",
+  "sandboxes.changedFiles": {
+    summary: "How many files of a sandbox's overlaid workspace differ from the folder below; null where that cannot be seen.",
     scope: "read",
     params,
-    query: z.strictObject({ path, depth: z.int().min(1).max(100).optional(), limit: z.int().min(1).max(10_000).optional(), user }),
-    answer: { json: FileList },
+    answer: { json: z.object({ changed: ChangedFiles.nullable() }) },
   },
-  "files.remove": {
-    summary: "Remove a file of a sandbox, or a folder with `recursive`.",
+  "sandboxes.sweep": {
+    summary: "Remove what creators that died left behind, except kept sandboxes.",
     scope: "run",
-    params,
-    query: z.strictObject({ path, recursive: z.boolean().optional(), user }),
     answer: {},
-  },
-  "files.read": {
-    summary: "Read a file of a sandbox, or a part of it.",
-    scope: "read",
-    params,
-    query: z.strictObject({ path, offset: z.int().min(0).optional(), length: z.int().min(0).optional(), user }),
-    answer: { bytes: "application/octet-stream" },
-  },
-  "files.write": {
-    summary: "Write a file of a sandbox, at once or not at all. `parents` makes the folders above it.",
-    scope: "run",
-    params,
-    query: z.strictObject({
-      path,
-      parents: z.boolean().optional(),
-      /** In decimal, such as 493 for rwxr-xr-x. */
-      mode: z.int().min(0).max(0o777).optional(),
-      how: z.enum(["replace", "append", "create"]).optional(),
-      user,
-    }),
-    body: "bytes",
-    answer: { json: z.object({ bytes: z.int().nonnegative() }) },
   },
   "snapshots.list": { summary: "List snapshots.", scope: "read", answer: { json: z.object({ snapshots: z.array(SnapshotView) }) } },
   "snapshots.remove": { summary: "Remove a snapshot.", scope: "run", params: { snapshot: NameOrId }, answer: {} },

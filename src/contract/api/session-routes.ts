@@ -1,20 +1,39 @@
 import { z } from "zod";
+import { SessionId } from "../run.ts";
 import {
   AppliedSession,
   ApplySession,
   BranchedSession,
   BranchSession,
+  CleanedSessions,
+  CleanUpSessions,
+  DiffFile,
+  DiffIgnored,
+  DiffLeftOut,
   DiscardSession,
   SessionDetails,
   SessionDiff,
   SessionView,
+  Unapplied,
+  UndoneTurn,
 } from "../session-verbs.ts";
+import { Output } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
 
 /** By a session's own id or by that of a run in it. */
 const params = { session: NameOrId };
 const paths = z.array(z.string().min(1).max(4096)).max(1000).optional();
+
+const Named = z.object({ session: SessionId });
+
+/** A piece of a diff, whose bytes are text here. */
+export const SentDiffPiece = z.discriminatedUnion("kind", [
+  DiffFile,
+  z.object({ kind: z.literal("patch"), ...Output.shape }),
+  DiffLeftOut,
+  DiffIgnored,
+]);
 
 export const sessionRoutes = {
   "sessions.list": {
@@ -31,11 +50,11 @@ export const sessionRoutes = {
     answer: { json: SessionDiff },
   },
   "sessions.patch": {
-    summary: "The changes themselves, as git writes them.",
+    summary: "The changes themselves, as git writes them; or as events, with what is known of each file and what was left out.",
     scope: "read",
     params,
     query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), brief: z.boolean().optional() }),
-    answer: { bytes: "text/x-diff" },
+    answer: { bytes: "text/x-diff", events: SentDiffPiece },
   },
   "sessions.apply": {
     summary: "Bring a session's changes to a folder of the station's machine.",
@@ -59,13 +78,31 @@ export const sessionRoutes = {
     params,
     body: z.strictObject({ force: z.boolean().default(false) }),
     bodyOptional: true,
-    answer: {},
+    answer: { json: Named },
   },
   "sessions.discard": {
     summary: "Remove a session with everything it kept.",
     scope: "run",
     params,
-    query: DiscardSession.pick({ force: true }),
-    answer: {},
+    query: DiscardSession,
+    answer: { json: Named },
+  },
+  "sessions.unapplied": {
+    summary: "Roughly how much a session's runs changed, at the price of a look.",
+    scope: "read",
+    params,
+    answer: { json: Unapplied },
+  },
+  "sessions.undo": {
+    summary: "Take back what the last turn of a run changed in files; what was applied stays applied.",
+    scope: "run",
+    params: { run: NameOrId },
+    answer: { json: UndoneTurn },
+  },
+  "sessions.cleanup": {
+    summary: "Remove sessions that nobody used for a while, and those that should have gone with their run.",
+    scope: "run",
+    body: CleanUpSessions,
+    answer: { json: CleanedSessions },
   },
 } as const satisfies Record<string, Route>;

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { AgentView } from "../agent-verbs.ts";
-import { DoctorReport } from "../machine-verbs.ts";
-import { CreateToken, NewToken, RotateToken, TokenId, TokenView } from "../token-verbs.ts";
+import { CreateToken, NewToken, RotateToken, TokenView } from "../token-verbs.ts";
+import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
 
 /** A station that runs. */
@@ -38,22 +37,15 @@ export const stationRoutes = {
   "tokens.rotate": {
     summary: "Give a token another secret, shown once. The one before is worth nothing, at once or after `graceMs`.",
     scope: "admin",
-    params: { token: TokenId },
+    params: { token: NameOrId },
     body: RotateToken,
     bodyOptional: true,
     answer: { json: NewToken },
   },
   "tokens.revoke": {
-    summary: "Revoke a token. Streams that were opened with it end within a second.",
+    summary: "Revoke a token, by id or name. Streams that were opened with it end within a second.",
     scope: "admin",
-    params: { token: TokenId },
-    answer: {},
+    params: { token: NameOrId },
+    answer: { json: TokenView },
   },
-  "machine.doctor": {
-    summary: "What works on the station's machine, by really trying it.",
-    scope: "run",
-    query: z.strictObject({ only: z.array(z.string().min(1).max(32)).max(10).optional() }),
-    answer: { json: DoctorReport },
-  },
-  "agents.list": { summary: "List agents.", scope: "read", answer: { json: z.object({ agents: z.array(AgentView) }) } },
 } as const satisfies Record<string, Route>;

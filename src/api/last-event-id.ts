@@ -1,0 +1,9 @@
+import { CaissonError } from "../contract/error.ts";
+
+/** The number that a stream's last event had. Throws `invalid`. */
+export function sequenceOf(lastEventId: string): number {
+  if (/^[0-9]{1,15}$/.test(lastEventId)) return Number(lastEventId);
+  throw new CaissonError("invalid", `Last-Event-ID ${JSON.stringify(lastEventId.slice(0, 100))} is not a number`, {
+    hint: "Send the id of the last event that came.",
+  });
+}

@@ -1,0 +1,32 @@
+import type { BodyInput, EventData, Json, QueryInput } from "../../contract/api/routes.ts";
+import { eventData } from "../event-stream.ts";
+import { type Connection, call, type Signal } from "../request.ts";
+
+const PAGE = 1000;
+
+export function networkCalls(to: Connection) {
+  return {
+    show: (sandbox: string, given: Signal = {}) => call(to, "networks.show", { params: { sandbox }, ...given }),
+    change: (sandbox: string, body: BodyInput<"networks.change">, given: Signal = {}) =>
+      call(to, "networks.change", { params: { sandbox }, body, ...given }),
+    revoke: (sandbox: string, { secret }: { secret: string }, given: Signal = {}) =>
+      call(to, "networks.revoke", { params: { sandbox, secret }, ...given }),
+    /** What happened; with `follow`, also what is to come, until the signal, whatever becomes of the connection. */
+    log(sandbox: string, { follow = false, ...given }: { follow?: boolean } & Signal = {}): AsyncIterable<EventData<"networks.log">> {
+      if (!follow) return pages(to, sandbox, given);
+      return eventData(to, "networks.log", { input: { params: { sandbox }, ...given }, resume: true });
+    },
+    ports: async (sandbox: string, { signal, ...query }: QueryInput<"ports.list"> & Signal = {}) =>
+      (await call(to, "ports.list", { params: { sandbox }, query, ...(signal && { signal }) })).ports,
+    watchPorts: (sandbox: string, given: Signal = {}) =>
+      eventData<EventData<"ports.watch">>(to, "ports.watch", { input: { params: { sandbox }, ...given }, resume: false }),
+  };
+}
+
+async function* pages(to: Connection, sandbox: string, given: Signal) {
+  for (let skip: number | null = 0; skip !== null; ) {
+    const page: Json<"networks.log"> = await call(to, "networks.log", { params: { sandbox }, query: { skip, limit: PAGE }, ...given });
+    yield* page.events;
+    skip = page.next;
+  }
+}

@@ -1,0 +1,30 @@
+import type { BodyInput, EventData, QueryInput } from "../../contract/api/routes.ts";
+import { eventData } from "../event-stream.ts";
+import { type Connection, call, type Signal, send, streamOf } from "../request.ts";
+
+export function sessionCalls(to: Connection) {
+  return {
+    list: async (given: Signal = {}) => (await call(to, "sessions.list", given)).sessions,
+    get: (session: string, given: Signal = {}) => call(to, "sessions.get", { params: { session }, ...given }),
+    diff: (session: string, query: QueryInput<"sessions.diff"> = {}, given: Signal = {}) =>
+      call(to, "sessions.diff", { params: { session }, query, ...given }),
+    /** As git writes it. */
+    async patch(session: string, query: QueryInput<"sessions.patch"> = {}, given: Signal = {}): Promise<ReadableStream<Uint8Array>> {
+      return streamOf(await send(to, "sessions.patch", { input: { params: { session }, query, ...given }, accept: "*/*" }));
+    },
+    apply: (session: string, body: BodyInput<"sessions.apply"> = {}, given: Signal = {}) =>
+      call(to, "sessions.apply", { params: { session }, body, ...given }),
+    branch: (session: string, body: BodyInput<"sessions.branch"> = {}, given: Signal = {}) =>
+      call(to, "sessions.branch", { params: { session }, body, ...given }),
+    /** The same piece by piece, with what is known of each file and what was left out. */
+    pieces: (session: string, query: QueryInput<"sessions.patch"> = {}, given: Signal = {}) =>
+      eventData<EventData<"sessions.patch">>(to, "sessions.patch", { input: { params: { session }, query, ...given }, resume: false }),
+    unapplied: (session: string, given: Signal = {}) => call(to, "sessions.unapplied", { params: { session }, ...given }),
+    undo: (run: string, given: Signal = {}) => call(to, "sessions.undo", { params: { run }, ...given }),
+    cleanup: (body: BodyInput<"sessions.cleanup">, given: Signal = {}) => call(to, "sessions.cleanup", { body, ...given }),
+    unlock: (session: string, body: BodyInput<"sessions.unlock"> = {}, given: Signal = {}) =>
+      call(to, "sessions.unlock", { params: { session }, body, ...given }),
+    discard: (session: string, query: QueryInput<"sessions.discard"> = {}, given: Signal = {}) =>
+      call(to, "sessions.discard", { params: { session }, query, ...given }),
+  };
+}

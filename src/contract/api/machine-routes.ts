@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { AttackVerdict, SignedReport } from "../attack-report.ts";
+import { BuildImage, ImageName, ImageView } from "../image-verbs.ts";
+import {
+  ConformanceReport,
+  ConformanceResult,
+  DoctorReport,
+  MachineUsage,
+  NamedThing,
+  Pruned,
+  PruneMachine,
+  RuntimeChoice,
+  SuiteSubject,
+  TaskNeeds,
+} from "../machine-verbs.ts";
+import { reachOfDoctor } from "./reach.ts";
+import type { Route } from "./route.ts";
+
+export const machineRoutes = {
+  "machine.doctor": {
+    summary: "What works on the station's machine, by really trying it; with `model`, also whether that model answers.",
+    scope: "run",
+    query: z.strictObject({
+      only: z.array(z.string().min(1).max(32)).max(10).optional(),
+      model: z.string().min(1).max(200).optional(),
+    }),
+    reaches: reachOfDoctor,
+    answer: { json: DoctorReport },
+  },
+  "machine.find": {
+    summary: "What an id, the beginning of one, or a name stands for.",
+    scope: "read",
+    query: z.strictObject({ word: z.string().min(1).max(200) }),
+    answer: { json: NamedThing },
+  },
+  "machine.usage": { summary: "What takes room in the station's state folder.", scope: "admin", answer: { json: MachineUsage } },
+  "machine.prune": {
+    summary: "Remove what nobody uses, or say what would go.",
+    scope: "admin",
+    body: PruneMachine,
+    answer: { json: Pruned },
+  },
+  "machine.choose": {
+    summary: "The runtime that suits a task, and why; null when none does.",
+    scope: "run",
+    body: TaskNeeds,
+    bodyOptional: true,
+    answer: { json: z.object({ choice: RuntimeChoice.nullable() }) },
+  },
+  "machine.attack": {
+    summary: "Attack a runtime: each verdict as it is reached, at last the signed report.",
+    scope: "admin",
+    body: SuiteSubject,
+    bodyOptional: true,
+    answer: { events: z.union([z.object({ verdict: AttackVerdict }), z.object({ signed: SignedReport })]) },
+  },
+  "machine.conformance": {
+    summary: "Try whether a runtime does what every runtime must: each result, at last the report.",
+    scope: "admin",
+    body: SuiteSubject,
+    bodyOptional: true,
+    answer: { events: z.union([z.object({ result: ConformanceResult }), z.object({ report: ConformanceReport })]) },
+  },
+  "images.list": {
+    summary: "List the images that were built here.",
+    scope: "read",
+    answer: { json: z.object({ images: z.array(ImageView) }) },
+  },
+  "images.build": {
+    summary: "Build an image: what is being done, line by line, at last the image. One of the same name is replaced.",
+    scope: "admin",
+    body: BuildImage,
+    answer: { events: z.union([z.object({ progress: z.string() }), z.object({ image: ImageView })]) },
+  },
+  "images.remove": { summary: "Remove an image.", scope: "admin", params: { image: ImageName }, answer: {} },
+} as const satisfies Record<string, Route>;

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { EnvName } from "../ids.ts";
+import { NetworkPolicy } from "../network.ts";
+import { NetworkEvent, PortClosed, PortOpened } from "../network-event.ts";
+import { ListeningPort, NetworkChange, NetworkView } from "../network-verbs.ts";
+import { NameOrId } from "./name-or-id.ts";
+import { reachOfNetworkChange } from "./reach.ts";
+import type { Route } from "./route.ts";
+
+const LOG_PAGE = 100;
+const LOG_PAGE_MAX = 1000;
+
+/** A sandbox, or a run that has one. */
+const params = { sandbox: NameOrId };
+
+export const networkRoutes = {
+  "networks.show": { summary: "What a sandbox, or that of a run, may reach.", scope: "read", params, answer: { json: NetworkView } },
+  "networks.change": {
+    summary: "Allow a sandbox more, deny it some, or replace what it may reach. Holds at once, also for open connections.",
+    scope: "run",
+    params,
+    body: NetworkChange.omit({ by: true }),
+    reaches: reachOfNetworkChange,
+    answer: { json: NetworkPolicy },
+  },
+  "networks.revoke": {
+    summary: "Inject a secret nowhere any more for a sandbox.",
+    scope: "run",
+    params: { ...params, secret: EnvName },
+    answer: {},
+  },
+  "networks.log": {
+    summary:
+      "What happened in a sandbox's network: a page as JSON, or all as server-sent events, then what is to come. Their ids are counted from the log's beginning.",
+    scope: "read",
+    params,
+    query: z.strictObject({
+      /** How many to leave out. */
+      skip: z.int().min(0).optional(),
+      limit: z.int().min(1).max(LOG_PAGE_MAX).default(LOG_PAGE),
+    }),
+    answer: {
+      json: z.object({
+        events: z.array(NetworkEvent),
+        /** For `skip` of the next page; null at the end of what there is. */
+        next: z.int().positive().nullable(),
+      }),
+      events: NetworkEvent,
+    },
+  },
+  "ports.list": {
+    summary: "The ports on which something listens in a sandbox.",
+    scope: "read",
+    params,
+    query: z.strictObject({
+      /** Also each further address, and the ports that the host itself serves there. */
+      all: z.boolean().optional(),
+    }),
+    answer: { json: z.object({ ports: z.array(ListeningPort) }) },
+  },
+  "ports.watch": {
+    summary: "Each port of a sandbox that begins to listen, those that do already first, and each that stops.",
+    scope: "read",
+    params,
+    answer: { events: z.discriminatedUnion("type", [PortOpened, PortClosed]) },
+  },
+} as const satisfies Record<string, Route>;
