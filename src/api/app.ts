@@ -7,6 +7,7 @@ import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
+import { type AuditSink, createAudit, type SeenCall } from "./audit.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
 import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate, type StationNames } from "./gate.ts";
 import { agentHandlers } from "./handlers/agents.ts";
@@ -29,6 +30,7 @@ export interface AppOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
+  audit: AuditSink;
   server: ServerControl;
   requests: OpenRequests;
   names: StationNames;
@@ -58,18 +60,29 @@ export function createApp(options: AppOptions): App {
     ...sessionHandlers,
   };
   const gate = createGate(options);
+  const audit = createAudit({ sink: options.audit, onDefect });
   const app = new Hono<Env>();
-  const admitted = async (context: Context<Env>, work: (caller: Caller, life: RequestLife) => Promise<Response>): Promise<Response> => {
+  const admitted = async (
+    context: Context<Env>,
+    name: RouteName | null,
+    work: (caller: Caller, seen: { life: RequestLife; call: SeenCall }) => Promise<Response>,
+  ): Promise<Response> => {
+    const call = seenCall(context, name);
     try {
       const { caller, stillValid } = await admit(context, { ...options, gate });
-      const life = requests.begin({ gone: context.req.raw.signal, ...defined({ stillValid }) });
+      call.caller = caller;
+      const life = requests.begin({
+        gone: context.req.raw.signal,
+        ...defined({ stillValid, token: caller.kind === "token" ? caller.token.id : undefined }),
+      });
       try {
-        return await work(caller, life);
+        return await work(caller, { life, call });
       } catch (error) {
         life.end();
         throw error;
       }
     } catch (error) {
+      await audit.failed(call, error);
       return problemAnswer(error, { request: context.req.raw, onDefect });
     }
   };
@@ -79,22 +92,28 @@ export function createApp(options: AppOptions): App {
     const kinds = queryKinds(route);
     const handle = handlers[name] as (call: unknown) => Promise<Reply<RouteName>>;
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
-      admitted(context, async (caller, life) => {
+      admitted(context, name, async (caller, { life, call: seen }) => {
         // The router takes HEAD for GET, and would leave a stream that nobody reads.
         if (context.req.raw.method !== method) throw notThere(context);
         checkScope(caller, route.scope);
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
+        await audit.made(seen, { route, body: call.body });
         return answerOf(route, await handle(call), { life, onDefect });
       }),
     );
   }
   app.notFound((context) =>
-    admitted(context, async () => {
+    admitted(context, null, async () => {
       throw notThere(context);
     }),
   );
   return { fetch: async (request, arrival) => app.fetch(request, { arrival }) };
+}
+
+function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | null): SeenCall {
+  const address = arrival.via === "socket" ? null : arrival.address;
+  return { name, method: req.raw.method, caller: null, address, params: name === null ? { path: req.path } : req.param() };
 }
 
 async function admit(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { CaissonError } from "../contract/error.ts";
 import type { TokenView } from "../contract/token-verbs.ts";
 import { checkOrigin, createGate, isLoopback, type StationNames } from "./gate.ts";
 
@@ -59,6 +60,30 @@ describe("the gate", () => {
     const { admit } = gateAt();
     for (let each = 0; each < 100; each++) await admit(null);
     expect(await admit("other")).toBe("in");
+  });
+});
+
+describe("how often", () => {
+  test("a token or an address may ask is bounded, and comes back with time", async () => {
+    let time = 0;
+    const view = (id: string) => ({ id, name: id, scope: "run", owner: "local", createdAt: "", expiresAt: null }) as TokenView;
+    const gate = createGate({ authenticate: async (secret) => view(secret), now: () => time, requestsPerMinute: 60 });
+    const ask = async (secret: string, address: string) => {
+      try {
+        await gate.admit({ authorization: `Bearer ${secret}`, address });
+        return "in";
+      } catch (error) {
+        return (error as CaissonError).details?.retryAfterSeconds;
+      }
+    };
+    for (let n = 0; n < 60; n++) expect(await ask("a", `10.0.0.${n}`)).toBe("in");
+    expect(await ask("a", "10.0.1.1")).toBe(1);
+    expect(await ask("b", "10.0.1.1")).toBe("in");
+    for (let n = 0; n < 60; n++) await ask(`c${n}`, "10.0.0.99");
+    expect(await ask("d", "10.0.0.99")).toBe(1);
+    time += 1000;
+    expect(await ask("a", "10.0.2.1")).toBe("in");
+    expect(await ask("a", "10.0.2.1")).toBe(1);
   });
 });
 

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import { CaissonError } from "../contract/error.ts";
 import type { Scope, TokenView } from "../contract/token-verbs.ts";
 import type { Caller } from "./call.ts";
+import { createRates } from "./rates.ts";
 
 export type Authenticate = (token: string) => Promise<TokenView | null>;
 
@@ -11,6 +12,9 @@ const FAILURES_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 const ADDRESSES_MAX = 10_000;
 const KNOWN_TOKENS_MAX = 1000;
+/** Far above what programs do that mean well, on a machine that could answer several times as much. */
+const REQUESTS_PER_MINUTE = 180_000;
+const REQUESTS_AT_ONCE = 6_000;
 
 const rank: Readonly<Record<Scope, number>> = { read: 0, run: 1, admin: 2 };
 
@@ -72,7 +76,10 @@ export function isLoopback(address: string): boolean {
 }
 
 export interface Gate {
-  /** The token of a request. Throws `unauthenticated`, and `busy` for an address that tried too many. */
+  /**
+   * The token of a request. Throws `unauthenticated`, and `busy` for an address that tried too many, or for a token or
+   * an address that asks too often.
+   */
   admit(request: { authorization: string | null; address: string }): Promise<{ secret: string; token: TokenView }>;
 }
 
@@ -80,8 +87,13 @@ export interface Gate {
  * Past the limit an address may go on with tokens that were right before: somebody else's wrong ones must not lock it
  * out.
  */
-export function createGate(options: { authenticate: Authenticate; now?: () => number }): Gate {
-  const now = options.now ?? (() => performance.now());
+export function createGate(options: { authenticate: Authenticate; now?: () => number; requestsPerMinute?: number }): Gate {
+  const { now = () => performance.now(), requestsPerMinute = REQUESTS_PER_MINUTE } = options;
+  const rates = createRates({ perMinute: requestsPerMinute, burst: Math.min(REQUESTS_AT_ONCE, requestsPerMinute), now });
+  const count = (key: string, who: string) => {
+    const taken = rates.take(key);
+    if (!taken.ok) throw tooOften(`${who} asks too often`, taken.retryAfterSeconds);
+  };
   const failures = new Map<string, { count: number; until: number }>();
   const known = new Set<string>();
   const failuresOf = (address: string) => {
@@ -100,6 +112,7 @@ export function createGate(options: { authenticate: Authenticate; now?: () => nu
   };
   return {
     async admit({ authorization, address }) {
+      count(`from ${address}`, "this address");
       if (authorization === null) throw unauthenticated("no token was given");
       const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization)?.[1];
       const digest = createHash("sha256")
@@ -107,11 +120,7 @@ export function createGate(options: { authenticate: Authenticate; now?: () => nu
         .digest("base64");
       const before = failuresOf(address);
       if (before !== null && before.count >= FAILURES_PER_MINUTE && !known.has(digest)) {
-        const retryAfterSeconds = Math.ceil((before.until - now()) / 1000);
-        throw new CaissonError("busy", "too many wrong tokens came from this address", {
-          hint: `Try again in ${retryAfterSeconds} s.`,
-          details: { retryAfterSeconds },
-        });
+        throw tooOften("too many wrong tokens came from this address", Math.ceil((before.until - now()) / 1000));
       }
       const token = secret === undefined ? null : await options.authenticate(secret);
       if (secret === undefined || token === null) {
@@ -121,9 +130,14 @@ export function createGate(options: { authenticate: Authenticate; now?: () => nu
       }
       if (known.size >= KNOWN_TOKENS_MAX) known.clear();
       known.add(digest);
+      count(token.id, `the token ${token.name}`);
       return { secret, token };
     },
   };
+}
+
+function tooOften(what: string, retryAfterSeconds: number): CaissonError {
+  return new CaissonError("busy", what, { hint: `Try again in ${retryAfterSeconds} s.`, details: { retryAfterSeconds } });
 }
 
 function unauthenticated(why: string): CaissonError {

@@ -1,5 +1,9 @@
+import { CaissonError } from "../contract/error.ts";
+
 /** How often a token is looked at while a request that was made with it goes on. */
 const LOOK_MS = 500;
+/** Of one token, so that its streams leave connections for the others. */
+const REQUESTS_PER_TOKEN_MAX = 400;
 
 /** One request that is under way. */
 export interface RequestLife {
@@ -14,7 +18,8 @@ export interface RequestLife {
 
 /** Every request that is under way, streams that are open among them. */
 export interface OpenRequests {
-  begin(options: { gone: AbortSignal; stillValid?: () => Promise<boolean> }): RequestLife;
+  /** `token`: by which it was let in, if by one. Throws `busy` for one that has too many under way. */
+  begin(options: { gone: AbortSignal; token?: string; stillValid?: () => Promise<boolean> }): RequestLife;
   count(): number;
   endStreams(): void;
   abortAll(): void;
@@ -30,6 +35,7 @@ interface Entry {
 
 export function createOpenRequests(): OpenRequests {
   const open = new Set<Entry>();
+  const perToken = new Map<string, number>();
   let streamsEnd = false;
   let waiting = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;
@@ -41,7 +47,12 @@ export function createOpenRequests(): OpenRequests {
     timer = [...open].some((entry) => entry.stillValid) ? setTimeout(() => void look(), LOOK_MS) : undefined;
   };
   return {
-    begin({ gone, stillValid }) {
+    begin({ gone, token, stillValid }) {
+      const ofToken = token === undefined ? 0 : (perToken.get(token) ?? 0);
+      if (ofToken >= REQUESTS_PER_TOKEN_MAX) {
+        throw new CaissonError("busy", `${ofToken} requests of this token are under way already`, { hint: "End some of its streams." });
+      }
+      if (token !== undefined) perToken.set(token, ofToken + 1);
       const entry: Entry = { controller: new AbortController(), streamController: new AbortController(), stillValid };
       open.add(entry);
       const abort = () => entry.controller.abort();
@@ -56,7 +67,7 @@ export function createOpenRequests(): OpenRequests {
         abort,
         end() {
           gone.removeEventListener("abort", abort);
-          open.delete(entry);
+          if (open.delete(entry) && token !== undefined) countDown(perToken, token);
           if (open.size > 0) return;
           clearTimeout(timer);
           timer = undefined;
@@ -79,4 +90,10 @@ export function createOpenRequests(): OpenRequests {
       }
     },
   };
+}
+
+function countDown(counts: Map<string, number>, key: string): void {
+  const left = (counts.get(key) ?? 0) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }

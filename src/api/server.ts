@@ -10,6 +10,7 @@ import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
 import { type App, type Arrival, createApp } from "./app.ts";
+import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate } from "./gate.ts";
 import { takePlace } from "./one-station.ts";
@@ -28,6 +29,7 @@ export interface ServerOptions extends ExposureOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
+  audit: AuditSink;
   stateDir: string;
   version: string;
   /** 0: any that is free. */

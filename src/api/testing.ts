@@ -35,6 +35,7 @@ export function useServer() {
     startServer({
       stationFor: (view) => ownedStation(station, view),
       authenticate: (token) => station.tokens.authenticate(token),
+      audit: station.audit,
       stateDir: join(base, "state"),
       version: "0",
       listenHost: "127.0.0.1",

@@ -50,6 +50,7 @@ export function connect(options: ConnectOptions): Client {
       rotate: (token, body = {}, given = {}) => call(to, "tokens.rotate", { params: { token }, body, ...given }),
       revoke: (token, given = {}) => call(to, "tokens.revoke", { params: { token }, ...given }),
     },
+    audit: { list: (query = {}, given = {}) => call(to, "audit.list", { query, ...given }) },
     machine: machineCalls(to),
     images: imageCalls(to),
     agents: agentCalls(to),
@@ -72,6 +73,7 @@ export interface Client {
     rotate(token: string, request?: BodyInput<"tokens.rotate">, given?: Signal): Promise<Json<"tokens.rotate">>;
     revoke(token: string, given?: Signal): Promise<Json<"tokens.revoke">>;
   };
+  readonly audit: { list(query?: QueryInput<"audit.list">, given?: Signal): Promise<Json<"audit.list">> };
   readonly machine: ReturnType<typeof machineCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;

@@ -40,15 +40,21 @@ export function composeServer(parts: ServerParts): ServerControl {
   };
   return {
     reach,
-    start: (options) =>
-      startServer({
+    async start(options) {
+      const onDefect = (error: unknown) =>
+        say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      const server = await startServer({
         ...options,
         stationFor: (view) => ownedStation(station, view),
         stateDir,
         version: parts.version,
         authenticate: (token) => station.tokens.authenticate(token),
-        onDefect: (error) => say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
-      }),
+        audit: station.audit,
+        onDefect,
+      });
+      void station.audit.forgetOld().catch(onDefect);
+      return server;
+    },
     async startDetached(args) {
       const running = await reach();
       if (running !== null) {

@@ -1,4 +1,5 @@
 import type { AgentVerbs } from "../station/agents/verbs.ts";
+import type { LocalAudit } from "../station/audit/local-audit.ts";
 import type { ImageVerbs } from "../station/images/verbs.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
@@ -28,6 +29,7 @@ export interface LocalVerbs extends Station {
   readonly sandboxes: LocalSandboxes;
   readonly networks: LocalNetworks;
   readonly tokens: LocalTokens;
+  readonly audit: LocalAudit;
 }
 
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
@@ -120,6 +122,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     machine,
     runs,
     tokens: composeTokens(stateDir),
+    audit: composeAudit(local),
     sessions,
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
@@ -200,6 +203,13 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
     },
     async () => (await local()).verbs.runs,
   );
+}
+
+function composeAudit(local: () => Promise<LocalStation>): LocalAudit {
+  return lazyVerbs<LocalAudit>({ list: "answer", made: "answer", failed: "answer", forgetOld: "answer" }, async () => {
+    const { createLocalAudit } = await import("../station/audit/local-audit.ts");
+    return createLocalAudit({ log: (await local()).log });
+  });
 }
 
 function composeTokens(stateDir: string): LocalTokens {

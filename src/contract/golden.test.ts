@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { auditEvents } from "./audit-event.ts";
 import type { AnyEventDefinition } from "./define-event.ts";
 import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
@@ -11,7 +12,12 @@ const folder = join(import.meta.dirname, "golden");
 const files = readdirSync(folder);
 // Events of a sandbox's network are in the log of its run, too: the same ones.
 const all = eventFamily([
-  ...new Set<AnyEventDefinition>([...runEvents.definitions, ...SandboxEvent.options, ...sessionEvents.definitions]),
+  ...new Set<AnyEventDefinition>([
+    ...runEvents.definitions,
+    ...SandboxEvent.options,
+    ...sessionEvents.definitions,
+    ...auditEvents.definitions,
+  ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [
   definition,

@@ -1,4 +1,5 @@
 import type { AgentVerbs } from "./agents/verbs.ts";
+import type { AuditVerbs } from "./audit/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
@@ -21,4 +22,5 @@ export interface Station extends AsyncDisposable {
   readonly networks: NetworkVerbs;
   readonly machine: MachineVerbs;
   readonly tokens: TokenVerbs;
+  readonly audit: AuditVerbs;
 }

@@ -9,7 +9,7 @@ export interface ServerControl {
   openApi(): Promise<Record<string, unknown>>;
 }
 
-type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}`>;
+type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | "audit.list">;
 
 export function stationHandlers(server: ServerControl): Handlers<Name> {
   return {
@@ -23,5 +23,6 @@ export function stationHandlers(server: ServerControl): Handlers<Name> {
     "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
     "tokens.rotate": async ({ station, params, body }) => ({ json: await station.tokens.rotate(params.token, body) }),
     "tokens.revoke": async ({ station, params }) => ({ json: await station.tokens.revoke(params.token) }),
+    "audit.list": async ({ station, query }) => ({ json: await station.audit.list(query) }),
   };
 }

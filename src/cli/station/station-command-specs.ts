@@ -92,4 +92,22 @@ export const stationCommands: readonly CommandSpec[] = [
     examples: [["caisson token rm ci", ""]],
     load: async () => ({ run: (await import("./token-commands.ts")).remove }),
   },
+  {
+    path: ["audit"],
+    summary: "What was asked of the station over its socket and port, the newest first",
+    details: "Every call that changes something is put down before it takes effect, and every call that was not let in.",
+    options: [
+      { name: "since", value: "TIME", summary: "Not older than this, such as 12h or 7d" },
+      { name: "failed", summary: "Only what failed or was refused" },
+      { name: "action", value: "NAME", summary: "A call such as runs.start, or runs for all about runs" },
+      { name: "token", value: "NAME|ID", summary: "With this token" },
+      { name: "owner", value: "OWNER", summary: "By this owner" },
+      { name: "about", value: "ID|NAME", summary: "That names this thing" },
+      { name: "limit", value: "N", summary: "How many at most (default 50)" },
+      json,
+    ],
+    arguments: [],
+    examples: [["caisson audit --failed --since 1d", ""]],
+    load: async () => ({ run: (await import("./audit-command.ts")).audit }),
+  },
 ];

@@ -10,6 +10,7 @@ export const paths = {
   "tokens.create": "POST /v1/tokens",
   "tokens.rotate": "POST /v1/tokens/{token}/rotate",
   "tokens.revoke": "DELETE /v1/tokens/{token}",
+  "audit.list": "GET /v1/audit",
   "machine.doctor": "GET /v1/doctor",
   "machine.find": "GET /v1/find",
   "machine.usage": "GET /v1/machine/usage",

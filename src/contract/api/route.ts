@@ -34,5 +34,7 @@ export interface Route {
    * fragment: for that a token needs the scope `admin`.
    */
   reaches?(body: never, query: never): readonly string[];
+  /** What of a body the audit log keeps besides the path; never a secret. */
+  audited?(body: never): Readonly<Record<string, string | undefined>>;
   answer: AnswerParts;
 }

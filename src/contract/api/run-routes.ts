@@ -42,6 +42,7 @@ export const runRoutes = {
     scope: "run",
     body: StartRun,
     reaches: reachOfRun,
+    audited: ({ name, agent }: StartRun) => ({ name, agent: typeof agent === "string" ? agent : undefined }),
     answer: { status: 201, json: RunView },
   },
   "runs.list": {

@@ -18,6 +18,7 @@ export const sandboxRoutes = {
     body: KeptSandbox,
     bodyOptional: true,
     reaches: reachOfSandbox,
+    audited: ({ runtime, spec }: z.output<typeof KeptSandbox>) => ({ runtime, name: spec.name }),
     answer: { status: 201, json: SandboxInfo },
   },
   "sandboxes.list": {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AuditList, ListAudit } from "../audit-verbs.ts";
 import { CreateToken, NewToken, RotateToken, TokenView } from "../token-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
@@ -32,6 +33,7 @@ export const stationRoutes = {
     summary: "Make a token. The answer is the only place where it is shown.",
     scope: "admin",
     body: CreateToken,
+    audited: ({ name, scope, owner }: z.output<typeof CreateToken>) => ({ name, scope, owner }),
     answer: { status: 201, json: NewToken },
   },
   "tokens.rotate": {
@@ -47,5 +49,11 @@ export const stationRoutes = {
     scope: "admin",
     params: { token: NameOrId },
     answer: { json: TokenView },
+  },
+  "audit.list": {
+    summary: "What was asked of the station: calls that change something, and those that were not let in; the newest first.",
+    scope: "admin",
+    query: ListAudit,
+    answer: { json: AuditList },
   },
 } as const satisfies Record<string, Route>;
