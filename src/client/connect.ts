@@ -1,4 +1,4 @@
-import type { BodyInput, Json } from "../contract/api/routes.ts";
+import type { BodyInput, Json, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { fileCalls } from "./calls/file-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
