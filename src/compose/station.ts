@@ -63,7 +63,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
         defaultRuntime: config.runtime,
         home: parts.home,
         notice: parts.say,
-        claimName: async (name) => (await local()).claimName(name),
+        claimName: async (name, claimed) => (await local()).claimName(name, claimed),
         async finishRuns(ofRuns) {
           const { finishRuns } = await import("../station/runs/finish-runs.ts");
           await finishRuns({ ...(await local()), runtimes: ofRuns });

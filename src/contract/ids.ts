@@ -17,8 +17,22 @@ export const ChosenName = z
     /^[a-z0-9][a-z0-9._-]{0,63}$/,
     "a name is 1 to 64 lower-case letters, digits, dots, dashes or underscores, and begins with a letter or digit",
   )
-  .refine((name) => !/^(?:sb|sn|run)_/.test(name), "a name does not begin with sb_, sn_ or run_, as ids do");
+  .refine((name) => !/^(?:sb|sn|run|ses)_/.test(name), "a name does not begin with sb_, sn_, ses_ or run_, as ids do");
 export type ChosenName = z.infer<typeof ChosenName>;
+
+/** What somebody wants to find things by. A key has no `=`, so that `KEY=VALUE` is read in one way. */
+const LABELS_MAX = 64;
+export const Labels = z
+  .record(
+    z
+      .string()
+      .min(1)
+      .max(64)
+      .regex(/^[^=]+$/, "a label's key has no ="),
+    z.string().max(256),
+  )
+  .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`);
+export type Labels = z.infer<typeof Labels>;
 
 /** Names a process inside a sandbox; chosen by the host, remembered by the guest. */
 export const ProcessRef = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, "1 to 64 letters, digits or . _ : -");

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
-import { ChosenName, SandboxId } from "./ids.ts";
+import { ChosenName, Labels, SandboxId } from "./ids.ts";
 import { networkEvents } from "./network-event.ts";
+import { Owner } from "./owner.ts";
 import {
   AssistantPart,
   Budgets,
@@ -47,6 +48,9 @@ export const RunCreated = defineEvent("run.created", 1, {
   budgets: Budgets,
   /** Chosen by whoever started it. */
   name: ChosenName.optional(),
+  /** Whose it is; absent: the user's of this machine. */
+  owner: Owner.optional(),
+  labels: Labels.optional(),
 });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
 export const RunClaimed = defineEvent("run.claimed", 1, {

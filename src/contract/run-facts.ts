@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AgentDefinition } from "./agent.ts";
-import { SandboxId } from "./ids.ts";
+import { Labels, SandboxId } from "./ids.ts";
+import { LOCAL_OWNER } from "./owner.ts";
 import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
 import { Usage } from "./usage.ts";
@@ -8,7 +9,7 @@ import { Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 3;
+export const RUN_FACTS_VERSION = 4;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -20,6 +21,9 @@ export const RunFacts = z.object({
   run: z.string(),
   /** Chosen by whoever started it. */
   name: z.string().nullable(),
+  /** Whose it is. */
+  owner: z.string(),
+  labels: Labels,
   session: z.string(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
   agent: z.string(),
@@ -61,6 +65,8 @@ export function emptyRunFacts(): RunFacts {
   return {
     run: "",
     name: null,
+    owner: LOCAL_OWNER,
+    labels: {},
     session: "",
     parent: null,
     agent: "",
@@ -174,6 +180,8 @@ function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "
   const { harness } = AgentDefinition.parse(data.agent.definition);
   facts.run = data.run;
   facts.name = data.name ?? null;
+  facts.owner = data.owner ?? LOCAL_OWNER;
+  facts.labels = data.labels ?? {};
   facts.session = data.session;
   facts.parent = data.parent;
   facts.agent = data.agent.name;

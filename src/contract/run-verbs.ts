@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
-import { ChosenName, EnvName, SandboxId } from "./ids.ts";
+import { ChosenName, EnvName, Labels, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
+import { Owner } from "./owner.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
 import { RunEvent } from "./run-event.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
@@ -45,6 +46,7 @@ export const StartRun = z.strictObject({
   task: z.string().trim().min(1, "there is no task"),
   /** Stands for the run's id from now on, until another one that is started after its end has it. */
   name: ChosenName.optional(),
+  labels: Labels.default({}),
   /** An agent's name, the path of its file, or its definition, which the caller vouches for. */
   agent: z.union([z.string().min(1), AgentDefinition]).default("coder"),
   /** Whether the caller vouches for the agent's file; otherwise what it asks for must have been trusted. */
@@ -83,6 +85,9 @@ export const RunView = z.object({
   run: RunId,
   /** Chosen by whoever started it. */
   name: z.string().nullable(),
+  /** Whose it is. */
+  owner: Owner,
+  labels: Labels,
   session: z.string(),
   /** The folder that its session works on; null when that is another source, or the session is gone. */
   folder: z.string().nullable(),

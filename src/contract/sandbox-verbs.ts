@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { Owner } from "./owner.ts";
 import { SandboxInfo, SandboxSpec } from "./sandbox.ts";
 import { WorkspaceGuard } from "./workspace-guard.ts";
 
@@ -8,7 +9,7 @@ import { WorkspaceGuard } from "./workspace-guard.ts";
 export const CreateSandbox = z.strictObject({
   /** A runtime's name, or `auto`: the strongest that works here, never the host. Absent: the station's default. */
   runtime: z.string().min(1).optional(),
-  spec: SandboxSpec,
+  spec: SandboxSpec.omit({ owner: true }),
   /** The snapshot to start from, by id, the beginning of it, or name; wins over the spec's template. */
   snapshot: z.string().min(1).optional(),
   /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */
@@ -32,6 +33,8 @@ export const SnapshotView = z.object({
   id: SnapshotId,
   runtime: RuntimeName,
   name: z.string().nullable(),
+  /** Whose it is: the same as its sandbox. */
+  owner: Owner,
   sandbox: SandboxId,
   createdAt: z.string(),
   bytes: z.number(),

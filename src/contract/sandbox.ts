@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { ChosenName, EnvName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
+import { Owner } from "./owner.ts";
 
 const MIB = 1024 * 1024;
 
@@ -107,9 +108,11 @@ export const SandboxSpec = z.strictObject({
   tmpBytes: z.int().min(MIB).default(defaultLimits.tmpBytes),
   /** Lives on after its creator; otherwise it is removed with it. */
   keep: z.boolean().default(false),
-  labels: z.record(z.string().max(64), z.string().max(256)).default({}),
+  labels: Labels.default({}),
   /** Stands for its id; the station sees to it that only one has it. */
   name: ChosenName.optional(),
+  /** Whose it is, set by the station; absent: the user's of this machine. */
+  owner: Owner.optional(),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;
 /** What a caller writes: everything optional. */
@@ -144,6 +147,8 @@ export const SandboxInfo = z.lazy(() =>
     keep: z.boolean(),
     labels: z.record(z.string(), z.string()),
     name: z.string().optional(),
+    /** Whose it is. */
+    owner: Owner,
     /** What was asked for by default and cannot be enforced here, each as a sentence. */
     warnings: z.array(z.string()),
   }),

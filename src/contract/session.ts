@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { SnapshotId } from "./ids.ts";
+import { LOCAL_OWNER, Owner } from "./owner.ts";
 import { HostProcess } from "./process-identity.ts";
 import { SessionId } from "./run.ts";
 import { HidingRules } from "./workspace-guard.ts";
@@ -36,6 +37,9 @@ export const SessionCleanup = z.enum(["always", "on_success", "never"]);
 /** The lasting context that owns a workspace, its lock and its history. */
 export const Session = z.object({
   id: SessionId,
+  /** As its owner calls it, where that is not its id: names are an owner's own, ids are the machine's. */
+  name: z.string().optional(),
+  owner: Owner.default(LOCAL_OWNER),
   createdAt: z.iso.datetime(),
   lastUsedAt: z.iso.datetime(),
   scope: SessionScope,

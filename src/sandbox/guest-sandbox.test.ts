@@ -64,6 +64,7 @@ async function make(
     state: "running",
     createdAt: new Date().toISOString(),
     limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 60_000, outputBytes: null, ...options.limits },
+    owner: "local",
     warnings: [],
   };
   const onEvent = (event: SandboxEvent) => {

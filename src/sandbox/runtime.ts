@@ -36,6 +36,8 @@ export interface SnapshotInfo {
   id: SnapshotId;
   name: string | null;
   sandbox: SandboxId;
+  /** Whose it is; absent: the user's of this machine. */
+  owner?: string;
   createdAt: string;
   bytes: number;
   /** A folder of the host's over which its workspace is; absent: all of that is in the snapshot. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { RuntimeName, SandboxId } from "../contract/ids.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
@@ -171,7 +172,7 @@ export function createStore(options: { stateDir: string }): Store {
 /** What a user sees of a record. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
   const { id, runtime, state, createdAt, spec, limits, warnings } = record;
-  const { template, workspace, mounts, network, allowRoot, keep, labels, name } = spec;
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
   return {
     id,
     runtime,
@@ -185,6 +186,7 @@ export function infoOf(record: SandboxRecord): SandboxInfo {
     allowRoot,
     keep,
     labels,
+    owner,
     warnings,
     ...defined({ name }),
   };

@@ -83,7 +83,7 @@ export function createLocalStation(options: {
   const places = { home: options.git.home ?? "", stateDir };
   const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };
   const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
-  const claim: ClaimName = (name, claimed = {}) => claimName(name, { log, store, sessions, owner, ownerGone, ...claimed });
+  const claim: ClaimName = (name, claimed) => claimName(name, { log, store, sessions, holder: owner, ownerGone, ...claimed });
   const runs = createRuns({
     claimName: claim,
     log,

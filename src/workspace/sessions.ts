@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
 import { makeEvent, readableEvent } from "../contract/event-family.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { SessionId } from "../contract/run.ts";
@@ -19,7 +20,7 @@ const HISTORY_MAX = 10_000;
 
 export interface SessionStore extends SessionLocks {
   /** Throws `exists`. */
-  create(options: { id: string; source: WorkspaceSource; scope: Session["scope"]; cleanup: Session["cleanup"] }): Promise<Session>;
+  create(options: Pick<Session, "id" | "name" | "source" | "scope" | "cleanup"> & { owner?: string }): Promise<Session>;
   /** Throws `not_found`. */
   get(id: string): Promise<Session>;
   /** Also one whose record is damaged. */
@@ -115,7 +116,7 @@ export function createSessionStore(options: {
       await mkdir(join(dir, "empty"), { mode: 0o755 });
       const at = now().toISOString();
       const nothingYet = { commit: null, preparedAt: null, runtime: null, snapshot: null };
-      const session: Session = { ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at, ...nothingYet };
+      const session: Session = { owner: LOCAL_OWNER, ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at, ...nothingYet };
       await replace(session.id, "session.json", session);
       const { source, scope, cleanup } = session;
       await record(session.id, { type: "session.created", data: { source: withoutSecret(source), scope, cleanup } });
@@ -128,7 +129,14 @@ export function createSessionStore(options: {
       ),
     async repair(id) {
       const at = now().toISOString();
-      const nothing = { source: { kind: "empty" as const }, commit: null, preparedAt: null, runtime: null, snapshot: null };
+      const nothing = {
+        owner: LOCAL_OWNER,
+        source: { kind: "empty" as const },
+        commit: null,
+        preparedAt: null,
+        runtime: null,
+        snapshot: null,
+      };
       await replace(id, "session.json", {
         id: checkId(id),
         createdAt: at,

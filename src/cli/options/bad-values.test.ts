@@ -49,7 +49,7 @@ describe("a bad value is told with its option's name and what is allowed", () =>
     [["exec", "--disk", "1k", "--", "x"], "--disk must be at least 1 MiB"],
     [["exec", "--cpus", "2000", "--", "x"], "--cpus must be at most 1024"],
     [["exec", "--snapshot", "sn_X", "--", "x"], '"sn_X" is not a snapshot'],
-    [["exec", "--name", "run_x", "--", "x"], "--name: a name does not begin with sb_, sn_ or run_, as ids do"],
+    [["exec", "--name", "run_x", "--", "x"], "--name: a name does not begin with sb_, sn_, ses_ or run_, as ids do"],
     [["exec", "--secret", "FOO@", "--", "x"], '"FOO@" is not a secret: HOST must not be empty'],
     [["exec", "--network", "opne", "--", "x"], '"opne" is not a host'],
     [["exec", "--network", "registry", "--", "x"], "Did you mean registries?"],

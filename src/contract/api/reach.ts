@@ -75,6 +75,7 @@ const settings: Reach<RunSettings> = {
 const run: Reach<StartRun> = {
   task: inside,
   name: inside,
+  labels: inside,
   agent: (agent) => (typeof agent !== "string" ? ["an agent's whole definition"] : ofAgentName(agent)),
   trustAgentFile: (trusted) => (trusted ? ["trust in an agent's file"] : []),
   input: inside,

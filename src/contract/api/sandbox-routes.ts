@@ -7,7 +7,7 @@ import { reachOfSandbox } from "./reach.ts";
 import type { Route } from "./route.ts";
 
 /** Sandboxes that are made over HTTP are kept: no request holds them, and they outlive the station. */
-const KeptSandbox = CreateSandbox.extend({ spec: SandboxSpec.omit({ keep: true }).prefault({}) });
+const KeptSandbox = CreateSandbox.extend({ spec: SandboxSpec.omit({ keep: true, owner: true }).prefault({}) });
 
 const params = { sandbox: NameOrId };
 

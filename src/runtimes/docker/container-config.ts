@@ -26,6 +26,7 @@ export const labels = {
   state: "caisson.state",
   snapshot: "caisson.snapshot",
   name: "caisson.name",
+  owner: "caisson.owner",
   /** The work's uid, which owns the files in a snapshot. */
   workUid: "caisson.uid",
   /** An image that exists only for the sandbox it names. */

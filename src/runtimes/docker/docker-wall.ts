@@ -67,7 +67,14 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
     resume: () => setPaused(false),
     async snapshot({ name }) {
       requireOwnFiles();
-      return commitSnapshot({ engine, id, name: name ?? null, workUid: details.workUid, stateLabel: docker.stateLabel });
+      return commitSnapshot({
+        engine,
+        id,
+        name: name ?? null,
+        owner: record.spec.owner,
+        workUid: details.workUid,
+        stateLabel: docker.stateLabel,
+      });
     },
     async fork() {
       requireOwnFiles();

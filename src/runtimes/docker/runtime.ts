@@ -90,9 +90,10 @@ async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedS
 
 /** The engine keeps a dead container's file system until the container is removed. */
 async function salvage(docker: DockerContext, id: SandboxId, { name }: { name: string }): Promise<SnapshotId> {
-  const details = detailsOf(await docker.store.read(id));
+  const record = await docker.store.read(id);
+  const details = detailsOf(record);
   const engine = await docker.engineFor(details.engineSocket);
-  return await commitSnapshot({ engine, id, name, workUid: details.workUid, stateLabel: docker.stateLabel });
+  return await commitSnapshot({ engine, id, name, owner: record.spec.owner, workUid: details.workUid, stateLabel: docker.stateLabel });
 }
 
 async function stateInEngine(engine: Engine, id: SandboxId): Promise<{ running: boolean; paused: boolean }> {

@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { SnapshotInfo } from "../../sandbox/runtime.ts";
 import { containerName, labels } from "./container-config.ts";
@@ -19,8 +20,8 @@ interface Commit {
 }
 
 /** Keeps a sandbox's files as an image, while it stands still. Throws `no_space`, `invalid` for the name. */
-export async function commitSnapshot(options: Commit & { name: string | null }): Promise<SnapshotId> {
-  const { name, id } = options;
+export async function commitSnapshot(options: Commit & { name: string | null; owner: string | undefined }): Promise<SnapshotId> {
+  const { name, id, owner } = options;
   if (name !== null && (name.length === 0 || name.length > NAME_MAX)) {
     throw new CaissonError("invalid", `a snapshot's name has 1 to ${NAME_MAX} characters`);
   }
@@ -28,7 +29,12 @@ export async function commitSnapshot(options: Commit & { name: string | null }):
   await commit(options, {
     repository,
     tag: snapshot,
-    own: { [labels.snapshot]: snapshot, [labels.sandbox]: id, ...(name !== null && { [labels.name]: encodeName(name) }) },
+    own: {
+      [labels.snapshot]: snapshot,
+      [labels.sandbox]: id,
+      ...(name !== null && { [labels.name]: encodeName(name) }),
+      ...(owner !== undefined && { [labels.owner]: owner }),
+    },
   });
   return snapshot;
 }
@@ -43,7 +49,7 @@ export async function commitFork(options: Commit & { forkId: SandboxId }): Promi
 async function commit(options: Commit, image: { repository: string; tag: string; own: Record<string, string> }): Promise<void> {
   const { engine, id, workUid, stateLabel } = options;
   // Named in full: an image inherits the labels of what it was made from, a fork of a restored snapshot its snapshot's.
-  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.sandbox]: "" };
+  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.owner]: "", [labels.sandbox]: "" };
   const Labels = { ...none, [labels.state]: stateLabel, [labels.workUid]: String(workUid), ...image.own };
   const changes = Object.entries(Labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
   try {
@@ -65,7 +71,9 @@ export async function listSnapshots(options: { engine: Engine; stateLabel: strin
     if (!id.success || !sandbox.success) continue;
     const name = decodeName(image.Labels?.[labels.name] ?? "");
     const createdAt = new Date(image.Created * 1000).toISOString();
-    found.push({ id: id.data, name: name === "" ? null : name, sandbox: sandbox.data, createdAt, bytes: await ownBytes(engine, image.Id) });
+    const owner = image.Labels?.[labels.owner] || undefined;
+    const about = { name: name === "" ? null : name, sandbox: sandbox.data, createdAt, ...defined({ owner }) };
+    found.push({ id: id.data, ...about, bytes: await ownBytes(engine, image.Id) });
   }
   return found;
 }

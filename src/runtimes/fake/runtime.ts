@@ -3,6 +3,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
@@ -140,7 +141,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     async salvage(id, { name }) {
       const files = roomOf(id).remains?.files;
       if (!files) throw new CaissonError("lost", `nothing is left of sandbox ${id}`);
-      return keep(fake, id, { files, name });
+      return keep(fake, roomOf(id), { files, name });
     },
     kill(id, { files = "left" } = {}) {
       const room = roomOf(id);
@@ -192,7 +193,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       condition: async () => "running",
       pause: async () => unsupported("pause"),
       resume: async () => {},
-      snapshot: async ({ name }) => keep(fake, id, { files: room.machine.files, name: name ?? null }),
+      snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
       fork: async () => enter(fake, build(fake, forkedSpec(room.spec), room.machine.files.clone())),
       async release() {},
       async destroy() {
@@ -205,11 +206,24 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
 }
 
 function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSpec, files: MemoryFiles): Room {
-  const { template, workspace, mounts, network, allowRoot, keep, labels, name } = spec;
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
   const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
   const createdAt = new Date(clock.now()).toISOString();
-  const common = { template, workspace, mounts, network, allowRoot, keep, labels, limits, warnings, createdAt, ...defined({ name }) };
+  const common = {
+    template,
+    workspace,
+    mounts,
+    network,
+    allowRoot,
+    keep,
+    labels,
+    owner,
+    limits,
+    warnings,
+    createdAt,
+    ...defined({ name }),
+  };
   const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
   const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
   rooms.set(info.id, room);
@@ -233,9 +247,13 @@ async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): P
 }
 
 /** Keeps files as a snapshot. */
-function keep({ snapshots, clock }: FakeContext, sandbox: SandboxId, kept: { files: MemoryFiles; name: string | null }): SnapshotId {
+function keep(
+  { snapshots, clock }: FakeContext,
+  { info: { id: sandbox, owner } }: Room,
+  kept: { files: MemoryFiles; name: string | null },
+): SnapshotId {
   const { files, name } = kept;
-  const info = { id: newId("sn"), name, sandbox, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
+  const info = { id: newId("sn"), name, sandbox, owner, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
   snapshots.set(info.id, { info, files: files.clone() });
   return info.id;
 }

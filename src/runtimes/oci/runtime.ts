@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { defined } from "../../lib/defined.ts";
 import { gitSettingsEnv } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { explainSilence } from "../../sandbox/guest/waits.ts";
@@ -110,8 +111,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const { snapshots } = await listSnapshots(oci);
       return snapshots
         .filter(({ hiddenFor }) => hiddenFor === null)
-        .map(({ id, name, sandbox, createdAt, bytes, spec: { workspace } }) => {
-          const info = { id, name, sandbox, createdAt, bytes };
+        .map(({ id, name, sandbox, createdAt, bytes, spec: { workspace, owner } }) => {
+          const info = { id, name, sandbox, createdAt, bytes, ...defined({ owner }) };
           return workspace.kind === "folder" && workspace.access === "overlay" ? { ...info, workspaceFolder: workspace.path } : info;
         });
     },

@@ -1,10 +1,12 @@
 import { CaissonError } from "../../contract/error.ts";
 import { ChosenName } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { RunId } from "../../contract/run.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
 import { runOf, runStream } from "../runs/head-of-run.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
-import { isIdPrefix, oneOf } from "./one-of.ts";
+import { type Candidate, isIdPrefix, oneOf } from "./one-of.ts";
 
 const WORDS = { what: "run", listedBy: "caisson ps --all" };
 /** More than an error names. */
@@ -12,30 +14,50 @@ const CANDIDATES_MAX = 100;
 
 /**
  * The run that a word stands for: its id, the beginning of it, or its name. Of several that had a name one after the
- * other it is the one that is not over, else the last. A whole id is not looked for. Throws `invalid` for what is
+ * other it is the one that is not over, else the last; of several that owners call by the same name, the machine's own
+ * user's. A whole id is not looked for. Throws `invalid` for what is
  * neither and for what stands for several, `not_found`.
  */
 export async function findRun(word: string, log: Log): Promise<RunId> {
+  return await runAmong(word, {
+    async beginning(prefix) {
+      const found = await log.streams({ prefix: runStream(prefix), limit: CANDIDATES_MAX });
+      return found.map(({ stream }) => ({ id: runOf(stream) }));
+    },
+    async named(name, asked) {
+      const own = await runsNamed(name, { log, owner: LOCAL_OWNER, ...asked });
+      return own.length > 0 ? own : await runsNamed(name, { log, ...asked });
+    },
+  });
+}
+
+/** The same among those that somebody sees; `named` gives the last changed first. */
+export async function runAmong(
+  word: string,
+  seen: {
+    beginning(prefix: string): Promise<readonly Candidate[]>;
+    named(name: string, asked: { open?: boolean }): Promise<readonly Candidate[]>;
+  },
+): Promise<RunId> {
   if (RunId.safeParse(word).success) return word;
-  if (isIdPrefix("run", word)) {
-    const found = await log.streams({ prefix: runStream(word), limit: CANDIDATES_MAX });
-    const ids = found.map(({ stream }) => ({ id: runOf(stream) }));
-    return oneOf(word, ids, WORDS);
-  }
+  if (isIdPrefix("run", word)) return oneOf(word, await seen.beginning(word), WORDS);
   if (!ChosenName.safeParse(word).success) {
     throw new CaissonError("invalid", `${JSON.stringify(word)} is not a run's id or name`, {
       hint: "An id looks like run_k3v7q2m5x4ab, and its beginning is enough; `caisson ps --all` lists them.",
     });
   }
-  const open = await runsNamed(word, { log, open: true });
+  const open = await seen.named(word, { open: true });
   if (open.length > 0) return oneOf(word, open, WORDS);
-  return oneOf(word, (await runsNamed(word, { log })).slice(0, 1), WORDS);
+  return oneOf(word, (await seen.named(word, {})).slice(0, 1), WORDS);
 }
 
-/** The last changed first. */
-export async function runsNamed(name: string, { log, open }: { log: Log; open?: boolean }): Promise<{ id: RunId; name: string }[]> {
-  const asked = open === undefined ? {} : { open };
-  const { heads } = await log.heads({ prefix: runStream(""), where: { name: [name] }, limit: CANDIDATES_MAX, ...asked });
+/** The last changed first; of one owner, or of all. */
+export async function runsNamed(
+  name: string,
+  { log, open, owner }: { log: Log; open?: boolean; owner?: string },
+): Promise<{ id: RunId; name: string }[]> {
+  const where = { name: [name], ...(owner !== undefined && { owner: [owner] }) };
+  const { heads } = await log.heads({ prefix: runStream(""), where, limit: CANDIDATES_MAX, ...defined({ open }) });
   return heads.map(({ stream }) => ({ id: runOf(stream), name }));
 }
 

@@ -47,15 +47,20 @@ test("a sandbox is found by its id, by what only its id begins with, and by its 
 test("a name is given to one thing that lives; a dead creator's sandbox keeps none", async () => {
   const log = createMemoryLog();
   const sessions = { has: async (id: string) => id === "a-session" };
-  const owner = JSON.stringify({ ...store.ownerOf(), host: "here" });
-  const claim = (name: string, by = owner) => claimName(name, { log, store, sessions, owner: by, ownerGone: (other) => other === "dead" });
+  const self = JSON.stringify({ ...store.ownerOf(), host: "here" });
+  const claim = (name: string, holder = self, owner = "local") =>
+    claimName(name, { log, store, sessions, holder, owner, ownerGone: (other) => other === "dead" });
   keep("sb_aaaaaaaaaaaa", { name: "kept" });
   keep("sb_bbbbbbbbbbbb", { name: "left", owner: dead });
   keep("sb_cccccccccccc", { name: "used", owner: store.ownerOf() });
   for (const name of ["kept", "used", "a-session"]) await expect(claim(name)).rejects.toMatchObject({ code: "exists" });
   await (await claim("left"))[Symbol.asyncDispose]();
 
+  // Names are an owner's own: nobody hears of another's.
+  await (await claim("kept", self, "ada"))[Symbol.asyncDispose]();
+
   const first = await claim("new");
+  await (await claim("new", self, "ada"))[Symbol.asyncDispose]();
   await expect(claim("new")).rejects.toMatchObject({ code: "conflict" });
   await first[Symbol.asyncDispose]();
   const byDead = await claim("new", "dead");

@@ -49,11 +49,31 @@ export async function viewOf(
   { driverOf, sessions }: Pick<ViewOptions, "driverOf"> & { sessions: Pick<SessionStore, "get"> },
 ): Promise<RunView> {
   const { facts, seq, at, damage } = head;
-  const { run, name, session, parent, agent, model, title, paused, finish, sandbox, step, usage, costUsd, workedMs, budgets, bounds } =
-    facts;
+  const {
+    run,
+    name,
+    owner,
+    labels,
+    session,
+    parent,
+    agent,
+    model,
+    title,
+    paused,
+    finish,
+    sandbox,
+    step,
+    usage,
+    costUsd,
+    workedMs,
+    budgets,
+    bounds,
+  } = facts;
   return {
     run,
     name,
+    owner,
+    labels,
     session,
     folder: await folderOf(session, sessions),
     parent,

@@ -5,7 +5,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
-import type { Session } from "../../contract/session.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
@@ -44,7 +43,7 @@ export interface RunCreation {
  */
 export async function createRunInNewSession(
   creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },
-  request: { session: Pick<Session, "id" | "source" | "scope" | "cleanup">; run: Omit<NewRun, "session"> & { id: string } },
+  request: { session: Parameters<SessionStore["create"]>[0]; run: Omit<NewRun, "session"> & { id: string } },
 ): Promise<string> {
   const { session } = request;
   const folder = join(creation.stateDir, "sessions");

@@ -122,10 +122,10 @@ async function isLastTurnUndone({ run, session }: RunState, { log, sessions }: R
 }
 
 /** A name may have been given to something else since the run ended: that keeps it. */
-async function keptName({ name, session }: RunState, options: RunsOptions): Promise<KeptName | null> {
+async function keptName({ name, session, owner }: RunState, options: RunsOptions): Promise<KeptName | null> {
   if (name === null) return null;
   try {
-    const claim = await options.claimName(name, { ownSession: session });
+    const claim = await options.claimName(name, { owner, ownSession: session });
     return { lost: undefined, [Symbol.asyncDispose]: () => claim[Symbol.asyncDispose]() };
   } catch (error) {
     if (!(error instanceof CaissonError) || (error.code !== "exists" && error.code !== "conflict")) throw error;

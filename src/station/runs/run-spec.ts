@@ -4,6 +4,7 @@ import type { Session } from "../../contract/session.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
+import { ownedBy } from "../owners/owned-by.ts";
 import { checkedMounts, guardWritable, hideCredentials } from "../sandboxes/guard-workspace.ts";
 
 export const RUN_LABEL = "run";
@@ -31,6 +32,7 @@ export function runSpec(options: {
     gateway: definition.sandbox.gateway,
     allowRoot: definition.sandbox.allowRoot,
     keep: true,
+    ...ownedBy(session.owner),
     labels: { [RUN_LABEL]: options.run, session: session.id },
   });
 }

@@ -1,6 +1,7 @@
 import type { Model } from "../../agent/model/model.ts";
 import { onTopOfSpent } from "../../agent/run-budgets.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { waitsForResume } from "../../contract/run-facts.ts";
 import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
@@ -44,9 +45,9 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
   };
 
   return {
-    async start(given, { signal } = {}) {
+    async start(given, { signal, owner = LOCAL_OWNER } = {}) {
       const request = parseRequest(StartRun, given, "a run");
-      const run = await createRequestedRun(request, options);
+      const run = await createRequestedRun(request, { ...options, owner });
       const made = await view(run);
       if (request.detached) await options.driveDetached(run);
       else drives.begin(run, { ...(signal && { signal }), ...modelOf(tapeOf(request), options) });

@@ -9,6 +9,7 @@ import { RunCreated } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
+import { ownedBy } from "../owners/owned-by.ts";
 import { appendForeign } from "./append-foreign.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
 import { headOfRun, runStream } from "./head-of-run.ts";
@@ -26,6 +27,9 @@ export interface NewRun {
   parent?: { run: string; call: string };
   id?: string;
   name?: string;
+  /** Whose it is; absent: the user's of this machine. */
+  owner?: string;
+  labels?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -145,6 +149,12 @@ function createdEvent(run: string, request: NewRun) {
     task: request.task,
     model: request.model,
     budgets: request.budgets ?? {},
-    ...defined({ name: request.name }),
+    ...ownedBy(request.owner),
+    ...defined({ name: request.name, labels: labelsOf(request) }),
   });
+}
+
+/** What is not said in an event is as it was before there were owners and labels. */
+function labelsOf({ labels = {} }: NewRun): NewRun["labels"] {
+  return Object.keys(labels).length === 0 ? undefined : labels;
 }

@@ -99,6 +99,8 @@ async function subAgents(
         task: request.task,
         model: definition.model ?? state.model,
         session: state.session,
+        owner: state.owner,
+        labels: state.labels,
         budgets: budgetsOfSubRun(state),
         parent: { run: state.run, call: request.context.call },
       });

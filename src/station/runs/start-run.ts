@@ -21,6 +21,7 @@ import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
 import type { ClaimName } from "../names/claim-name.ts";
+import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
@@ -58,7 +59,7 @@ export interface StartRunOptions extends RunCreation {
  * Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this
  * process dies on it.
  */
-export async function createRequestedRun(request: StartRun, options: StartRunOptions): Promise<string> {
+export async function createRequestedRun(request: StartRun, options: StartRunOptions & { owner: string }): Promise<string> {
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
@@ -74,21 +75,31 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   const find = (name: string) => options.agents.load(name);
   const checked = await checkAgent({ ...asked, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
   const definition = { ...asked, subAgents: checked.subAgents };
-  const run = { id: newId("run"), definition, task: request.task, model, budgets: request.budgets, ...defined({ name: request.name }) };
   const known = await knownSession(request, options);
+  // A session and all its runs are one owner's.
+  const owner = known?.owner ?? options.owner;
+  const { task, budgets, labels, name } = request;
+  const run = { id: newId("run"), definition, task, model, budgets, owner, labels, ...defined({ name }) };
   checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
   const newSession = known ? undefined : request.session?.id;
   await using _session =
-    newSession === undefined ? null : await options.claimName(parseRequest(ChosenName, newSession, "a session's name"));
-  await using _run = request.name === undefined || request.name === newSession ? null : await options.claimName(request.name);
+    newSession === undefined ? null : await options.claimName(parseRequest(ChosenName, newSession, "a session's name"), { owner });
+  await using _run = request.name === undefined || request.name === newSession ? null : await options.claimName(request.name, { owner });
   if (known) return await options.runs.create({ ...run, session: known.id });
   const source = request.source ?? { kind: "empty" as const };
   await checkSource(source);
   const { cleanup } = definition.workspace;
   return await createRunInNewSession(options, {
     run,
-    session: { source, cleanup, ...(request.session ?? { id: run.id, scope: "run" }) },
+    session: { source, cleanup, owner, ...newSessionOf(request, { run: run.id, owner }) },
   });
+}
+
+/** A session of the run's own has its id. */
+function newSessionOf({ session }: StartRun, { run, owner }: { run: string; owner: string }): Pick<Session, "id" | "scope" | "name"> {
+  if (session === undefined) return { id: run, scope: "run" };
+  const id = sessionIdOf(session.id, owner);
+  return { id, scope: session.scope, ...(id !== session.id && { name: session.id }) };
 }
 
 export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">): ModelTape {
@@ -178,13 +189,13 @@ async function withSettings(
 }
 
 /** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
-async function knownSession(request: StartRun, { sessions }: StartRunOptions): Promise<Session | null> {
-  const id = request.session?.id;
-  if (id === undefined) return null;
-  const known = (await sessions.list()).find((session) => session.id === id);
+async function knownSession(request: StartRun, { sessions, owner }: StartRunOptions & { owner: string }): Promise<Session | null> {
+  if (request.session === undefined) return null;
+  const id = sessionIdOf(request.session.id, owner);
+  const known = await sessions.get(id).catch(() => null);
   if (!known) return null;
   if (request.source !== undefined) {
-    throw new CaissonError("invalid", `the session ${id} has its workspace already, and a run cannot bring it another`, {
+    throw new CaissonError("invalid", `the session ${request.session.id} has its workspace already, and a run cannot bring it another`, {
       hint: "Leave the source (--repo) out, or choose another session.",
     });
   }

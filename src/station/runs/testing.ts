@@ -100,9 +100,9 @@ export async function createTestStation(options: {
     const identity = { pid, host: "here", startTicks: 1, bootId: "boot" };
     const sessions = createSessionStore({ stateDir: dir, log, identity, alive });
     const places = { home: "/nowhere", stateDir: dir };
-    const owner = { owner: JSON.stringify(identity), ownerGone: () => false };
-    const claim: ClaimName = (name, claimed = {}) =>
-      claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...owner, ...claimed });
+    const holder = { holder: JSON.stringify(identity), ownerGone: () => false };
+    const claim: ClaimName = (name, claimed) =>
+      claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...holder, ...claimed });
     const runs = createRuns({
       claimName: claim,
       log,

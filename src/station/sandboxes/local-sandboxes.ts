@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
@@ -11,6 +12,7 @@ import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { createStore, infoOf } from "../../sandbox/store.ts";
+import { ownedBy } from "../owners/owned-by.ts";
 import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
 
@@ -26,7 +28,7 @@ export interface LocalSandboxesOptions {
   /** Told what is worth a word to the user. */
   notice: (text: string) => void;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
-  claimName: (name: string) => Promise<AsyncDisposable>;
+  claimName: (name: string, claimed: { owner: string }) => Promise<AsyncDisposable>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
 }
@@ -58,11 +60,11 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     return await work(sandbox);
   };
   const verbs: LocalSandboxes = {
-    async create(request, { signal } = {}) {
+    async create(request, { signal, owner = LOCAL_OWNER } = {}) {
       const { name } = request.spec;
-      await using _claim = name === undefined ? null : await options.claimName(name);
+      await using _claim = name === undefined ? null : await options.claimName(name, { owner });
       const whole = await withTemplate(request, everyRuntime);
-      return holds.adopt(await make(whole, { ...options, ...defined({ signal }) }));
+      return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
     get: async (id) => infoOf(await store.read(await find(id))),
@@ -89,7 +91,9 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     resume: (id) => withHeld(id, (sandbox) => sandbox.resume()),
     async snapshot(id, request = {}) {
       const { keepSnapshot } = await import("./snapshots.ts");
-      return keepSnapshot(await everyRuntime(), request, (named) => withHeld(id, (sandbox) => sandbox.snapshot(named)));
+      return keepSnapshot(await everyRuntime(), { ...request, owner: (await verbs.get(id)).owner }, (named) =>
+        withHeld(id, (sandbox) => sandbox.snapshot(named)),
+      );
     },
     fork: (id) =>
       withHeld(id, async (sandbox) => {
@@ -157,7 +161,7 @@ async function guardedSpec(
 /** A probe that was remembered may be wrong by now; then `auto` looks again, once. */
 async function make(
   { spec, runtime: asked, guard }: CreateSandbox,
-  options: Omit<LocalSandboxesOptions, "finishRuns" | "runtimes"> & { signal?: AbortSignal },
+  options: Omit<LocalSandboxesOptions, "finishRuns" | "runtimes"> & { signal?: AbortSignal; owner: string },
 ): Promise<OwnedSandbox> {
   const { resolver, signal } = options;
   const name = asked ?? options.defaultRuntime;
@@ -165,7 +169,8 @@ async function make(
     const runtime = await resolver.resolve(name);
     if (signal?.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was made");
     const guarded = guard === undefined ? spec : await guardedSpec(spec, { ...options, guard, runtime });
-    return runtime.create(guarded, defined({ signal }));
+    // Whatever a request says there: whose it is was decided by who made it.
+    return runtime.create({ ...guarded, ...ownedBy(options.owner) }, defined({ signal }));
   };
   try {
     return await create();

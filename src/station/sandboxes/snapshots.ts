@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { ChosenName, type SnapshotId } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
 import { defined } from "../../lib/defined.ts";
@@ -16,7 +17,8 @@ export async function everySnapshot(runtimes: readonly Runtime[]): Promise<Found
   const found: FoundSnapshot[] = [];
   for (const runtime of runtimes) {
     try {
-      for (const snapshot of await runtime.snapshots()) found.push({ snapshot: { ...snapshot, runtime: runtime.name }, runtime });
+      for (const snapshot of await runtime.snapshots())
+        found.push({ snapshot: { ...snapshot, owner: snapshot.owner ?? LOCAL_OWNER, runtime: runtime.name }, runtime });
     } catch (error) {
       if (!(error instanceof CaissonError) || (error.code !== "unavailable" && error.code !== "unsupported")) throw error;
     }
@@ -36,7 +38,10 @@ export async function findSnapshot(runtimes: readonly Runtime[], word: string): 
     });
   }
   const all = await everySnapshot(runtimes);
-  const matching = all.filter(({ snapshot: { id, name } }) => (isId ? id.startsWith(word) : name === word));
+  const found = all.filter(({ snapshot: { id, name } }) => (isId ? id.startsWith(word) : name === word));
+  // What its own user calls so is what the machine means.
+  const own = isId ? [] : found.filter(({ snapshot }) => snapshot.owner === LOCAL_OWNER);
+  const matching = own.length > 0 ? own : found;
   const candidates = matching.map(({ snapshot }) => snapshot);
   const id = oneOf(word, candidates, { what: "snapshot", listedBy: "caisson snapshot ls" });
   return matching.find(({ snapshot }) => snapshot.id === id) as FoundSnapshot;
@@ -45,18 +50,18 @@ export async function findSnapshot(runtimes: readonly Runtime[], word: string): 
 /** See `SandboxVerbs.snapshot`. */
 export async function keepSnapshot(
   runtimes: readonly Runtime[],
-  request: SnapshotSandbox,
+  { owner, ...request }: SnapshotSandbox & { owner: string },
   take: (options: { name?: string }) => Promise<SnapshotId>,
 ): Promise<SnapshotView> {
   const { name } = parseRequest(SnapshotSandbox, request, "a snapshot");
-  if (name !== undefined) await refuseTakenName(runtimes, name);
+  if (name !== undefined) await refuseTakenName(runtimes, { name, owner });
   const made = await take(defined({ name }));
   return (await findSnapshot(runtimes, made)).snapshot;
 }
 
-/** Throws `exists` for a name that another snapshot has. */
-async function refuseTakenName(runtimes: readonly Runtime[], name: string): Promise<void> {
-  const holder = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.name === name);
+/** Throws `exists` for a name that another snapshot of the same owner has. */
+async function refuseTakenName(runtimes: readonly Runtime[], { name, owner }: { name: string; owner: string }): Promise<void> {
+  const holder = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.name === name && snapshot.owner === owner);
   if (holder === undefined) return;
   throw new CaissonError("exists", `the snapshot ${holder.snapshot.id} has the name ${name}`, {
     hint: `Choose another name, or remove it: caisson snapshot rm ${name}`,

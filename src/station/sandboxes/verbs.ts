@@ -11,9 +11,10 @@ export interface SandboxVerbs {
   /**
    * A new sandbox, held by the caller. Without `keep` it is removed when its last holder lets go; with it, it lives on.
    * Throws `invalid`, `unsupported` for what cannot be enforced, `unavailable` when nothing here can isolate,
-   * `cancelled`, `exists` for a name that something else has; nothing is left behind then.
+   * `cancelled`, `exists` for a name that something else has; nothing is left behind then. `owner` is whose it is, for
+   * whoever acts for others (`ownedStation`).
    */
-  create(request: CreateSandbox, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
+  create(request: CreateSandbox, options?: { signal?: AbortSignal; owner?: string }): Promise<HeldSandbox>;
   /**
    * A handle for commands, files and ports. Counted: however many hold a sandbox, this process has one connection to
    * its guest, and gives it up when the last of them lets go. What one holder does to its handle does not touch the
