@@ -8,7 +8,7 @@ import { LOCAL_OWNER } from "../contract/owner.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { SessionId } from "../contract/run.ts";
-import { RestorePoint, Session, type WorkspaceSource } from "../contract/session.ts";
+import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import type { Log } from "../log/log.ts";
