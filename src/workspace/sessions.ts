@@ -15,6 +15,9 @@ import type { Log } from "../log/log.ts";
 import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
+/** Of a session in which no sandbox was yet. */
+const nothingYet = { commit: null, preparedAt: null, runtime: null, snapshot: null };
+
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
 
@@ -115,8 +118,7 @@ export function createSessionStore(options: {
       await mkdir(join(dir, "layer"), { mode: 0o755 });
       await mkdir(join(dir, "empty"), { mode: 0o755 });
       const at = now().toISOString();
-      const nothingYet = { commit: null, preparedAt: null, runtime: null, snapshot: null };
-      const session: Session = { owner: LOCAL_OWNER, ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at, ...nothingYet };
+      const session: Session = { owner: LOCAL_OWNER, ...nothingYet, ...request, id: checkId(request.id), createdAt: at, lastUsedAt: at };
       await replace(session.id, "session.json", session);
       const { source, scope, cleanup } = session;
       await record(session.id, { type: "session.created", data: { source: withoutSecret(source), scope, cleanup } });
@@ -129,22 +131,9 @@ export function createSessionStore(options: {
       ),
     async repair(id) {
       const at = now().toISOString();
-      const nothing = {
-        owner: LOCAL_OWNER,
-        source: { kind: "empty" as const },
-        commit: null,
-        preparedAt: null,
-        runtime: null,
-        snapshot: null,
-      };
-      await replace(id, "session.json", {
-        id: checkId(id),
-        createdAt: at,
-        lastUsedAt: at,
-        scope: "run",
-        cleanup: "never",
-        ...nothing,
-      } satisfies Session);
+      const about = { id: checkId(id), owner: LOCAL_OWNER, createdAt: at, lastUsedAt: at };
+      const repaired: Session = { ...about, source: { kind: "empty" }, scope: "run", cleanup: "never", ...nothingYet };
+      await replace(id, "session.json", repaired);
     },
     async list() {
       const names = await readdir(root).catch(() => [] as string[]);

@@ -31,8 +31,8 @@ export type ClaimName = (name: string, claimed: Claimed) => Promise<AsyncDisposa
 
 /**
  * Nobody else can give this name away until it is let go of: by then what it is for has it. Throws `exists` when a
- * sandbox, a session (but for `ownSession`) or a run that is not over of the same owner has it, `conflict` while another
- * process gives it away.
+ * sandbox, a session (but for `ownSession`) or a run that is not over of the same owner has it, `conflict` while
+ * another process gives it away.
  */
 export async function claimName(name: string, options: ClaimOptions & Claimed): Promise<AsyncDisposable> {
   const { log, holder, ownerGone, owner } = options;

@@ -8,8 +8,8 @@ const WORDS = { what: "sandbox", listedBy: "caisson sandbox ls" };
 
 /**
  * The sandbox that a word stands for: its id, the beginning of it, or its name; of several that owners call by the same
- * name, the machine's own user's. A whole id is not looked for. Throws `invalid` for what is neither and for what stands
- * for several, `not_found`.
+ * name, the machine's own user's. A whole id is not looked for. Throws `invalid` for what is neither and for what
+ * stands for several, `not_found`.
  */
 export async function findSandbox(word: string, store: Store): Promise<SandboxId> {
   return await sandboxAmong(word, {

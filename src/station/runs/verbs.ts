@@ -24,8 +24,8 @@ export interface RunVerbs {
   /**
    * Makes a run and resolves with it at once; it is driven beside, by this process until the station or `signal` lets
    * it go, or by one of its own. Nothing is made when it throws: `invalid`, `conflict` for a session in use, `denied`
-   * for an agent's file that is not trusted, `not_found`, `unauthenticated` without a key for the model. `owner` is whose
-   * it is, for whoever acts for others (`ownedStation`).
+   * for an agent's file that is not trusted, `not_found`, `unauthenticated` without a key for the model. `owner` is
+   * whose it is, for whoever acts for others (`ownedStation`).
    */
   start(request: StartRunInput, options?: { signal?: AbortSignal; owner?: string }): Promise<RunView>;
   get(run: string): Promise<RunView>;
