@@ -18,9 +18,12 @@ const REQUESTS_AT_ONCE = 6_000;
 
 const rank: Readonly<Record<Scope, number>> = { read: 0, run: 1, admin: 2 };
 
+/** Whether a scope includes another. */
+export const mayDo = (has: Scope, needs: Scope): boolean => rank[has] >= rank[needs];
+
 /** Throws `denied` for a token that may not do this. */
 export function checkScope(caller: Caller, scope: Scope): void {
-  if (caller.kind === "socket" || rank[caller.token.scope] >= rank[scope]) return;
+  if (caller.kind === "socket" || mayDo(caller.token.scope, scope)) return;
   throw new CaissonError("denied", `the token ${caller.token.name} may only ${caller.token.scope}`, {
     hint: `This needs a token with the scope ${scope}: caisson token create NAME --scope ${scope}`,
   });

@@ -13,7 +13,7 @@ export const execHandlers: Handlers<"sandboxes.exec"> = {
   async "sandboxes.exec"({ station, params, body, wants, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
     try {
-      const process = await start(held, body, signal);
+      const process = await startExec(held, body, signal);
       if (wants === "events") return { events: eventsOf(process), release: () => held.release() };
       return { json: await collect(process) };
     } finally {
@@ -22,7 +22,8 @@ export const execHandlers: Handlers<"sandboxes.exec"> = {
   },
 };
 
-async function start(held: HeldSandbox, { input, ...command }: ExecCommand, signal: AbortSignal): Promise<Process> {
+/** A command that is ended when the signal says so. */
+export async function startExec(held: HeldSandbox, { input, ...command }: ExecCommand, signal: AbortSignal): Promise<Process> {
   const process = await held.spawn({ ...defined(command), stdin: input === undefined ? "closed" : "pipe" });
   const kill = () => void process.kill().catch(() => {});
   if (signal.aborted) kill();

@@ -1,0 +1,171 @@
+import { z } from "zod";
+import { NameOrId } from "../../../contract/api/name-or-id.ts";
+import { ChosenName } from "../../../contract/ids.ts";
+import { Budgets, MessageMode, QuestionId, RunId, SessionId } from "../../../contract/run.ts";
+import type { StartRunInput } from "../../../contract/run-verbs.ts";
+import { defined } from "../../../lib/defined.ts";
+import { followRun, RunSummary, summaryOfRun, toldRun } from "../follow-run.ts";
+import type { McpContext } from "../mcp-context.ts";
+import { defineTool, type McpTool } from "../mcp-tool.ts";
+import { checkChoice, checkModelsRun, narrowedNetwork } from "../narrowed.ts";
+import { networkWords } from "./sandbox-tools.ts";
+
+const WAIT_SECONDS = 600;
+const WAIT_SECONDS_MAX = 86_400;
+
+const RunInput = z.strictObject({
+  task: z.string().trim().min(1).max(100_000).describe("What the agent is to do."),
+  agent: z.string().min(1).max(200).default("coder").describe("See list_agents."),
+  model: z.string().min(1).max(200).optional().describe("Absent: the person's default."),
+  name: ChosenName.optional(),
+  session: SessionId.optional().describe("Work on the files of an earlier run of the same session."),
+  repository: z.url().optional().describe("An https address to clone instead, where the person left that open."),
+  network: networkWords.optional(),
+  budgets: Budgets.optional(),
+  waitSeconds: z.int().min(0).max(WAIT_SECONDS_MAX).default(WAIT_SECONDS).describe("How long to wait for its end; then ask get_run."),
+  detached: z.boolean().default(false).describe("Whether it goes on when this client goes away."),
+  whenCancelled: z.enum(["stop", "leave"]).default("stop").describe("What becomes of the run when this call is cancelled."),
+});
+
+export function startTool(context: McpContext): McpTool {
+  const { station, held, by } = context;
+  return defineTool({
+    name: "run_agent",
+    title: "Run an agent",
+    description:
+      "Lets an agent work on a task in a sandbox of its own, and waits for it. Its changes stay in its workspace: see them with `diff`. A run that asks something is answered with answer_question.",
+    scope: "run",
+    effect: "adds",
+    openWorld: true,
+    input: RunInput,
+    output: RunSummary,
+    async run({ waitSeconds, whenCancelled, ...asked }, call) {
+      const { run } = await station.runs.start(runAsked(asked, context));
+      held.takeRun(run);
+      const summary = await followRun({ station, run, waitSeconds, call });
+      if (call.signal.aborted && whenCancelled === "stop") await station.runs.stop(run, { by });
+      return { structured: summary, text: toldRun(summary) };
+    },
+  });
+}
+
+function runAsked(asked: Omit<z.output<typeof RunInput>, "waitSeconds" | "whenCancelled">, { bounds }: McpContext): StartRunInput {
+  const { task, agent, model, name, session, repository, budgets, detached } = asked;
+  checkChoice("the repository", repository, bounds);
+  const network = asked.network === undefined ? undefined : narrowedNetwork(asked.network, bounds);
+  const source = repository === undefined ? undefined : { kind: "git" as const, url: repository };
+  const wishes = defined({ agent, model, name, source, budgets, session: session === undefined ? undefined : { id: session } });
+  checkModelsRun({ task, ...wishes, settings: defined({ network }) });
+  return {
+    ...bounds.run,
+    ...wishes,
+    task,
+    settings: { ...bounds.run.settings, ...defined({ network }) },
+    detached,
+    attended: true,
+  };
+}
+
+/** What can be done with a run that is there. */
+export function runTools({ station, held, by }: McpContext): McpTool[] {
+  const run = NameOrId.describe("The run's id or name.");
+  return [
+    defineTool({
+      name: "get_run",
+      title: "Look at a run",
+      description: "How a run is doing, or how it ended; with waitSeconds, once it has ended or asks something.",
+      scope: "read",
+      effect: "reads",
+      input: z.strictObject({ run, waitSeconds: z.int().min(0).max(WAIT_SECONDS_MAX).default(0) }),
+      output: RunSummary,
+      async run({ run: name, waitSeconds }, call) {
+        const id = await held.run(name);
+        const summary = await followRun({ station, run: id, waitSeconds, call });
+        return { structured: summary, text: toldRun(summary) };
+      },
+    }),
+    defineTool({
+      name: "list_runs",
+      title: "List runs",
+      description: "The runs that this client may see, the last changed first.",
+      scope: "read",
+      effect: "reads",
+      input: z.strictObject({ state: z.enum(["open", "ended"]).optional(), limit: z.int().min(1).max(200).default(50) }),
+      output: z.object({ runs: z.array(RunSummary) }),
+      async run({ state, limit }) {
+        const { runs } = await station.runs.list({ limit: 1000, ...defined({ state }) });
+        const shown = runs.filter((each) => held.isReached(each.run)).slice(0, limit);
+        const summaries = shown.map((view) => summaryOfRun(view, null));
+        return { structured: { runs: summaries }, text: summaries.map(toldRun).join("\n") || "There is no run." };
+      },
+    }),
+    defineTool({
+      name: "send_message",
+      title: "Send a run a message",
+      description: "Tells an agent something: while its run goes on, or as the next turn of one that has ended.",
+      scope: "run",
+      effect: "adds",
+      openWorld: true,
+      input: z.strictObject({ run, text: z.string().trim().min(1).max(100_000), mode: MessageMode.default("steer") }),
+      output: z.object({ run: RunId, message: z.string().nullable() }),
+      async run({ run: name, text, mode }) {
+        const id = await held.run(name);
+        const { status } = await station.runs.get(id);
+        if (status === "ended") {
+          await station.runs.continue(id, { text, by, attended: true });
+          return { structured: { run: id, message: null }, text: `The run ${id} goes on with the message; see get_run.` };
+        }
+        const { message } = await station.runs.send(id, { text, mode });
+        return { structured: { run: id, message }, text: `Sent the message to ${id}.` };
+      },
+    }),
+    defineTool({
+      name: "answer_question",
+      title: "Answer a run's question",
+      description:
+        "Answers what a run asks before it does something. Allow only what the person would: ask them when in doubt. `always` holds for the rest of the run.",
+      scope: "run",
+      effect: "destroys",
+      input: z.strictObject({
+        run,
+        question: QuestionId.optional().describe("Absent: the oldest one."),
+        answer: z.enum(["allow", "always", "deny"]),
+        text: z.string().max(10_000).optional(),
+      }),
+      output: z.object({ run: RunId }),
+      async run({ run: name, ...answer }) {
+        const id = await held.run(name);
+        await station.runs.answer(id, { by, ...defined(answer) });
+        return { structured: { run: id }, text: `Answered ${answer.answer}.` };
+      },
+    }),
+    defineTool({
+      name: "stop_run",
+      title: "Stop a run",
+      description: "Ends a run; its changes stay.",
+      scope: "run",
+      effect: "destroys",
+      input: z.strictObject({ run }),
+      output: z.object({ run: RunId }),
+      async run({ run: name }, { signal }) {
+        const id = await held.run(name);
+        await station.runs.stop(id, { by, signal });
+        return { structured: { run: id }, text: `Stopped ${id}.` };
+      },
+    }),
+    defineTool({
+      name: "list_agents",
+      title: "List agents",
+      description: "The agents that run_agent can start.",
+      scope: "read",
+      effect: "reads",
+      input: z.strictObject({}),
+      output: z.object({ agents: z.array(z.object({ name: z.string(), description: z.string() })) }),
+      async run() {
+        const usable = (await station.agents.list()).filter(({ hidden, fault }) => !hidden && fault === null);
+        const agents = usable.map(({ name, description }) => ({ name, description }));
+        return { structured: { agents }, text: agents.map(({ name, description }) => `${name}: ${description}`).join("\n") };
+      },
+    }),
+  ];
+}
