@@ -20,6 +20,7 @@ import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
+import type { McpConnections } from "./mcp/http-connections.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
@@ -36,6 +37,8 @@ export interface AppOptions {
   names: StationNames;
   /** Told what must not happen; callers are only told that it did. */
   onDefect: (error: unknown) => void;
+  /** Of MCP clients, loaded with the first. */
+  mcp(): Promise<McpConnections>;
 }
 
 export interface App {
@@ -103,6 +106,13 @@ export function createApp(options: AppOptions): App {
       }),
     );
   }
+  app.all("/mcp", (context) =>
+    admitted(context, null, async (caller, { life }) => {
+      const { station, by } = ofCaller(caller, options);
+      const ofMcp = { station, by, ...(caller.kind === "socket" ? socketMcp : { key: caller.token.id, scope: caller.token.scope }) };
+      return (await options.mcp()).answer(context.req.raw, { caller: ofMcp, life });
+    }),
+  );
   app.notFound((context) =>
     admitted(context, null, async () => {
       throw notThere(context);
@@ -115,6 +125,8 @@ function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | nul
   const address = arrival.via === "socket" ? null : arrival.address;
   return { name, method: req.raw.method, caller: null, address, params: name === null ? { path: req.path } : req.param() };
 }
+
+const socketMcp = { key: "socket", scope: "admin" } as const;
 
 async function admit(
   { req, env: { arrival } }: Context<Env>,

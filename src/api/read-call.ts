@@ -60,9 +60,9 @@ function typedValue(text: string, kind: Kind | undefined): unknown {
 export async function readBody(route: Route, request: Request): Promise<unknown> {
   if (route.body === undefined) return undefined;
   const type = request.headers.get("content-type");
-  if (route.body === "bytes") return bounded(request.body, route.bodyBytesMax ?? requestLimits.uploadBytesMax);
+  if (route.body === "bytes") return boundedBody(request.body, route.bodyBytesMax ?? requestLimits.uploadBytesMax);
   const chunks: Uint8Array[] = [];
-  for await (const chunk of bounded(request.body, route.bodyBytesMax ?? requestLimits.jsonBytesMax)) chunks.push(chunk);
+  for await (const chunk of boundedBody(request.body, route.bodyBytesMax ?? requestLimits.jsonBytesMax)) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString("utf8");
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
@@ -73,7 +73,8 @@ export async function readBody(route: Route, request: Request): Promise<unknown>
   return checked(route.body, value, "body");
 }
 
-async function* bounded(body: ReadableStream<Uint8Array> | null, bytesMax: number): AsyncGenerator<Uint8Array> {
+/** Throws `too_large`, `timeout`. */
+export async function* boundedBody(body: ReadableStream<Uint8Array> | null, bytesMax: number): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   const reader = body.getReader();
   let left = bytesMax;

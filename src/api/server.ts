@@ -13,6 +13,7 @@ import { type App, type Arrival, createApp } from "./app.ts";
 import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate } from "./gate.ts";
+import type { McpConnections } from "./mcp/http-connections.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 
@@ -61,8 +62,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const startedAt = new Date().toISOString();
   let url = "";
   const status = (): StationStatus => ({ version: options.version, pid: process.pid, startedAt, url, requests: requests.count() });
+  const mcp = lazyMcp(options);
   const app = createApp({
     ...options,
+    mcp: mcp.open,
     names: exposure,
     requests,
     server: {
@@ -88,6 +91,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     stopRenewing();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
+    await mcp.close();
     if (!(await inTime(requests.idle(), GRACE_MS))) {
       requests.abortAll();
       await inTime(requests.idle(), ABORT_MS);
@@ -109,6 +113,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     askedToEnd: asked.promise,
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
+  };
+}
+
+/** Loaded with the first client: few stations have one. */
+function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefect">) {
+  let opening: Promise<McpConnections> | undefined;
+  const open = async () => (await import("./mcp/http-connections.ts")).createMcpConnections({ version, onDefect });
+  return {
+    open: () => (opening ??= open()),
+    close: async () => await (await opening)?.[Symbol.asyncDispose](),
   };
 }
 

@@ -61,8 +61,8 @@ function recorded(runtime: Runtime, store: Store): Runtime {
     });
   };
   const noted = async (sandbox: OwnedSandbox): Promise<OwnedSandbox> => {
-    const { id, state, createdAt, limits, warnings, template, keep, labels } = sandbox.info;
-    const spec = parseSpec({ template, keep, labels });
+    const { id, state, createdAt, limits, warnings, template, keep, labels, name } = sandbox.info;
+    const spec = parseSpec({ template, keep, labels, ...(name !== undefined && { name }) });
     await store.write({ id, runtime: runtime.name, state, createdAt, spec, limits, warnings, owner: null, details: null });
     return known(sandbox);
   };

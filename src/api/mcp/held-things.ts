@@ -1,9 +1,10 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { McpBounds } from "../../contract/mcp-bounds.ts";
 import type { PreviewView } from "../../contract/network-verbs.ts";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
 import type { OpenedPort } from "../../station/networks/verbs.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
-import type { McpBounds, McpStation } from "./mcp-context.ts";
+import type { McpStation } from "./mcp-context.ts";
 
 const SANDBOXES_MAX = 50;
 const PREVIEWS_MAX = 50;

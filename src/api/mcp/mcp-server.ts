@@ -1,8 +1,9 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import type { McpBounds } from "../../contract/mcp-bounds.ts";
 import type { Scope } from "../../contract/token-verbs.ts";
 import { mayDo } from "../gate.ts";
 import { createHeldThings } from "./held-things.ts";
-import type { McpBounds, McpContext, McpStation } from "./mcp-context.ts";
+import type { McpContext, McpStation } from "./mcp-context.ts";
 import { type McpTool, registerTool } from "./mcp-tool.ts";
 import { registerResources } from "./resources.ts";
 import { changeTools } from "./tools/change-tools.ts";
