@@ -37,7 +37,7 @@ const askForNodeModules: Plugin = {
   renderChunk(code) {
     const asked = code.replaceAll(/^import (\w+|\{[^}]*\}|\* as \w+) from ("node:[\w/]+");$/gm, (_, names: string, module: string) => {
       const target = names.startsWith("{") ? names.replaceAll(" as ", ": ") : names.replace("* as ", "");
-      return `const ${target} = process.getBuiltinModule(${module});`;
+      return `const ${target} = globalThis.process.getBuiltinModule(${module});`;
     });
     // No line moves, so that source maps stay right.
     return { code: asked, map: null };

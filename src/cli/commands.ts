@@ -2,10 +2,12 @@ import { chatCommands } from "./chat/chat-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { machineCommands } from "./machine/machine-command-specs.ts";
 import { storageCommands } from "./machine/storage-command-specs.ts";
+import { mcpCommand } from "./mcp/mcp-command-spec.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
 import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
 import { sandboxOptions } from "./options/sandbox-options.ts";
+import { workspaceOptions } from "./options/workspace-options.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
@@ -16,13 +18,7 @@ import { stationCommands } from "./station/station-command-specs.ts";
 export const specOptions: readonly OptionSpec[] = [
   runtimeOption,
   { name: "name", value: "NAME", summary: "A name that stands for the sandbox's id" },
-  {
-    name: "workspace",
-    short: "w",
-    value: "DIR[:MODE]",
-    summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
-  },
-  { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
+  ...workspaceOptions,
   ...sandboxOptions,
 ];
 
@@ -220,6 +216,7 @@ export const commands: readonly CommandSpec[] = [
   ...netCommands,
   ...previewCommands,
   ...stationCommands,
+  mcpCommand,
   ...contextCommands,
   ...storageCommands,
   ...machineCommands,

@@ -1,5 +1,7 @@
+import type { Readable, Writable } from "node:stream";
 import type { Config, ConfigSources } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
+import type { McpBounds } from "../contract/mcp-bounds.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
 import type { ContextControl } from "./context-control.ts";
@@ -37,6 +39,8 @@ export interface CliContext {
   readonly station: Station;
   readonly tools: SandboxTools;
   readonly server: ServerControl;
+  /** Serves an MCP client over these streams, until it goes away or the signal. */
+  serveMcp(options: { bounds: McpBounds; input: Readable; output: Writable; signal: AbortSignal }): Promise<void>;
   readonly contexts: ContextControl;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwnSandboxes(): Promise<void>;

@@ -47,6 +47,7 @@ export function useTerminalCli() {
       station: undefined as never,
       removeOwnSandboxes: async () => {},
       serveNetwork: async () => ({ why: "gone" }),
+      serveMcp: notServed,
       server: { start: notServed, startDetached: notServed, reach: async () => null },
       contexts: createContexts({ configDir: parts.local.configDir }),
       tools: sandboxTools,

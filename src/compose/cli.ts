@@ -86,6 +86,11 @@ export async function composeCli(
     startDetached: startAgain,
     server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say }),
     contexts: lazyContexts(configDir),
+    async serveMcp(asked) {
+      const { serveMcpOverStdio } = await import("../api/mcp/stdio.ts");
+      const onDefect = (error: unknown) => say(`a call failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      await serveMcpOverStdio({ ...asked, station, scope: "admin", by: "mcp", version: options.version, onDefect });
+    },
     onEvent: (listener) => void listeners.push(listener),
   };
 }

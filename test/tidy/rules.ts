@@ -101,6 +101,8 @@ const rawWriters = [
   "src/cli/terminal/process-stdio.ts",
   "src/cli/terminal/print-diff.ts",
   "src/cli/sandboxes/cp.ts",
+  // Messages for a program, which never is a terminal.
+  "src/cli/mcp/mcp.ts",
 ];
 /** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
 const stdioOwners = ["src/caisson.ts", "src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];

@@ -9,7 +9,7 @@ import { registerResources } from "./resources.ts";
 import { changeTools } from "./tools/change-tools.ts";
 import { execTool } from "./tools/exec-tool.ts";
 import { fileTools } from "./tools/file-tools.ts";
-import { runTools, startTool } from "./tools/run-tools.ts";
+import { lookTools, startTool, steerTools } from "./tools/run-tools.ts";
 import { sandboxTools } from "./tools/sandbox-tools.ts";
 
 const INSTRUCTIONS = [
@@ -59,6 +59,7 @@ export function toolsOf(context: McpContext): McpTool[] {
     ...fileTools(context),
     ...changeTools(context),
     startTool(context),
-    ...runTools(context),
+    ...lookTools(context),
+    ...steerTools(context),
   ];
 }

@@ -13,6 +13,8 @@ import { networkWords } from "./sandbox-tools.ts";
 const WAIT_SECONDS = 600;
 const WAIT_SECONDS_MAX = 86_400;
 
+const run = NameOrId.describe("The run's id or name.");
+
 const RunInput = z.strictObject({
   task: z.string().trim().min(1).max(100_000).describe("What the agent is to do."),
   agent: z.string().min(1).max(200).default("coder").describe("See list_agents."),
@@ -66,9 +68,8 @@ function runAsked(asked: Omit<z.output<typeof RunInput>, "waitSeconds" | "whenCa
   };
 }
 
-/** What can be done with a run that is there. */
-export function runTools({ station, held, by }: McpContext): McpTool[] {
-  const run = NameOrId.describe("The run's id or name.");
+/** Runs and agents as they are. */
+export function lookTools({ station, held }: McpContext): McpTool[] {
   return [
     defineTool({
       name: "get_run",
@@ -99,6 +100,26 @@ export function runTools({ station, held, by }: McpContext): McpTool[] {
         return { structured: { runs: summaries }, text: summaries.map(toldRun).join("\n") || "There is no run." };
       },
     }),
+    defineTool({
+      name: "list_agents",
+      title: "List agents",
+      description: "The agents that run_agent can start.",
+      scope: "read",
+      effect: "reads",
+      input: z.strictObject({}),
+      output: z.object({ agents: z.array(z.object({ name: z.string(), description: z.string() })) }),
+      async run() {
+        const usable = (await station.agents.list()).filter(({ hidden, fault }) => !hidden && fault === null);
+        const agents = usable.map(({ name, description }) => ({ name, description }));
+        return { structured: { agents }, text: agents.map(({ name, description }) => `${name}: ${description}`).join("\n") };
+      },
+    }),
+  ];
+}
+
+/** What can be done with a run that is there. */
+export function steerTools({ station, held, by }: McpContext): McpTool[] {
+  return [
     defineTool({
       name: "send_message",
       title: "Send a run a message",
@@ -151,20 +172,6 @@ export function runTools({ station, held, by }: McpContext): McpTool[] {
         const id = await held.run(name);
         await station.runs.stop(id, { by, signal });
         return { structured: { run: id }, text: `Stopped ${id}.` };
-      },
-    }),
-    defineTool({
-      name: "list_agents",
-      title: "List agents",
-      description: "The agents that run_agent can start.",
-      scope: "read",
-      effect: "reads",
-      input: z.strictObject({}),
-      output: z.object({ agents: z.array(z.object({ name: z.string(), description: z.string() })) }),
-      async run() {
-        const usable = (await station.agents.list()).filter(({ hidden, fault }) => !hidden && fault === null);
-        const agents = usable.map(({ name, description }) => ({ name, description }));
-        return { structured: { agents }, text: agents.map(({ name, description }) => `${name}: ${description}`).join("\n") };
       },
     }),
   ];
