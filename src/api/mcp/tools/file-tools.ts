@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { extname } from "node:path/posix";
 import { z } from "zod";
-import { FileEntry } from "../../../contract/api/exec.ts";
+import { FileEntry } from "../../../contract/api/files.ts";
 import { NameOrId } from "../../../contract/api/name-or-id.ts";
 import { CaissonError } from "../../../contract/error.ts";
 import { SandboxPath } from "../../../contract/sandbox.ts";
