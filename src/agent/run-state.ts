@@ -177,6 +177,12 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "secret.revoked":
     case "port.opened":
     case "port.closed":
+    case "health.changed":
+    case "health.restart_started":
+    case "health.restart_ended":
+    case "health.escalated":
+    case "sandbox.reported":
+    case "artifact.stored":
       // Nothing but facts, or for people to watch.
       return;
     default:

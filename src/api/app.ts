@@ -13,6 +13,7 @@ import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, typ
 import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
+import { healthHandlers } from "./handlers/health.ts";
 import { machineHandlers } from "./handlers/machine.ts";
 import { networkHandlers } from "./handlers/networks.ts";
 import { processHandlers } from "./handlers/processes.ts";
@@ -61,6 +62,7 @@ export function createApp(options: AppOptions): App {
     ...networkHandlers,
     ...runHandlers,
     ...sessionHandlers,
+    ...healthHandlers,
   };
   const gate = createGate(options);
   const audit = createAudit({ sink: options.audit, onDefect });

@@ -19,6 +19,7 @@ const ids: Readonly<Record<string, string>> = {
   process: "none",
   image: "none",
   secret: "NONE",
+  incident: "inc_aaaaaaaaaaaa",
 };
 /** They need no body, and would do a lot: a parameter that nothing has stops them. */
 const busy: readonly RouteName[] = ["machine.attack", "machine.conformance", "sandboxes.sweep"];

@@ -12,6 +12,7 @@ import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
+import { healthCommands } from "./station/health-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
@@ -217,6 +218,7 @@ export const commands: readonly CommandSpec[] = [
   ...previewCommands,
   ...stationCommands,
   mcpCommand,
+  ...healthCommands,
   ...contextCommands,
   ...storageCommands,
   ...machineCommands,

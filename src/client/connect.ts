@@ -1,6 +1,7 @@
 import type { BodyInput, Json, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { fileCalls } from "./calls/file-calls.ts";
+import { healthCalls } from "./calls/health-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
 import { networkCalls } from "./calls/network-calls.ts";
 import { processCalls } from "./calls/process-calls.ts";
@@ -61,6 +62,7 @@ export function connect(options: ConnectOptions): Client {
     runs: runCalls(to),
     sessions: sessionCalls(to),
     streams: streamCalls(to),
+    health: healthCalls(to),
   };
 }
 
@@ -75,6 +77,7 @@ export interface Client {
   };
   readonly audit: { list(query?: QueryInput<"audit.list">, given?: Signal): Promise<Json<"audit.list">> };
   readonly machine: ReturnType<typeof machineCalls>;
+  readonly health: ReturnType<typeof healthCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;

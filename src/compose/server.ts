@@ -2,7 +2,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { stationFolder } from "../api/one-station.ts";
-import { startServer } from "../api/server.ts";
+import { type RunningServer, startServer } from "../api/server.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
@@ -53,7 +53,7 @@ export function composeServer(parts: ServerParts): ServerControl {
         onDefect,
       });
       void station.audit.forgetOld().catch(onDefect);
-      return server;
+      return withWatch(server, { station, onDefect });
     },
     async startDetached(args) {
       const running = await reach();
@@ -79,6 +79,28 @@ export function composeServer(parts: ServerParts): ServerControl {
           throw new CaissonError("timeout", "the station does not listen yet", { hint: "`caisson status` tells when it does." });
       }
     },
+  };
+}
+
+/** It is not waited for: the station listens before it looks after anything. */
+function withWatch(
+  server: RunningServer,
+  { station, onDefect }: { station: Pick<LocalVerbs, "watch">; onDefect: (error: unknown) => void },
+): RunningServer {
+  const watching = station.watch(onDefect).catch(onDefect);
+  const close = async () => {
+    await (await watching)?.[Symbol.asyncDispose]();
+    await server.close();
+  };
+  return {
+    get status() {
+      return server.status;
+    },
+    port: server.port,
+    socketPath: server.socketPath,
+    askedToEnd: server.askedToEnd,
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { AgentVerbs } from "../station/agents/verbs.ts";
 import type { LocalAudit } from "../station/audit/local-audit.ts";
+import type { HealthVerbs } from "../station/health/verbs.ts";
 import type { ImageVerbs } from "../station/images/verbs.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
@@ -30,6 +31,8 @@ export interface LocalVerbs extends Station {
   readonly networks: LocalNetworks;
   readonly tokens: LocalTokens;
   readonly audit: LocalAudit;
+  /** Looks after what is there, as a station does that serves; see `HealthVerbs`. */
+  watch(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
 }
 
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
@@ -95,7 +98,32 @@ export function composeStation(parts: StationParts): LocalVerbs {
     const { createLocalImages } = await import("../station/images/local-images.ts");
     return createLocalImages({ runtimes });
   });
-  const agents = lazyVerbs<AgentVerbs>(
+  return {
+    agents: composeAgents(parts),
+    sandboxes,
+    images,
+    networks,
+    machine,
+    runs,
+    tokens: composeTokens(stateDir),
+    sessions,
+    audit: composeAudit(local),
+    health: composeHealth(parts, local),
+    async watch(onDefect) {
+      const { startWatching } = await import("../station/health/start-watching.ts");
+      return startWatching({ local: await local(), runtimes, settings: config.health, onDefect });
+    },
+    // The runtimes last: whoever closes may still have sandboxes to remove.
+    async [Symbol.asyncDispose]() {
+      await close();
+      await parts.runtimes[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function composeAgents(parts: StationParts): AgentVerbs {
+  const { stateDir, config } = parts;
+  return lazyVerbs<AgentVerbs>(
     {
       list: "answer",
       show: "answer",
@@ -114,22 +142,6 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
     },
   );
-  return {
-    agents,
-    sandboxes,
-    images,
-    networks,
-    machine,
-    runs,
-    tokens: composeTokens(stateDir),
-    audit: composeAudit(local),
-    sessions,
-    // The runtimes last: whoever closes may still have sandboxes to remove.
-    async [Symbol.asyncDispose]() {
-      await close();
-      await parts.runtimes[Symbol.asyncDispose]();
-    },
-  };
 }
 
 function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
@@ -220,6 +232,16 @@ function composeTokens(stateDir: string): LocalTokens {
       return createLocalTokens({ stateDir });
     },
   );
+}
+
+function composeHealth({ stateDir, config }: StationParts, local: () => Promise<LocalStation>): HealthVerbs {
+  return lazyVerbs<HealthVerbs>({ list: "answer", incidents: "answer", incident: "answer" }, async () => {
+    const [{ createLocalHealth }, { createStore }] = await Promise.all([
+      import("../station/health/local-health.ts"),
+      import("../sandbox/store.ts"),
+    ]);
+    return createLocalHealth({ stateDir, store: createStore({ stateDir }), log: async () => (await local()).log, settings: config.health });
+  });
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {

@@ -9,6 +9,7 @@ import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { parseSpec } from "../sandbox/spec.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
 import { loadConfig } from "./load-config.ts";
+import { openLocalStation } from "./local-station.ts";
 import { composeStation, type LocalVerbs } from "./station.ts";
 
 /**
@@ -21,7 +22,8 @@ export async function fakeStationParts(base: string) {
   const cwd = join(base, "work");
   await mkdir(cwd, { recursive: true });
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  const fake = recorded(createFakeRuntime(), createStore({ stateDir }));
+  const memory = createFakeRuntime();
+  const fake = recorded(memory, createStore({ stateDir }));
   const runtimes: RuntimeSet = {
     names: ["fake"],
     async get(name) {
@@ -45,7 +47,18 @@ export async function fakeStationParts(base: string) {
   };
   const openStation = (): LocalVerbs =>
     composeStation({ ...local, version: "0", guestPath, runtimes, resolver, resolverFor: () => resolver, say: () => {}, startDetached });
-  return { local, configSources, guestPath, openStation };
+  /** The log and the runs under the verbs, as a station that serves has them. */
+  const openLocal = async () =>
+    openLocalStation({
+      ...local,
+      runtimes,
+      resolver,
+      resolverFor: () => resolver,
+      say: () => {},
+      startDetached,
+      removeSandbox: async (id) => (await fake.open(id)).destroy(),
+    });
+  return { local, configSources, guestPath, openStation, openLocal, runtimes, fake: memory, spec: parseSpec };
 }
 
 /** The fake runtime keeps its sandboxes in memory alone; a station finds them by their records. */

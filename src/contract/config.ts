@@ -16,6 +16,22 @@ const NetworkConfig = z.strictObject({
   gateway: z.partialRecord(GatewayWire, z.url()).default({}),
 });
 
+/** How a station judges what gives no sign of life. */
+const HealthConfig = z.strictObject({
+  /** Without a sign for this long, one that works is unresponsive. A third of it is one miss. */
+  runningTtlMs: z.int().min(1000).max(3_600_000).default(15_000),
+  /** The same for one in which nothing runs. */
+  idleTtlMs: z.int().min(1000).max(3_600_000).default(30_000),
+  /** Whether it is restarted then; otherwise it is only told. */
+  restart: z.boolean().default(true),
+  /** How long one that is to be restarted has to answer, or to end by itself. */
+  graceMs: z.int().min(100).max(600_000).default(10_000),
+  /** Between two restarts of the same. */
+  cooldownMs: z.int().min(0).max(3_600_000).default(60_000),
+  /** After so many a person is asked. */
+  restartsPerHour: z.int().min(0).max(20).default(3),
+});
+
 /** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
 export const Config = z.strictObject({
   $schema: z.string().optional(),
@@ -39,6 +55,7 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   network: NetworkConfig.prefault({}),
+  health: HealthConfig.prefault({}),
   /**
    * Which files of a workspace are hidden inside, besides those that look like credentials, and which of those are
    * shown.
@@ -72,7 +89,7 @@ export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author", "network", "workspace"]);
+  const groups = new Set(["limits", "models", "author", "network", "workspace", "health"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

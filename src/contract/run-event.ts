@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
+import { healthEvents } from "./health-event.ts";
 import { ChosenName, Labels, SandboxId } from "./ids.ts";
+import { insideEvents } from "./inside-event.ts";
 import { networkEvents } from "./network-event.ts";
 import { Owner } from "./owner.ts";
 import {
@@ -227,6 +229,8 @@ const all = [
   LoopNoticed,
   TodoChanged,
   ...networkEvents.definitions,
+  ...healthEvents.definitions,
+  ...insideEvents.definitions,
 ] as const;
 export const RunEvent = z.discriminatedUnion("type", all);
 export const runEvents = eventFamily(all);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AgentDefinition } from "./agent.ts";
+import { emptyHealthFacts, foldHealth, HealthFacts, isWell } from "./health.ts";
 import { Labels, SandboxId } from "./ids.ts";
 import { LOCAL_OWNER } from "./owner.ts";
 import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
@@ -9,7 +10,7 @@ import { Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 4;
+export const RUN_FACTS_VERSION = 5;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -57,6 +58,8 @@ export const RunFacts = z.object({
      */
     measured: z.boolean(),
   }),
+  /** Of what drives it, and of its sandboxes one after the other. */
+  health: z.object({ driver: HealthFacts, sandbox: HealthFacts }),
   createdAt: z.string(),
 });
 export type RunFacts = z.infer<typeof RunFacts>;
@@ -85,6 +88,7 @@ export function emptyRunFacts(): RunFacts {
     asked: [],
     workedMs: 0,
     clock: { lastAtMs: 0, counting: false, measured: false },
+    health: { driver: emptyHealthFacts(), sandbox: emptyHealthFacts() },
     createdAt: "",
   };
 }
@@ -103,9 +107,11 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       return;
     case "run.claimed":
       if (facts.status === "created") facts.status = "running";
+      isWell(facts.health.driver);
       return;
     case "run.sandboxed":
       facts.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
+      isWell(facts.health.sandbox);
       return;
     case "run.paused":
       facts.status = "paused";
@@ -121,6 +127,8 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "run.ended":
       facts.status = "ended";
       facts.finish = event.data.reason;
+      isWell(facts.health.driver);
+      isWell(facts.health.sandbox);
       return;
     case "run.reopened":
       applyReopened(facts, event.data);
@@ -149,6 +157,14 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       if (spent?.usage) spend(facts, { usage: spent.usage, costUsd: spent.costUsd ?? null });
       return;
     }
+    case "health.changed":
+    case "health.restart_started":
+    case "health.restart_ended":
+    case "health.escalated":
+      foldHealth(facts.health[event.data.subject.kind], event);
+      return;
+    case "sandbox.reported":
+    case "artifact.stored":
     case "model.requested":
     case "model.streamed":
     case "model.failed":

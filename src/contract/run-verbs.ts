@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
+import { HealthLevel } from "./health-event.ts";
 import { ChosenName, EnvName, Labels, SandboxId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
@@ -106,6 +107,8 @@ export const RunView = z.object({
   /** What was found wrong with its log. */
   damage: z.string().nullable(),
   sandbox: z.object({ id: SandboxId, runtime: z.string() }).nullable(),
+  /** Of what drives it and of its sandbox, whichever is worse, as a station last saw it. */
+  health: HealthLevel,
   steps: z.int().nonnegative(),
   usage: Usage,
   /** Null once the price of something is not known. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { HealthLevel } from "./health-event.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
@@ -149,6 +150,8 @@ export const SandboxInfo = z.lazy(() =>
     name: z.string().optional(),
     /** Whose it is. */
     owner: Owner,
+    /** As a station sees it; absent: nothing is known to be wrong. */
+    health: HealthLevel.optional(),
     /** What was asked for by default and cannot be enforced here, each as a sentence. */
     warnings: z.array(z.string()),
   }),

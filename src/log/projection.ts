@@ -2,6 +2,13 @@ import type { z } from "zod";
 import { readEvent, type StoredForm } from "../contract/event-family.ts";
 import { runEvents } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run-facts.ts";
+import {
+  applyToSandboxFacts,
+  emptySandboxFacts,
+  SANDBOX_FACTS_VERSION,
+  type SandboxFacts,
+  sandboxLogEvents,
+} from "../contract/sandbox-log-event.ts";
 import type { NewEvent } from "./log.ts";
 
 type Json = z.core.util.JSONType;
@@ -31,10 +38,21 @@ const runs: Projection = {
   isOpen: (head) => (head as unknown as RunFacts).status !== "ended",
 };
 
+const sandboxes: Projection = {
+  prefix: "sandbox/",
+  version: SANDBOX_FACTS_VERSION,
+  empty: () => emptySandboxFacts() as unknown as Json,
+  apply(head, event) {
+    applyToSandboxFacts(head as unknown as SandboxFacts, readEvent(sandboxLogEvents, event));
+    return head;
+  },
+  isOpen: (head) => (head as unknown as SandboxFacts).health.level !== "ok",
+};
+
 /** Which projection a stream has, if any. */
 export type FindProjection = (stream: string) => Projection | null;
 
-export const projectionOf: FindProjection = (stream) => (stream.startsWith(runs.prefix) ? runs : null);
+export const projectionOf: FindProjection = (stream) => [runs, sandboxes].find(({ prefix }) => stream.startsWith(prefix)) ?? null;
 
 /** Adds events to a head. One that cannot be understood is left out, and said to be. */
 export function project(

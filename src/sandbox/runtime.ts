@@ -1,9 +1,11 @@
 import type { z } from "zod";
 import type { SandboxEvent } from "../contract/event.ts";
+import type { SeenProcess } from "../contract/health.ts";
 import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
 import type { BuildImage, ImageView } from "../contract/image-verbs.ts";
-import type { Capabilities, SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
+import type { Capabilities, SandboxInfo, SandboxSpec, SandboxStats } from "../contract/sandbox.ts";
 import type { GitIdentity } from "./git-settings.ts";
+import type { GuestCondition } from "./guest/waits.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /** What every runtime is given by the composition root. Nothing here is read from the environment by a runtime. */
@@ -57,6 +59,14 @@ export interface RuntimeImages {
   remove(name: string): Promise<void>;
 }
 
+/** What the host sees of a sandbox, nobody inside being asked. */
+export interface HostView {
+  condition: GuestCondition;
+  stats: SandboxStats | null;
+  /** At most some hundred. */
+  processes: SeenProcess[];
+}
+
 export interface OpenOptions {
   /**
    * Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or
@@ -93,6 +103,19 @@ export interface Runtime extends AsyncDisposable {
    * them, or they are not in the sandbox. Throws `not_found`, `lost` when they are gone, `no_space`.
    */
   salvage?(id: SandboxId, options: { name: string }): Promise<SnapshotId>;
+  /** Also of one that does not answer, or has died. Throws `not_found`. Absent: the host sees nothing of it. */
+  look?(id: SandboxId): Promise<HostView>;
+  /**
+   * Ends everything in a sandbox by the host's own means, whether its guest answers or not. Its record and its files
+   * stay; `open` throws `lost` from then on. Idempotent. Throws `not_found`. Absent: it can only be removed.
+   */
+  kill?(id: SandboxId): Promise<void>;
+  /**
+   * Ends everything in a sandbox and starts it again over its own files: the same sandbox, without its processes and
+   * what was in memory. Whoever dies over it leaves one that can be restarted again. Throws `not_found`, `unsupported`
+   * for one whose files are gone, `unavailable`. Absent: the runtime cannot.
+   */
+  restart?(id: SandboxId): Promise<void>;
   list(): Promise<SandboxInfo[]>;
   /**
    * Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it

@@ -45,6 +45,8 @@ export interface LocalStation extends AsyncDisposable {
   removeRemains: RunsOptions["removeRemains"];
   places: RunsOptions["places"];
   claimName: StartRunOptions["claimName"];
+  /** Drives a run in this process, beside whatever else it does. One that is driven here already is left alone. */
+  drive: (run: string) => void;
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions">;
 }
@@ -148,6 +150,7 @@ export function createLocalStation(options: {
     ownerGone,
     crashpoint,
     removeRemains: remove,
+    drive: (run) => drives.begin(run, {}),
     async [Symbol.asyncDispose]() {
       await drives[Symbol.asyncDispose]();
       await log[Symbol.asyncDispose]();

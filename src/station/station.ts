@@ -1,5 +1,6 @@
 import type { AgentVerbs } from "./agents/verbs.ts";
 import type { AuditVerbs } from "./audit/verbs.ts";
+import type { HealthVerbs } from "./health/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
@@ -23,4 +24,5 @@ export interface Station extends AsyncDisposable {
   readonly machine: MachineVerbs;
   readonly tokens: TokenVerbs;
   readonly audit: AuditVerbs;
+  readonly health: HealthVerbs;
 }

@@ -93,6 +93,12 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     case "gateway.called":
     case "port.opened":
     case "port.closed":
+    case "health.changed":
+    case "health.restart_started":
+    case "health.restart_ended":
+    case "health.escalated":
+    case "sandbox.reported":
+    case "artifact.stored":
       return [];
     default:
       return unreachable(event);

@@ -46,6 +46,7 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
     session: run.session,
     folder: run.folder,
     status: statusText(run),
+    health: run.health,
     steps: run.steps,
     costUsd: run.costUsd,
     unappliedFiles: unapplied?.files ?? null,
@@ -142,7 +143,12 @@ async function tellLeftOut(context: CliContext, left: { open: number; ended: num
   await context.stderr.print(line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`);
 }
 
-function statusText({ status, finish, paused }: RunView): string {
+function statusText(run: RunView): string {
+  const text = lifeText(run);
+  return run.health === "ok" || run.finish !== null ? text : `${text}, ${run.health}`;
+}
+
+function lifeText({ status, finish, paused }: RunView): string {
   if (status === "damaged") return status;
   if (finish !== null) return finish;
   if (status === "interrupted") return status;

@@ -2,6 +2,7 @@ import type { RunEvent } from "../../contract/run-event.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { networkLine } from "../network/network-view.ts";
+import { watchLines } from "../station/health-view.ts";
 import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
 import { cutToWidth, plainText, wrapText } from "../terminal/plain-text.ts";
 
@@ -197,6 +198,13 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
         costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
         return [dim(`gateway ${networkLine(event)}`)];
+      case "health.changed":
+      case "health.restart_started":
+      case "health.restart_ended":
+      case "health.escalated":
+      case "sandbox.reported":
+      case "artifact.stored":
+        return watchLines(event);
       case "todo.changed":
       case "network.closed":
       case "secret.used":

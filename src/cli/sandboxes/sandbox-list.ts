@@ -18,9 +18,11 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   return 0;
 }
 
+const stateText = ({ state, health }: SandboxInfo) => (health === undefined ? state : `${state}, ${health}`);
+
 function row(info: SandboxInfo): string[] {
   const labels = Object.entries(info.labels).map(([name, value]) => `${name}=${value}`);
   const workspace = info.workspace.kind === "empty" ? "–" : `${info.workspace.path}:${info.workspace.access}`;
   const age = showDuration(Math.max(0, Date.now() - Date.parse(info.createdAt)));
-  return [info.id, info.name ?? "–", info.runtime, info.state, age, info.keep ? "yes" : "no", workspace, labels.join(" ")];
+  return [info.id, info.name ?? "–", info.runtime, stateText(info), age, info.keep ? "yes" : "no", workspace, labels.join(" ")];
 }

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { agentRoutes } from "./agent-routes.ts";
 import { fileRoutes } from "./file-routes.ts";
+import { healthRoutes } from "./health-routes.ts";
 import { machineRoutes } from "./machine-routes.ts";
 import { networkRoutes } from "./network-routes.ts";
 import type { RouteName } from "./paths.ts";
@@ -24,6 +25,7 @@ export const routes = {
   ...networkRoutes,
   ...runRoutes,
   ...sessionRoutes,
+  ...healthRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

@@ -1,21 +1,22 @@
-import { lstatSync } from "node:fs";
 import { type Duplex, duplexPair } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { type Capabilities, defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
+import { defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
+import { type GuestCondition, silenceError } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { checkMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
-import { forkedSpec, parseSpec, refuseNetwork } from "../../sandbox/spec.ts";
+import { forkedSpec, parseSpec } from "../../sandbox/spec.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
+import { fakeCapabilities as capabilities, refuseSpec } from "./capabilities.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FakeMachine } from "./machine.ts";
 import { MemoryFiles } from "./memory-files.ts";
@@ -37,43 +38,18 @@ export interface FakeRuntime extends Runtime {
    * The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws
    * `not_found`.
    */
-  kill(id: SandboxId, options?: { files?: "left" | "gone" }): void;
+  kill(id: SandboxId, options?: { files?: "left" | "gone" }): Promise<void>;
+  /** How many handles are connected to it. Throws `not_found`. */
+  connections(id: SandboxId): number;
+  /** From now on the guest says nothing, as one that was stopped; the host sees it so. Throws `not_found`. */
+  stop(id: SandboxId, condition?: GuestCondition): void;
+  /** It goes on, and says what it had to say. */
+  goOn(id: SandboxId): void;
 }
 
 const NAME = "fake";
 const USER = 1000;
 const GREETING_MS = 5_000;
-const noLimit = "programs in memory use nothing that could be limited";
-
-const capabilities: Capabilities = {
-  isolation: 0,
-  sharesHostFilesystem: false,
-  templates: ["host", "snapshot"],
-  workspaceAccess: ["overlay"],
-  mounts: ["overlay"],
-  workspaceLayer: false,
-  limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
-  network: ["none", "allow", "open"],
-  transparentNetwork: false,
-  rootUser: true,
-  pause: false,
-  snapshot: true,
-  paths: false,
-  reattach: true,
-  reasons: {
-    isolation: "nothing is run: programs are functions of this process",
-    cpus: noLimit,
-    memoryBytes: noLimit,
-    pids: noLimit,
-    diskBytes: noLimit,
-    pause: "programs in memory cannot be frozen",
-    paths: "files in memory cannot be hidden",
-    rw: "files are in memory; the folder is only read",
-    ro: "files are in memory; the folder is only read",
-    transparentNetwork: "programs in memory have no sockets: what they connect to, they ask for by its port",
-    image: "there is nothing that could run an image",
-  },
-};
 const warnings = ["This is the fake runtime: programs are simulated in memory and no limit is enforced."];
 
 interface Room {
@@ -81,6 +57,10 @@ interface Room {
   spec: SandboxSpec;
   machine: FakeMachine;
   connections: Set<GuestConnection>;
+  /** The guest's ends of them. */
+  insides: Set<Duplex>;
+  /** What the host sees of its guest; only one that runs answers. */
+  condition: GuestCondition;
   /** What is left of one that died. */
   remains: { files: MemoryFiles | null } | null;
 }
@@ -124,7 +104,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     async create(asked, { signal } = {}) {
       const parsed = parseSpec(asked);
       const spec = { ...parsed, mounts: checkMounts(parsed.mounts) };
-      refuse(spec);
+      refuseSpec(spec);
       const checkCancelled = () => {
         if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: signal.reason });
       };
@@ -136,6 +116,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     async open(id) {
       const room = roomOf(id);
       if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains are there`);
+      if (room.condition !== "running") throw silenceError(`opening sandbox ${id}`, room.condition === "stopped" ? "stopped" : "silent");
       return enter(fake, room);
     },
     async salvage(id, { name }) {
@@ -143,11 +124,37 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       if (!files) throw new CaissonError("lost", `nothing is left of sandbox ${id}`);
       return keep(fake, roomOf(id), { files, name });
     },
-    kill(id, { files = "left" } = {}) {
+    async kill(id, { files = "left" } = {}) {
       const room = roomOf(id);
+      if (room.remains !== null) return;
       room.remains = { files: files === "left" ? room.machine.files : null };
       room.machine.killAll();
       for (const connection of room.connections) connection.close();
+    },
+    connections: (id) => roomOf(id).insides.size,
+    stop(id, condition = "stopped") {
+      const room = roomOf(id);
+      room.condition = condition;
+      for (const inside of room.insides) inside.pause();
+    },
+    goOn(id) {
+      const room = roomOf(id);
+      room.condition = "running";
+      for (const inside of room.insides) inside.resume();
+    },
+    async look(id) {
+      const { remains, condition, machine } = roomOf(id);
+      const processes = remains === null ? machine.live() : [];
+      const seen = processes.map(({ pid, argv }) => ({ pid, state: "S", command: argv.join(" "), cpuMs: 0, memoryBytes: 0 }));
+      return { condition: remains === null ? condition : "dead", stats: null, processes: seen };
+    },
+    async restart(id) {
+      const room = roomOf(id);
+      await runtime.kill(id);
+      if (!room.remains?.files) throw new CaissonError("unsupported", `nothing is left of sandbox ${id}`);
+      room.machine = new FakeMachine({ files: room.remains.files, clock: fake.clock, programs: fake.programs });
+      room.remains = null;
+      room.condition = "running";
     },
     connectInside: (id, port) => roomOf(id).machine.connect(port),
     list: async () => [...rooms.values()].map(({ info }) => info),
@@ -172,6 +179,8 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
   const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
   room.connections.add(connection);
+  room.insides.add(inside);
+  inside.once("close", () => room.insides.delete(inside));
   const { id } = room.info;
   const unsupported = (what: "pause") => {
     throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
@@ -190,7 +199,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
         diskBytes: null,
         source: "host",
       }),
-      condition: async () => "running",
+      condition: async () => room.condition,
       pause: async () => unsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
@@ -225,7 +234,15 @@ function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSp
     ...defined({ name }),
   };
   const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
-  const room: Room = { info, spec, machine: new FakeMachine({ files, clock, programs }), connections: new Set(), remains: null };
+  const room: Room = {
+    info,
+    spec,
+    machine: new FakeMachine({ files, clock, programs }),
+    connections: new Set(),
+    insides: new Set(),
+    condition: "running",
+    remains: null,
+  };
   rooms.set(info.id, room);
   emitCreated(onEvent, info);
   return room;
@@ -256,25 +273,6 @@ function keep(
   const info = { id: newId("sn"), name, sandbox, owner, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
   snapshots.set(info.id, { info, files: files.clone() });
   return info.id;
-}
-
-function refuse(spec: SandboxSpec): void {
-  const no = (what: string, reason: string | undefined) => {
-    throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
-  };
-  const { reasons } = capabilities;
-  if (spec.template.kind === "image") no("start from an image", reasons.image);
-  refuseNetwork(spec, capabilities);
-  for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
-    if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
-  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
-  if (spec.template.kind === "snapshot" && spec.mounts.length > 0)
-    no("mount folders over a snapshot", "it has files of its own at that place");
-  for (const { path, target, access } of sharedFolders(spec)) {
-    const what = target === WORKSPACE ? "the workspace" : "the folder to mount";
-    if (access !== "overlay") no(`give ${what} as ${access}`, reasons[access]);
-    if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new CaissonError("invalid", `${what} ${path} is not a folder`);
-  }
 }
 
 function freshTree(clock: Clock): MemoryFiles {

@@ -55,6 +55,13 @@ export async function endUnrecorded(oci: OciContext, id: SandboxId): Promise<voi
   await endProcesses(oci, id, { guest: writtenDown(oci.store.dir(id)), cgroups });
 }
 
+/** Ends everything that runs in a sandbox, whether its guest answers or not; its record and its files stay. */
+export async function endWork(oci: OciContext, id: SandboxId, known: OciDetails): Promise<void> {
+  const ended = { ...known, guest: known.guest ?? writtenDown(oci.store.dir(id)) };
+  await killGuest(ended.guest);
+  await processesGone(oci, ended);
+}
+
 type Ended = Pick<OciDetails, "guest" | "cgroups">;
 
 async function endProcesses(oci: OciContext, id: SandboxId, { guest, cgroups }: Ended): Promise<void> {

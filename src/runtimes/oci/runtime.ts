@@ -8,9 +8,10 @@ import { connectGuest, type GuestConnection } from "../../sandbox/guest/connecti
 import { explainSilence } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { readGuestToken } from "../../sandbox/guest-token.ts";
-import type { Runtime, RuntimeContext, RuntimeImages } from "../../sandbox/runtime.ts";
+import type { HostView, Runtime, RuntimeContext, RuntimeImages } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
+import { seenProcesses } from "../../sandbox/seen-processes.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
 import { ociCapabilities } from "./capabilities.ts";
@@ -18,6 +19,7 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { releaseLayer } from "./identity/id-ranges.ts";
+import { processesOf } from "./identity/namespace-processes.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
 import { homeOfLayer } from "./layers/home.ts";
@@ -28,7 +30,7 @@ import { createOciContext, type OciContext, type OciOptions } from "./oci-contex
 import { createPool } from "./pool.ts";
 import { SOCKET_NAME } from "./start-sandbox.ts";
 import { sweepSandboxes } from "./sweep.ts";
-import { createWall } from "./wall.ts";
+import { createWall, statsOf } from "./wall.ts";
 
 export type { OciOptions } from "./oci-context.ts";
 
@@ -90,6 +92,9 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       });
       return wrap(record, details, connection);
     },
+    look: (id) => lookAt(oci, id),
+    kill: async (id) => (await import("./restart-sandbox.ts")).killSandbox(oci, id),
+    restart: async (id) => (await import("./restart-sandbox.ts")).restartSandbox(oci, await ownRecord(oci.store.read(id), id)),
     async list() {
       const { records } = await oci.store.list();
       return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);
@@ -125,6 +130,12 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),
   };
+}
+
+async function lookAt(oci: OciContext, id: SandboxId): Promise<HostView> {
+  const details = detailsOf(await ownRecord(oci.store.read(id), id));
+  const processes = details.guest === null ? [] : seenProcesses(processesOf(details.guest));
+  return { condition: await conditionOf(oci, id, details), stats: statsOf(details), processes };
 }
 
 /** Loaded when asked for: few commands build images. */

@@ -49,6 +49,8 @@ export interface StartOptions {
   ownSnapshot?: OciDetails["ownSnapshot"];
   /** For the pool: nobody has asked for it yet. */
   waiting?: boolean;
+  /** It was there before, and so are its files. */
+  again?: boolean;
 }
 
 /**
@@ -120,14 +122,18 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   }
 }
 
-async function bringUp(oci: OciContext, start: { record: SandboxRecord; details: OciDetails; options: StartOptions }): Promise<Started> {
+/** Also of a sandbox whose guest died, over the files that it left. Throws without removing anything. */
+export async function bringUp(
+  oci: OciContext,
+  start: { record: SandboxRecord; details: OciDetails; options: StartOptions },
+): Promise<Started> {
   const { record, options } = start;
   makeCgroups(start.details.cgroups);
   limitCgroups(
     start.details.cgroups.filter(({ scope }) => !scope),
     record.limits,
   );
-  if (start.details.disk === "image") await makeDisk(oci, record);
+  if (start.details.disk === "image" && options.again !== true) await makeDisk(oci, record);
   const [first, ...others] = oci.binaries();
   if (first === undefined) throw noRuntime();
   for (const binary of [first, ...others]) {

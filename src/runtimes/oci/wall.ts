@@ -41,7 +41,7 @@ export function createWall(options: WallOptions): Wall {
   };
   const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(oci, { record, details, ...asked });
   return {
-    stats: async () => stats(details),
+    stats: async () => statsOf(details),
     condition: () => conditionOf(oci, record.id, details),
     async pause() {
       refuseWithoutFreezer();
@@ -65,13 +65,13 @@ export function createWall(options: WallOptions): Wall {
 /**
  * From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace.
  */
-function stats(details: OciDetails): SandboxStats {
+export function statsOf(details: OciDetails): SandboxStats {
   const figures = cgroupFigures(details.cgroups);
   return {
     cpuMs: figures.cpuMs,
     memoryBytes: figures.memoryBytes,
     memoryKills: figures.memoryKills,
-    processes: figures.processes ?? (details.guest === null ? 0 : processesOf(details.guest)),
+    processes: figures.processes ?? (details.guest === null ? 0 : processesOf(details.guest).length),
     diskBytes: null,
     source: "host",
   };

@@ -5,29 +5,45 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import type { Log } from "../../log/log.ts";
 import { headOfRun, runStream } from "./head-of-run.ts";
 
-/** Events a person or another process may add to a run it does not own. */
+/** Events that a person, another process or what is inside may add to a run it does not own. */
 type ForeignEvent = Extract<
   NewRunEvent,
-  { type: "message.received" | "permission.answered" | "run.stop_requested" | "run.paused" | "run.continued" }
+  {
+    type:
+      | "message.received"
+      | "permission.asked"
+      | "permission.answered"
+      | "run.stop_requested"
+      | "run.paused"
+      | "run.continued"
+      | `health.${string}`
+      | "sandbox.reported"
+      | "artifact.stored";
+  }
 >;
 
 /** A run that streams appends some times a second; losing this many races in a row means something is wrong. */
 const RACES_MAX = 1000;
 
 /**
- * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or null when
- * there is nothing to say; it is appended only where that look is still true, and made again otherwise. So nothing is
- * acknowledged that comes after the run's end, and of two answers one counts and the other is refused. Throws
- * `conflict` for a run that has ended, `not_found`, and what `make` throws.
+ * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or several
+ * that are true together, or null when there is nothing to say; it is appended only where that look is still true, and
+ * made again otherwise. So nothing is acknowledged that comes after the run's end, and of two answers one counts and
+ * the other is refused. Throws `conflict` for a run that has ended, `not_found`, and what `make` throws.
  */
-export async function appendForeign(log: Log, run: string, make: (facts: RunFacts) => ForeignEvent | null): Promise<void> {
+export async function appendForeign(
+  log: Log,
+  run: string,
+  make: (facts: RunFacts) => ForeignEvent | readonly ForeignEvent[] | null,
+): Promise<void> {
   for (let races = 0; ; races++) {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended") throw hasEnded(run, facts);
     const event = make(facts);
     if (event === null) return;
     try {
-      await log.append(runStream(run), [makeEvent(runEvents, event)], { expectedSeq: seq });
+      const events = [event].flat().map((each: ForeignEvent) => makeEvent(runEvents, each));
+      await log.append(runStream(run), events, { expectedSeq: seq });
       return;
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;

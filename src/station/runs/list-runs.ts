@@ -1,6 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { worseLevel } from "../../contract/health.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
@@ -85,6 +86,7 @@ export async function viewOf(
     finish,
     damage,
     sandbox,
+    health: worseLevel(facts.health.driver.level, facts.health.sandbox.level),
     steps: step,
     usage,
     costUsd,

@@ -25,7 +25,7 @@ describe("a sandbox that dies", () => {
     let station: TestStation;
     const before = async () => {
       calls += 1;
-      if (calls === number) station.runtime.kill(await sandboxOf(station), { files });
+      if (calls === number) await station.runtime.kill(await sandboxOf(station), { files });
       return { kind: "continue" } as const;
     };
     const watch = (made: TestStation) => {
@@ -80,7 +80,7 @@ describe("a sandbox that dies", () => {
     await station.until(run, "model.requested", (event) => event.data.step === 2);
     letGo.abort();
     await first;
-    station.runtime.kill(await sandboxOf(station));
+    await station.runtime.kill(await sandboxOf(station));
     const second = station.second();
     await second.send(run, { text: "and read it", mode: "queue", source: "user" });
     await second.drive(run, { signal: never });
@@ -119,7 +119,7 @@ describe("a sandbox that dies", () => {
         async create(...asked) {
           const sandbox = await runtime.create(...asked);
           made += 1;
-          if (made === 1) setImmediate(() => station.runtime.kill(sandbox.id));
+          if (made === 1) setImmediate(() => void station.runtime.kill(sandbox.id));
           if (made === 1) await sandbox.closed;
           return sandbox;
         },

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxInfo, SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
 import { defined } from "../../lib/defined.ts";
@@ -11,7 +11,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
-import { createStore, infoOf } from "../../sandbox/store.ts";
+import { createStore, infoOf, type SandboxRecord } from "../../sandbox/store.ts";
+import { markedHealth } from "../health/sandbox-mark.ts";
 import { ownedBy } from "../owners/owned-by.ts";
 import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
@@ -59,6 +60,10 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     await using sandbox = await holds.hold(await find(id));
     return await work(sandbox);
   };
+  const infoNow = (record: SandboxRecord): SandboxInfo => {
+    const health = markedHealth(store.dir(record.id), (station) => store.ownerAlive(station));
+    return { ...infoOf(record), ...defined({ health }) };
+  };
   const verbs: LocalSandboxes = {
     async create(request, { signal, owner = LOCAL_OWNER } = {}) {
       const { name } = request.spec;
@@ -67,11 +72,11 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
-    get: async (id) => infoOf(await store.read(await find(id))),
+    get: async (id) => infoNow(await store.read(await find(id))),
     async list({ sweep = true } = {}) {
       if (sweep) await verbs.sweep();
       const { records, damaged } = await store.list();
-      const sandboxes = records.map(infoOf).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
+      const sandboxes = records.map(infoNow).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
       return { sandboxes, damaged: damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) };
     },
     async changedFiles(word) {

@@ -1,11 +1,12 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import type { ProcessIdentity } from "../../../contract/process-identity.ts";
 
-/** How many processes share the process namespace of the given one. */
-export function processesOf(first: Pick<ProcessIdentity, "pid">): number {
+/** The processes that share the process namespace of the given one. */
+export function processesOf(first: Pick<ProcessIdentity, "pid">): number[] {
   const space = namespaceOf(first.pid);
-  if (space === null) return 0;
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && namespaceOf(Number(name)) === space).length;
+  if (space === null) return [];
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => namespaceOf(pid) === space);
 }
 
 function namespaceOf(pid: number): string | null {

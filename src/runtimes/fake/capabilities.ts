@@ -1,0 +1,58 @@
+import { lstatSync } from "node:fs";
+import { CaissonError } from "../../contract/error.ts";
+import type { Capabilities, SandboxSpec } from "../../contract/sandbox.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
+import { refuseNetwork } from "../../sandbox/spec.ts";
+
+const noLimit = "programs in memory use nothing that could be limited";
+
+export const fakeCapabilities: Capabilities = {
+  isolation: 0,
+  sharesHostFilesystem: false,
+  templates: ["host", "snapshot"],
+  workspaceAccess: ["overlay"],
+  mounts: ["overlay"],
+  workspaceLayer: false,
+  limits: { cpus: false, memoryBytes: false, pids: false, diskBytes: false },
+  network: ["none", "allow", "open"],
+  transparentNetwork: false,
+  rootUser: true,
+  pause: false,
+  snapshot: true,
+  paths: false,
+  reattach: true,
+  reasons: {
+    isolation: "nothing is run: programs are functions of this process",
+    cpus: noLimit,
+    memoryBytes: noLimit,
+    pids: noLimit,
+    diskBytes: noLimit,
+    pause: "programs in memory cannot be frozen",
+    paths: "files in memory cannot be hidden",
+    rw: "files are in memory; the folder is only read",
+    ro: "files are in memory; the folder is only read",
+    transparentNetwork: "programs in memory have no sockets: what they connect to, they ask for by its port",
+    image: "there is nothing that could run an image",
+  },
+};
+
+/** Throws `unsupported` for what the fake runtime cannot do, `invalid` for a folder that is none. */
+export function refuseSpec(spec: SandboxSpec): void {
+  const no = (what: string, reason: string | undefined) => {
+    throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
+  };
+  const { reasons } = fakeCapabilities;
+  if (spec.template.kind === "image") no("start from an image", reasons.image);
+  refuseNetwork(spec, fakeCapabilities);
+  for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
+    if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
+  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
+  if (spec.template.kind === "snapshot" && spec.mounts.length > 0)
+    no("mount folders over a snapshot", "it has files of its own at that place");
+  for (const { path, target, access } of sharedFolders(spec)) {
+    const what = target === WORKSPACE ? "the workspace" : "the folder to mount";
+    if (access !== "overlay") no(`give ${what} as ${access}`, reasons[access]);
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new CaissonError("invalid", `${what} ${path} is not a folder`);
+  }
+}

@@ -1,0 +1,83 @@
+import type { Incident, SeenProcess } from "../../contract/health.ts";
+import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
+import type { Log, StoredEvent } from "../../log/log.ts";
+import type { HostView } from "../../sandbox/runtime.ts";
+import { runStream } from "../runs/head-of-run.ts";
+import { sandboxStream } from "./health-log.ts";
+import { INCIDENT_BYTES_MAX } from "./incident-store.ts";
+import type { Watched } from "./watched.ts";
+
+const EVENTS_MAX = 50;
+const EVENT_CHARACTERS_MAX = 4_000;
+const STREAMED_EVENTS_MAX = 500;
+const CALLS_MAX = 10;
+const OUTPUT_CHARACTERS_MAX = 8_000;
+
+/**
+ * What can be seen of one that gives no sign of life, without asking it, before anything is done to it. Whatever cannot
+ * be had is said to be missing; it keeps nobody from the restart.
+ */
+export async function collectIncident(
+  watched: Watched,
+  about: { id: IncidentId; condition: HealthCondition; why: string; log: Log; redact: (text: string) => string },
+): Promise<Incident> {
+  const { id, condition, why, log, redact } = about;
+  const { subject, run } = watched;
+  const missing: string[] = [];
+  const or = async <Value>(what: string, getting: Promise<Value>, otherwise: Value): Promise<Value> => {
+    try {
+      return await getting;
+    } catch (error) {
+      missing.push(`${what}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 500));
+      return otherwise;
+    }
+  };
+  const seen = await or<HostView>("what the host sees", watched.look(), { condition, stats: null, processes: [] });
+  const stored = await or("its events", lastEvents(log, run === null ? sandboxStream(subject.id) : runStream(run)), []);
+  if (run === null && subject.kind === "sandbox") missing.push("the output of its commands: it is with the guest, which does not answer");
+  return bounded({
+    id,
+    at: new Date().toISOString(),
+    subject,
+    run,
+    condition,
+    why,
+    outcome: null,
+    stats: seen.stats,
+    processes: seen.processes.map((process): SeenProcess => ({ ...process, command: redact(process.command) })),
+    events: stored.slice(-EVENTS_MAX).map((event) => eventOf(event, redact)),
+    output: outputOf(stored, redact),
+    missing,
+  });
+}
+
+async function lastEvents(log: Log, stream: string): Promise<StoredEvent[]> {
+  const last = await log.lastSeq(stream);
+  return last === 0 ? [] : await log.read(stream, { fromSeq: Math.max(1, last - STREAMED_EVENTS_MAX + 1), limit: STREAMED_EVENTS_MAX });
+}
+
+/** An event that is too long is told by its beginning, as text. */
+function eventOf({ seq, at, type, data }: StoredEvent, redact: (text: string) => string): Incident["events"][number] {
+  const text = redact(JSON.stringify(data));
+  if (text.length > EVENT_CHARACTERS_MAX) return { seq, at, type, data: `${text.slice(0, EVENT_CHARACTERS_MAX)}…` };
+  return { seq, at, type, data: JSON.parse(text) };
+}
+
+function outputOf(stored: readonly StoredEvent[], redact: (text: string) => string): Incident["output"] {
+  const byCall = new Map<string, string>();
+  for (const { type, data } of stored) {
+    if (type !== "tool.streamed") continue;
+    const { call, text } = data as { call: string; text: string };
+    byCall.set(call, `${byCall.get(call) ?? ""}${text}`.slice(-OUTPUT_CHARACTERS_MAX));
+  }
+  return [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text: redact(text) }));
+}
+
+/** The oldest events go first. */
+function bounded(incident: Incident): Incident {
+  let kept = incident;
+  while (Buffer.byteLength(JSON.stringify(kept)) > INCIDENT_BYTES_MAX && kept.events.length + kept.output.length > 0) {
+    kept = kept.events.length > 0 ? { ...kept, events: kept.events.slice(1) } : { ...kept, output: kept.output.slice(1) };
+  }
+  return kept;
+}

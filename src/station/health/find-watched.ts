@@ -1,0 +1,89 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxId } from "../../contract/ids.ts";
+import { HostProcess } from "../../contract/process-identity.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
+import type { Log } from "../../log/log.ts";
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import type { SandboxRecord, Store } from "../../sandbox/store.ts";
+import { runOf, runStream } from "../runs/head-of-run.ts";
+import { RUN_LABEL } from "../runs/run-spec.ts";
+import type { Watched } from "./watched.ts";
+import { watchDriver } from "./watched-driver.ts";
+import { watchSandbox } from "./watched-sandbox.ts";
+
+/** Open runs that are looked at; of more, those that changed last. */
+const RUNS_MAX = 1000;
+const SANDBOXES_MAX = 5000;
+
+export interface FindWatchedOptions {
+  stateDir: string;
+  store: Store;
+  runtimes: RuntimeSet;
+  log: Log;
+  identity: HostProcess;
+  /** Drives a run in this process. */
+  drive: (run: string) => void;
+}
+
+/** Everything there is to be watched: sandboxes that outlive a command, and what drives runs in other processes. */
+export function createFindWatched(options: FindWatchedOptions): () => Promise<ReadonlyMap<string, () => Watched>> {
+  const { store, runtimes } = options;
+  const records = new Map<SandboxId, SandboxRecord | null>();
+  const driven = new Map<string, { driver: HostProcess | null; newest: string }>();
+  const watchKept = (record: SandboxRecord): Watched => {
+    const run = record.spec.labels[RUN_LABEL] ?? null;
+    const isDriven = () => run !== null && driven.has(run);
+    const watched = watchSandbox({ record, run, runtime: () => runtimes.get(record.runtime), isDriven });
+    // Whoever drives a run next finds its sandbox, and replaces it where it does not answer.
+    return run === null ? watched : withRestart(watched, () => (isDriven() ? watched.restart : null));
+  };
+  return async () => {
+    const found = new Map<string, () => Watched>();
+    await findDriven(driven, options);
+    for (const [run, { driver }] of driven) {
+      if (driver === null) continue;
+      const newest = () => driven.get(run)?.newest ?? "";
+      const takeOver = async () => options.drive(run);
+      found.set(`driver ${run} ${driver.pid}`, () => watchDriver({ run, driver, newest, takeOver }));
+    }
+    await findKept(records, { ...options, store });
+    for (const [id, record] of records) if (record !== null) found.set(`sandbox ${id}`, () => watchKept(record));
+    return found;
+  };
+}
+
+function withRestart(watched: Watched, restart: () => Watched["restart"]): Watched {
+  return Object.defineProperty(Object.create(watched) as Watched, "restart", { get: restart });
+}
+
+/** Each record is read once: what counts of it does not change. */
+async function findKept(records: Map<SandboxId, SandboxRecord | null>, { stateDir, store, runtimes }: FindWatchedOptions): Promise<void> {
+  const names = new Set((await readdir(join(stateDir, "sandboxes")).catch(() => [])).slice(0, SANDBOXES_MAX));
+  for (const id of records.keys()) if (!names.has(id)) records.delete(id);
+  for (const name of names) {
+    if (records.has(name) || !SandboxId.safeParse(name).success) continue;
+    const record = await store.read(name).catch(() => null);
+    // One that is being made, or waits to be given to somebody, is looked at again.
+    if (record === null || record.state === "creating" || !record.spec.keep) continue;
+    records.set(name, runtimes.names.includes(record.runtime) ? record : null);
+  }
+}
+
+async function findDriven(
+  driven: Map<string, { driver: HostProcess | null; newest: string }>,
+  { log, identity, store }: FindWatchedOptions,
+): Promise<void> {
+  const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: RUNS_MAX });
+  const before = new Set(driven.keys());
+  for (const { stream, seq } of heads) {
+    const lease = await log.lastLease(stream);
+    const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.owner));
+    // One that nobody drives is for whoever resumes it; of another machine's processes nothing can be seen from here.
+    if (lease === null || !owner.success || owner.data.host !== identity.host || !store.ownerAlive(owner.data)) continue;
+    const isOwn = owner.data.pid === identity.pid && owner.data.startTicks === identity.startTicks;
+    driven.set(runOf(stream), { driver: isOwn ? null : owner.data, newest: `${lease.epoch} ${lease.expiresAtMs} ${seq}` });
+    before.delete(runOf(stream));
+  }
+  for (const run of before) driven.delete(run);
+}

@@ -1,0 +1,123 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { HealthFacts } from "../../contract/health.ts";
+import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
+import { newId } from "../../lib/new-id.ts";
+import type { Log } from "../../log/log.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import { appendForeign } from "../runs/append-foreign.ts";
+import { type HealthLog, overAlready } from "./health-log.ts";
+import { type HealthSettings, HOUR_MS } from "./health-settings.ts";
+import type { IncidentStore } from "./incident-store.ts";
+import type { Restarted, Watched } from "./watched.ts";
+
+export interface RestartsOptions {
+  settings: HealthSettings;
+  healthLog: HealthLog;
+  log: Log;
+  incidents: IncidentStore;
+  /** Everything that can be seen of it before it is touched. */
+  collect: (watched: Watched, about: { id: IncidentId; condition: HealthCondition; why: string }) => Promise<void>;
+  crashpoint: Crashpoint;
+  now?: () => number;
+}
+
+/** How one that gives no sign of life is described to people. */
+export const conditionTexts: Readonly<Record<HealthCondition, string>> = {
+  running: "it runs, and does not answer",
+  frozen: "it is frozen",
+  stopped: "it was stopped (SIGSTOP)",
+  dead: "it has died",
+  unknown: "it does not answer",
+};
+
+/**
+ * Restarts of what is unresponsive: one at a time of each, not before the last one's cool-down, and so many an hour;
+ * then a person is asked. All of it is counted in the log before it is done, so that a station that dies over it does
+ * not begin anew.
+ */
+export function createRestarts(options: RestartsOptions) {
+  const { settings, healthLog, incidents } = options;
+  const now = options.now ?? Date.now;
+  const escalate = async (watched: Watched, { text, incident }: { text: string; incident: IncidentId | null }): Promise<void> => {
+    const { subject, run } = watched;
+    await healthLog.append(watched, { type: "health.escalated", data: { subject, incident, text } });
+    if (run !== null) await askPerson(options.log, run, text);
+  };
+  const restart = async (watched: Watched, about: { condition: HealthCondition; signal: AbortSignal }): Promise<void> => {
+    const { subject } = watched;
+    const { condition, signal } = about;
+    const id = newId("inc");
+    const why = `${subject.kind} ${subject.id} gave no sign of life: ${conditionTexts[condition]}`;
+    await options.collect(watched, { id, condition, why });
+    await healthLog.append(watched, { type: "health.restart_started", data: { subject, incident: id, why } });
+    options.crashpoint("health.restart");
+    const startedMs = performance.now();
+    const { outcome, text } = await attempt(watched, { condition, graceMs: settings.graceMs, signal });
+    options.crashpoint("health.restarted");
+    const durationMs = Math.round(performance.now() - startedMs);
+    await healthLog.append(watched, { type: "health.restart_ended", data: { subject, incident: id, outcome, text, durationMs } });
+    await incidents.finish(id, { outcome: `${outcome}: ${text}` });
+    if (outcome === "impossible") await escalate(watched, { text: `${why}. ${text}`, incident: id });
+  };
+  return {
+    /** See `HealthWatchOptions.restart`. */
+    async restart(watched: Watched, about: { condition: HealthCondition; signal: AbortSignal }): Promise<boolean> {
+      const facts = await healthLog.facts(watched);
+      if (facts.restarting !== null) await finishForgotten(watched, { facts, ...options });
+      if (facts.escalated) return false;
+      const recent = recentRestarts(facts, now());
+      if (recent.length >= settings.restartsPerHour) {
+        const times = `${recent.length} ${recent.length === 1 ? "time" : "times"}`;
+        const text = `${watched.subject.kind} ${watched.subject.id} was restarted ${times} within an hour, and gives no sign of life again: ${conditionTexts[about.condition]}`;
+        await escalate(watched, { text, incident: null });
+        return false;
+      }
+      const last = recent.at(-1);
+      if (last !== undefined && now() - last < settings.cooldownMs) return false;
+      await restart(watched, about);
+      return true;
+    },
+  };
+}
+
+/** A clock that was set back makes none of them forgotten. */
+export function recentRestarts({ restarts }: Pick<HealthFacts, "restarts">, nowMs: number): number[] {
+  return restarts.map((at) => Date.parse(at)).filter((atMs) => nowMs - atMs < HOUR_MS);
+}
+
+async function attempt(watched: Watched, about: { condition: HealthCondition; graceMs: number; signal: AbortSignal }): Promise<Restarted> {
+  try {
+    return (await watched.restart?.(about)) ?? { outcome: "impossible", text: "nobody here can restart it" };
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    return { outcome: error.code === "unsupported" ? "impossible" : "failed", text: error.sentences.slice(0, 1900) };
+  }
+}
+
+/** Whoever began it died over it: it was counted, and what became of it is seen by looking at it again. */
+async function finishForgotten(
+  watched: Watched,
+  { facts, healthLog, incidents }: { facts: HealthFacts } & Pick<RestartsOptions, "healthLog" | "incidents">,
+): Promise<void> {
+  const incident = facts.restarting;
+  if (incident === null) return;
+  const text = "the station ended in the middle of it";
+  const { subject } = watched;
+  await healthLog.append(watched, {
+    type: "health.restart_ended",
+    data: { subject, incident, outcome: "failed", text, durationMs: 0 },
+  });
+  await incidents.finish(incident, { outcome: `failed: ${text}` });
+}
+
+/** Holds the run until somebody says whether it is to go on. One that waits for somebody already is left alone. */
+async function askPerson(log: Log, run: string, text: string): Promise<void> {
+  await appendForeign(log, run, (facts) => {
+    if (facts.paused !== null || facts.asked.some(({ kind }) => kind === "stuck")) return null;
+    const asked = `${text}. Let the run go on?`;
+    return [
+      { type: "permission.asked", data: { question: newId("ask"), call: null, kind: "stuck", text: asked, pattern: null } },
+      { type: "run.paused", data: { why: "stuck", text: asked } },
+    ];
+  }).catch(overAlready);
+}

@@ -1,0 +1,77 @@
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import { createStore } from "../../sandbox/store.ts";
+import type { LocalStation } from "../local-station.ts";
+import { collectIncident } from "./collect-incident.ts";
+import { createFindWatched } from "./find-watched.ts";
+import { createHealthLog } from "./health-log.ts";
+import type { HealthSettings } from "./health-settings.ts";
+import { createHealthWatch, type HealthWatch } from "./health-watch.ts";
+import { createIncidentStore } from "./incident-store.ts";
+import { createRestarts } from "./restarts.ts";
+import { markHealth } from "./sandbox-mark.ts";
+import { createStationBeat } from "./station-beat.ts";
+
+const TICK_MS = 1_000;
+const FIND_EVERY_TICKS = 2;
+const BEAT_EVERY_TICKS = 3;
+
+export interface WatchingOptions {
+  local: LocalStation;
+  runtimes: RuntimeSet;
+  settings: HealthSettings;
+  onDefect: (error: unknown) => void;
+}
+
+/** A station looks after what is there, until it is closed. */
+export function startWatching(options: WatchingOptions): AsyncDisposable {
+  const { local, onDefect } = options;
+  const beat = createStationBeat({ stateDir: local.stateDir, station: local.identity });
+  const watch = createStationWatch({ ...options, tickMs: TICK_MS });
+  let ticks = 0;
+  const tick = async () => {
+    if (ticks % BEAT_EVERY_TICKS === 0) await beat.beat();
+    ticks += 1;
+    await watch.tick();
+  };
+  // It keeps no process alive that has nothing else to do.
+  const timer = setInterval(() => void tick().catch(onDefect), TICK_MS).unref();
+  void tick().catch(onDefect);
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await watch[Symbol.asyncDispose]();
+      await beat.end();
+    },
+  };
+}
+
+/** The same with ticks that the caller makes. */
+export function createStationWatch(options: WatchingOptions & { tickMs: number; now?: () => number; clock?: () => number }): HealthWatch {
+  const { local, runtimes, settings, onDefect, tickMs } = options;
+  const { log, stateDir, identity, crashpoint } = local;
+  const store = createStore({ stateDir });
+  const healthLog = createHealthLog(log);
+  const incidents = createIncidentStore({ stateDir });
+  const restarts = createRestarts({
+    settings,
+    healthLog,
+    log,
+    incidents,
+    crashpoint,
+    collect: async (watched, about) => incidents.keep(await collectIncident(watched, { ...about, log, redact: (text) => text })),
+    ...(options.clock && { now: options.clock }),
+  });
+  return createHealthWatch({
+    settings,
+    tickMs,
+    log: healthLog,
+    find: createFindWatched({ stateDir, store, runtimes, log, identity, drive: (run) => local.drive(run) }),
+    findEveryTicks: FIND_EVERY_TICKS,
+    async onLevel({ subject }, { level }) {
+      if (subject.kind === "sandbox") markHealth(store.dir(subject.id), { level, station: identity });
+    },
+    restart: restarts.restart,
+    onDefect,
+    ...(options.now && { now: options.now }),
+  });
+}
