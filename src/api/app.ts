@@ -22,6 +22,7 @@ import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
+import { uploadHandlers } from "./handlers/uploads.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
@@ -63,6 +64,7 @@ export function createApp(options: AppOptions): App {
     ...runHandlers,
     ...sessionHandlers,
     ...healthHandlers,
+    ...uploadHandlers,
   };
   const gate = createGate(options);
   const audit = createAudit({ sink: options.audit, onDefect });

@@ -16,6 +16,7 @@ const ids: Readonly<Record<string, string>> = {
   run: "run_aaaaaaaaaaaa",
   session: "none",
   token: "tok_aaaaaaaaaaaa",
+  upload: "up_aaaaaaaaaaaa",
   process: "none",
   image: "none",
   secret: "NONE",

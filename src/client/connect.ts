@@ -8,6 +8,7 @@ import { processCalls } from "./calls/process-calls.ts";
 import { runCalls } from "./calls/run-calls.ts";
 import { sandboxCalls } from "./calls/sandbox-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
+import { uploadCalls } from "./calls/upload-calls.ts";
 import { type Connection, call, type Fetch, type Signal } from "./request.ts";
 import { type StreamCalls, streamCalls } from "./stream-calls.ts";
 import { type OpenSocket, openGlobalSocket } from "./stream-socket.ts";
@@ -61,6 +62,7 @@ export function connect(options: ConnectOptions): Client {
     networks: networkCalls(to),
     runs: runCalls(to),
     sessions: sessionCalls(to),
+    uploads: uploadCalls(to),
     streams: streamCalls(to),
     health: healthCalls(to),
   };
@@ -86,6 +88,7 @@ export interface Client {
   readonly files: ReturnType<typeof fileCalls>;
   readonly runs: ReturnType<typeof runCalls>;
   readonly sessions: ReturnType<typeof sessionCalls>;
+  readonly uploads: ReturnType<typeof uploadCalls>;
   readonly streams: StreamCalls;
 }
 

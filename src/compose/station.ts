@@ -11,6 +11,7 @@ import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
+import type { UploadVerbs } from "../station/uploads/verbs.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 
@@ -67,6 +68,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
         home: parts.home,
         notice: parts.say,
         claimName: async (name, claimed) => (await local()).claimName(name, claimed),
+        treeOfUpload: async (upload, asked) => (await local()).uploads.treeOf(upload, asked),
         async finishRuns(ofRuns) {
           const { finishRuns } = await import("../station/runs/finish-runs.ts");
           await finishRuns({ ...(await local()), runtimes: ofRuns });
@@ -142,6 +144,23 @@ function composeAgents(parts: StationParts): AgentVerbs {
       return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
     },
   );
+  return {
+    agents,
+    sandboxes,
+    images,
+    networks,
+    machine,
+    runs,
+    tokens: composeTokens(stateDir),
+    audit: composeAudit(local),
+    sessions,
+    uploads: composeUploads(local),
+    // The runtimes last: whoever closes may still have sandboxes to remove.
+    async [Symbol.asyncDispose]() {
+      await close();
+      await parts.runtimes[Symbol.asyncDispose]();
+    },
+  };
 }
 
 function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
@@ -244,6 +263,13 @@ function composeHealth({ stateDir, config }: StationParts, local: () => Promise<
   });
 }
 
+function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {
+  return lazyVerbs<UploadVerbs>(
+    { put: "answer", list: "answer", get: "answer", remove: "answer", sweep: "answer" },
+    async () => (await local()).verbs.uploads,
+  );
+}
+
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
   return lazyVerbs<SessionVerbs>(
     {
@@ -252,6 +278,8 @@ function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
       diff: "answer",
       unapplied: "answer",
       patch: "stream",
+      changes: "stream",
+      note: "answer",
       apply: "answer",
       undo: "answer",
       branch: "answer",

@@ -8,6 +8,8 @@ import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, On
 import { RunEvent } from "./run-event.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
 import { WorkspaceSource } from "./session.ts";
+import { FolderOrigin, MachineId } from "./upload.ts";
+import { UploadedMount } from "./upload-verbs.ts";
 import { Usage } from "./usage.ts";
 import { FolderGuard } from "./workspace-guard.ts";
 
@@ -26,6 +28,8 @@ export const RunSettings = z.strictObject({
   env: z.record(EnvName, z.string()).default({}),
   allowRoot: z.boolean().optional(),
   mounts: z.array(FolderMount).max(MOUNTS_MAX).default([]),
+  /** Folders that were sent to the station, added to the mounts. */
+  uploadedMounts: z.array(UploadedMount).max(MOUNTS_MAX).default([]),
   /** Absent: the mounted folders are shown as they are. */
   mountGuard: FolderGuard.optional(),
   network: NetworkPolicy.optional(),
@@ -92,6 +96,8 @@ export const RunView = z.object({
   session: z.string(),
   /** The folder that its session works on; null when that is another source, or the session is gone. */
   folder: z.string().nullable(),
+  /** Where that folder is at home, if it was sent from another machine. */
+  origin: FolderOrigin.nullable(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
   agent: z.string(),
   model: z.string(),
@@ -138,6 +144,8 @@ export const ListRuns = z.strictObject({
    * nearest folder above it that one works on. Absolute.
    */
   folder: z.string().min(1).optional(),
+  /** The machine that the folder was sent from; absent: the station's own. */
+  machine: MachineId.optional(),
   /** Sub-runs of this run; null: those that are nobody's. */
   parent: RunId.nullable().optional(),
   /** Where an earlier answer ended: its `next`. */

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { Owner } from "./owner.ts";
-import { SandboxInfo, SandboxSpec } from "./sandbox.ts";
+import { MOUNTS_MAX, SandboxInfo, SandboxSpec } from "./sandbox.ts";
+import { UploadedMount, UploadedWorkspace } from "./upload-verbs.ts";
 import { WorkspaceGuard } from "./workspace-guard.ts";
 
 /** Arguments and answers of the station's verbs about sandboxes. */
@@ -14,6 +15,10 @@ export const CreateSandbox = z.strictObject({
   snapshot: z.string().min(1).optional(),
   /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */
   guard: WorkspaceGuard.optional(),
+  /** A folder that was sent here as the workspace; wins over the spec's. */
+  uploaded: UploadedWorkspace.optional(),
+  /** Folders that were sent here, added to the spec's mounts. */
+  uploadedMounts: z.array(UploadedMount).max(MOUNTS_MAX).optional(),
 });
 export type CreateSandbox = z.infer<typeof CreateSandbox>;
 

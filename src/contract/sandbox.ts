@@ -3,6 +3,7 @@ import { HealthLevel } from "./health-event.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
+import { FolderOrigin } from "./upload.ts";
 
 const MIB = 1024 * 1024;
 
@@ -39,6 +40,8 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
      * outlive the sandbox. Used by one sandbox at a time.
      */
     layer: z.string().min(1).optional(),
+    /** Of a folder of another machine, which was sent: where it is at home. */
+    origin: FolderOrigin.optional(),
   }),
 ]);
 export type WorkspaceMount = z.infer<typeof WorkspaceMount>;

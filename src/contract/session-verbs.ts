@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SessionId } from "./run.ts";
 import { Session, SessionLock } from "./session.ts";
-import { SessionEvent } from "./session-event.ts";
+import { SessionApplied, SessionBranched, SessionEvent } from "./session-event.ts";
 
 /**
  * Arguments and answers of the station's verbs about sessions. A session is named by its own id or by that of a run in
@@ -92,6 +92,22 @@ export const AppliedSession = z.object({
   ignored: Ignored,
 });
 export type AppliedSession = z.infer<typeof AppliedSession>;
+
+/** What was done elsewhere with the changes of a session or sandbox, by whoever has the folder they belong to. */
+export const NoteSession = z.strictObject({
+  /** Git's names of what was brought home, by path; empty for a file that was removed there. */
+  applied: z
+    .record(z.string().min(1).max(4096), z.string().regex(/^(?:[0-9a-f]{40,64})?$/))
+    .refine((files) => Object.keys(files).length <= 40_000, "has too many files")
+    .optional(),
+  event: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("session.applied"), data: SessionApplied.shape.data }),
+      z.strictObject({ type: z.literal("session.branched"), data: SessionBranched.shape.data }),
+    ])
+    .optional(),
+});
+export type NoteSession = z.infer<typeof NoteSession>;
 
 /** The files that are not any more what a turn made of them. */
 export const UndoneTurn = z.object({ session: SessionId, files: z.array(z.string()) });

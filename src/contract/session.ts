@@ -3,6 +3,7 @@ import { SnapshotId } from "./ids.ts";
 import { LOCAL_OWNER, Owner } from "./owner.ts";
 import { HostProcess } from "./process-identity.ts";
 import { SessionId } from "./run.ts";
+import { FolderOrigin, UploadId } from "./upload.ts";
 import { HidingRules } from "./workspace-guard.ts";
 
 /** Where a workspace comes from. */
@@ -28,6 +29,8 @@ export const WorkspaceSource = z.discriminatedUnion("kind", [
     keyPath: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal("empty") }),
+  /** A folder of another machine, as it was sent. What becomes of it is brought home by whoever sent it. */
+  z.strictObject({ kind: z.literal("upload"), upload: UploadId, origin: FolderOrigin }),
 ]);
 export type WorkspaceSource = z.infer<typeof WorkspaceSource>;
 
@@ -52,6 +55,8 @@ export const Session = z.object({
   runtime: z.string().nullable().default(null),
   /** Where the runtime keeps no layer of its own: the files as the last run left them. */
   snapshot: z.object({ id: SnapshotId, runtime: z.string() }).nullable(),
+  /** Uploads that are mounted beside its workspace. */
+  uploads: z.array(UploadId).default([]),
 });
 export type Session = z.infer<typeof Session>;
 

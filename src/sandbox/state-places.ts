@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import { uploadOfTree } from "./uploaded-tree.ts";
 
 /** A place in a shared folder at which the state folder, or a part of it, could be seen. */
 export interface StatePlace {
@@ -21,7 +22,7 @@ export interface StateView {
   placesIn(folder: string, options: { mountsBelow: boolean }): StatePlace[];
   /**
    * Throws `invalid` for the state folder and for what lies in it. An empty folder below a layer shows nothing of it:
-   * sessions have one.
+   * sessions have one. An upload's files are somebody's folder, which only happens to be kept there.
    */
   refuse(folder: string, options: { access: "overlay" | "ro" | "rw" }): void;
 }
@@ -49,6 +50,7 @@ export function viewState(stateDir: string): StateView {
       const within = kept.find((each) => each.device === device && (each.path === path || isBelow(path, each.path)));
       if (within === undefined) return;
       if (access === "overlay" && within.path !== path && readdirSync(folder).length === 0) return;
+      if (access !== "rw" && uploadOfTree(realpathSync(stateDir), realpathSync(folder)) !== null) return;
       throw new CaissonError("invalid", `${folder} is in the folder where Caisson keeps its own state`, {
         hint: "Code that runs there could read keys and change other sandboxes. Give a folder of your own.",
       });

@@ -28,6 +28,8 @@ import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
 import { findSnapshot } from "./sandboxes/snapshots.ts";
 import { createSessionVerbs, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
 import type { Station } from "./station.ts";
+import { createLocalUploads, type LocalUploads } from "./uploads/local-uploads.ts";
+import { usedUploads } from "./uploads/used-uploads.ts";
 
 /** Runs and sessions of one state folder, on the embedded log: what the CLI and the library build on. */
 export interface LocalStation extends AsyncDisposable {
@@ -48,7 +50,8 @@ export interface LocalStation extends AsyncDisposable {
   /** Drives a run in this process, beside whatever else it does. One that is driven here already is left alone. */
   drive: (run: string) => void;
   /** What users do. The rest is for those who put stations together. */
-  verbs: Pick<Station, "runs" | "sessions">;
+  verbs: Pick<Station, "runs" | "sessions" | "uploads">;
+  uploads: LocalUploads;
 }
 
 export function createLocalStation(options: {
@@ -108,7 +111,14 @@ export function createLocalStation(options: {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
+  const uploads = createLocalUploads({
+    stateDir,
+    self: () => store.ownerOf(),
+    alive,
+    used: () => usedUploads({ stateDir, store, sessions, runtimes: options.runtimes }),
+  });
   const common = {
+    treeOfUpload: uploads.treeOf,
     claimName: claim,
     log,
     runs,
@@ -122,6 +132,7 @@ export function createLocalStation(options: {
     ...options.settings,
   };
   const verbs = {
+    uploads,
     runs: withFoundRuns(createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }), log),
     sessions: createSessionVerbs({
       ...common,
@@ -137,6 +148,7 @@ export function createLocalStation(options: {
   };
   return {
     verbs,
+    uploads,
     claimName: claim,
     log,
     runs,

@@ -8,6 +8,7 @@ import type { RunVerbs } from "./runs/verbs.ts";
 import type { SandboxVerbs } from "./sandboxes/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
 import type { TokenVerbs } from "./tokens/verbs.ts";
+import type { UploadVerbs } from "./uploads/verbs.ts";
 
 /**
  * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and
@@ -25,4 +26,5 @@ export interface Station extends AsyncDisposable {
   readonly tokens: TokenVerbs;
   readonly audit: AuditVerbs;
   readonly health: HealthVerbs;
+  readonly uploads: UploadVerbs;
 }

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { CaissonError } from "../contract/error.ts";
 import type { HidingRules } from "../contract/workspace-guard.ts";
+import { WORKSPACE } from "../sandbox/path.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
 import { type Change, type Changes, type FileSide, type LeftOut, sameSide } from "./change.ts";
@@ -18,8 +19,6 @@ const CHANGED_FILES_MAX = 20_000;
 const TOTAL_BYTES_MAX = 512 * 1024 * 1024;
 const READS_AT_ONCE = 16;
 
-const WORKSPACE = "/workspace";
-
 /** Where the old side of a diff may differ, and how it is read. */
 export interface Comparison {
   candidates: readonly string[];
@@ -27,8 +26,9 @@ export interface Comparison {
   /** What the user's own files say is to be ignored. */
   rules: IgnoreRules;
   ignoring?: IgnoredFiles;
-  /** Null when there is no such file. */
+  /** Null when there is no such file, as of the other side. */
   before: (path: string) => Promise<FileSide | null>;
+  after: (path: string) => Promise<FileSide | null>;
   /** Whether the old side was changed since the workspace began from it. */
   changedOutside?: (path: string, before: FileSide) => Promise<boolean>;
 }
@@ -60,12 +60,13 @@ export async function findChanges(options: {
   const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
   const hidden = [...hiddenPlaces(options), ...(options.hidden ?? [])];
   const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
-  return await readChanges(options.sandbox, {
+  return await readChanges({
     candidates: paths.filter(isSeen),
     leftOut: leftOut.filter(({ path }) => isSeen(path)),
     rules,
     ...(options.ignoring && { ignoring: options.ignoring }),
     before: (path) => readLower(lower, path),
+    after: (path) => readInside(options.sandbox, `${WORKSPACE}/${path}`),
     async changedOutside(path, before) {
       const found = lower.stat(path);
       return found !== null && found.mtimeMs > madeAtMs(path) && options.applied?.get(path) !== blobOf(before.content);
@@ -73,7 +74,7 @@ export async function findChanges(options: {
   });
 }
 
-function hiddenPlaces({ lower, stateDir, hiding }: { lower: string; stateDir: string; hiding?: HidingRules }): string[] {
+export function hiddenPlaces({ lower, stateDir, hiding }: { lower: string; stateDir: string; hiding?: HidingRules }): string[] {
   if (!existsSync(lower)) return [];
   const places = viewState(stateDir).placesIn(realpathSync(lower), { mountsBelow: true });
   return [...places.map(({ path }) => path), ...(hiding === undefined ? [] : findCredentialFiles(lower, hiding).paths)];
@@ -109,7 +110,7 @@ async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: st
 }
 
 /** Reads both sides of every candidate and keeps those that differ, in order of their paths, moves paired. */
-export async function readChanges(sandbox: Sandbox, comparison: Comparison): Promise<Changes> {
+export async function readChanges(comparison: Comparison): Promise<Changes> {
   const { leftOut, rules, before } = comparison;
   // One that cannot be read is there.
   const isNew = async (path: string) => (await before(path).catch(() => undefined)) === null;
@@ -123,18 +124,17 @@ export async function readChanges(sandbox: Sandbox, comparison: Comparison): Pro
   const changes: Change[] = [];
   for (let at = 0; at < candidates.length; at += READS_AT_ONCE) {
     const part = candidates.slice(at, at + READS_AT_ONCE);
-    for (const change of await Promise.all(part.map((path) => readBoth(sandbox, path, comparison, budget))))
-      if (change) changes.push(change);
+    for (const change of await Promise.all(part.map((path) => readBoth(path, comparison, budget)))) if (change) changes.push(change);
   }
   changes.sort((a, b) => (a.path < b.path ? -1 : 1));
   return { changes: pairRenames(changes), leftOut: leftOut.sort((a, b) => (a.path < b.path ? -1 : 1)), ignored };
 }
 
 /** Null when they are the same, or one of them cannot be read: then it is left out, and told. */
-async function readBoth(sandbox: Sandbox, path: string, comparison: Comparison, budget: { left: number }): Promise<Change | null> {
+async function readBoth(path: string, comparison: Comparison, budget: { left: number }): Promise<Change | null> {
   try {
     const before = await comparison.before(path);
-    const after = await readInside(sandbox, `${WORKSPACE}/${path}`);
+    const after = await comparison.after(path);
     if (sameSide(before, after)) {
       if (path.includes(UNNAMEABLE)) comparison.leftOut.push({ path, reason: "its name is not UTF-8" });
       return null;

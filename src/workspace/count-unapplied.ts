@@ -6,6 +6,7 @@ import { FolderTree } from "./folder-tree.ts";
 import { type IgnoreRules, openIgnoreRules } from "./ignore-rules.ts";
 import { DEPTH_MAX, isGitsOwn } from "./list-inside.ts";
 import { readLower } from "./read-side.ts";
+import { blobOf } from "./render-diff.ts";
 
 /** Past these nothing more is looked at: there is much, and that is all that is asked. */
 const FILES_MAX = 1000;
@@ -24,13 +25,18 @@ export interface UnappliedCount {
  * `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it is followed.
  * Null when there is no such layer or folder, or they cannot be entered.
  */
-export async function countUnapplied(options: { lower: string; layer: string }): Promise<UnappliedCount | null> {
+export async function countUnapplied(options: {
+  lower: string;
+  layer: string;
+  /** Git's names of what was brought elsewhere from here, by path; empty for a file that was removed there. */
+  applied?: ReadonlyMap<string, string>;
+}): Promise<UnappliedCount | null> {
   const lower = openTree(options.lower, { follow: true });
   const layer = openTree(options.layer, { follow: false });
   try {
     if (lower === null || layer === null) return null;
     using rules = openIgnoreRules(options.lower);
-    return await walk({ lower, layer, rules });
+    return await walk({ lower, layer, rules, applied: options.applied ?? new Map() });
   } finally {
     lower?.[Symbol.dispose]();
     layer?.[Symbol.dispose]();
@@ -49,6 +55,7 @@ interface Sides {
   lower: FolderTree;
   layer: FolderTree;
   rules: IgnoreRules;
+  applied: ReadonlyMap<string, string>;
 }
 
 async function walk(sides: Sides): Promise<UnappliedCount> {
@@ -71,12 +78,17 @@ async function walk(sides: Sides): Promise<UnappliedCount> {
   return { files, isMinimum: false };
 }
 
-async function differs(path: string, { lower, layer, rules }: Sides, bounds: { bytes: number }): Promise<boolean> {
+async function differs(path: string, { lower, layer, rules, applied }: Sides, bounds: { bytes: number }): Promise<boolean> {
   const before = statOf(lower, path);
   const after = statOf(layer, path);
   if (after === null) return false;
   // An overlay keeps of a removed file a device that stands for nothing.
-  if (after.isCharacterDevice()) return before !== null;
+  if (after.isCharacterDevice()) return before !== null && applied.get(path) !== "";
+  if (applied.has(path) && after.size <= bounds.bytes) {
+    bounds.bytes -= after.size;
+    const side = await readLower(layer, path).catch(ifUnreadable);
+    if (side !== null && applied.get(path) === blobOf(side.content)) return false;
+  }
   if (before === null) return !(await rules.ignores(path));
   if (before.size !== after.size || !sameKind(before, after)) return true;
   bounds.bytes -= before.size + after.size;

@@ -12,18 +12,21 @@ import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import type { Log } from "../log/log.ts";
+import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
 /** Of a session in which no sandbox was yet. */
-const nothingYet = { commit: null, preparedAt: null, runtime: null, snapshot: null };
+const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null };
 
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
 
+export type NewSession = Pick<Session, "id" | "name" | "source" | "scope" | "cleanup"> & Partial<Pick<Session, "owner" | "uploads">>;
+
 export interface SessionStore extends SessionLocks {
   /** Throws `exists`. */
-  create(options: Pick<Session, "id" | "name" | "source" | "scope" | "cleanup"> & { owner?: string }): Promise<Session>;
+  create(options: NewSession): Promise<Session>;
   /** Throws `not_found`. */
   get(id: string): Promise<Session>;
   /** Also one whose record is damaged. */
@@ -32,7 +35,10 @@ export interface SessionStore extends SessionLocks {
   /** Gives a session whose record is damaged a record again, of an empty workspace, so that it can be removed. */
   repair(id: string): Promise<void>;
   /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
-  update(id: string, facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot">>): Promise<Session>;
+  update(
+    id: string,
+    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads">>,
+  ): Promise<Session>;
   /** Adds to the session's history, which outlives it. `once`: unless the same is there already. */
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
   history(id: string): Promise<SessionEvent[]>;
@@ -142,9 +148,14 @@ export function createSessionStore(options: {
     },
     paths(session) {
       const dir = dirOf(session.id);
-      return { dir, layer: join(dir, "layer"), lower: session.source.kind === "folder" ? session.source.path : join(dir, "empty") };
+      return { dir, layer: join(dir, "layer"), lower: lowerOf(session.source, options) ?? join(dir, "empty") };
     },
   };
+}
+
+function lowerOf(source: Session["source"], { stateDir }: { stateDir: string }): string | null {
+  if (source.kind === "upload") return uploadedTree(stateDir, source.upload);
+  return source.kind === "folder" ? source.path : null;
 }
 
 /** A record that is damaged leads nowhere. */

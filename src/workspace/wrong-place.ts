@@ -3,6 +3,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { uploadOfTree } from "../sandbox/uploaded-tree.ts";
 
 export interface KnownPlaces {
   /** `$HOME`. */
@@ -41,6 +42,7 @@ export function whyWrongPlace(folder: string, places: KnownPlaces): string | nul
   const at = realOr(folder);
   const homes = [places.home, ownHome()].filter((home) => home !== "").map(realOr);
   const state = realOr(places.stateDir);
+  if (uploadOfTree(state, at) !== null) return null;
   if (at === state || isBelow(at, state)) return "Caisson keeps its own state there";
   if (homes.includes(at)) return "it is your home folder";
   if (at === "/") return "it is the whole machine";

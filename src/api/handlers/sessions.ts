@@ -2,7 +2,7 @@ import type { DiffPiece } from "../../contract/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
 import { begun } from "../begun.ts";
-import type { Handlers } from "../call.ts";
+import { type Handlers, nothing } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `sessions.${string}`>;
 
@@ -16,6 +16,13 @@ export const sessionHandlers: Handlers<Name> = {
     // With the first piece: one that does not exist is no stream.
     const pieces = await begun(station.sessions.patch(params.session, { signal, ...defined(query) }));
     return wants === "events" ? { events: piecesOf(pieces) } : { bytes: patchOf(pieces) };
+  },
+  "sessions.changes": async ({ station, params, query, signal }) => ({
+    bytes: await begun(station.sessions.changes(params.session, { signal, ...defined(query) })),
+  }),
+  async "sessions.note"({ station, params, body }) {
+    await station.sessions.note(params.session, body);
+    return nothing;
   },
   "sessions.apply": async ({ station, params, body }) => ({ json: await station.sessions.apply(params.session, body) }),
   "sessions.branch": async ({ station, params, body }) => ({ json: await station.sessions.branch(params.session, body) }),

@@ -42,6 +42,7 @@ export function lockText(lock: SessionView["lock"]): string {
 
 export function sourceText(source: SessionView["source"]): string {
   if (source.kind === "folder") return source.path;
+  if (source.kind === "upload") return `${source.origin.host}:${source.origin.folder}`;
   return source.kind === "git" ? source.url : "empty";
 }
 

@@ -19,6 +19,12 @@ export function sessionCalls(to: Connection) {
     /** The same piece by piece, with what is known of each file and what was left out. */
     pieces: (session: string, query: QueryInput<"sessions.patch"> = {}, given: Signal = {}) =>
       eventData<EventData<"sessions.patch">>(to, "sessions.patch", { input: { params: { session }, query, ...given }, resume: false }),
+    /** As an archive, for whoever has the folder they belong to. */
+    async changes(session: string, query: QueryInput<"sessions.changes"> = {}, given: Signal = {}): Promise<ReadableStream<Uint8Array>> {
+      return streamOf(await send(to, "sessions.changes", { input: { params: { session }, query, ...given }, accept: "*/*" }));
+    },
+    note: (session: string, body: BodyInput<"sessions.note">, given: Signal = {}) =>
+      call(to, "sessions.note", { params: { session }, body, ...given }),
     unapplied: (session: string, given: Signal = {}) => call(to, "sessions.unapplied", { params: { session }, ...given }),
     undo: (run: string, given: Signal = {}) => call(to, "sessions.undo", { params: { run }, ...given }),
     cleanup: (body: BodyInput<"sessions.cleanup">, given: Signal = {}) => call(to, "sessions.cleanup", { body, ...given }),

@@ -96,6 +96,12 @@ export const paths = {
   "sessions.unapplied": "GET /v1/sessions/{session}/unapplied",
   "sessions.undo": "POST /v1/runs/{run}/undo",
   "sessions.cleanup": "POST /v1/sessions/cleanup",
+  "sessions.changes": "GET /v1/sessions/{session}/changes",
+  "sessions.note": "POST /v1/sessions/{session}/notes",
+  "uploads.put": "POST /v1/uploads",
+  "uploads.list": "GET /v1/uploads",
+  "uploads.get": "GET /v1/uploads/{upload}",
+  "uploads.remove": "DELETE /v1/uploads/{upload}",
 } as const satisfies Record<string, `${Method} /v1/${string}`>;
 
 type Method = "GET" | "POST" | "PUT" | "DELETE";

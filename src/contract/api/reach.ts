@@ -48,6 +48,8 @@ const sandbox: Reach<KeptSandbox> = {
   spec: (given) => reached(spec, given),
   snapshot: inside,
   guard: () => [folder],
+  uploaded: inside,
+  uploadedMounts: inside,
 };
 
 const settings: Reach<RunSettings> = {
@@ -57,6 +59,7 @@ const settings: Reach<RunSettings> = {
   env: inside,
   allowRoot: inside,
   mounts: ofMounts,
+  uploadedMounts: inside,
   mountGuard: inside,
   image: ofImage,
   limits: inside,
@@ -85,6 +88,7 @@ const run: Reach<StartRun> = {
   session: inside,
   source(source) {
     if (source.kind === "folder") return [folder];
+    if (source.kind === "upload") return [];
     const isPublic = source.kind === "empty" || (source.keyPath === undefined && /^https:/.test(source.url));
     return isPublic ? [] : ["a repository that is not fetched by HTTPS without a key"];
   },

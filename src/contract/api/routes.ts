@@ -11,6 +11,7 @@ import { runRoutes } from "./run-routes.ts";
 import { sandboxRoutes } from "./sandbox-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { stationRoutes } from "./station-routes.ts";
+import { uploadRoutes } from "./upload-routes.ts";
 
 /**
  * The table: what every call of the HTTP API takes and gives. The server, its document and the client derive from it.
@@ -26,6 +27,7 @@ export const routes = {
   ...runRoutes,
   ...sessionRoutes,
   ...healthRoutes,
+  ...uploadRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

@@ -11,6 +11,7 @@ import {
   DiffIgnored,
   DiffLeftOut,
   DiscardSession,
+  NoteSession,
   SessionDetails,
   SessionDiff,
   SessionView,
@@ -34,6 +35,9 @@ export const SentDiffPiece = z.discriminatedUnion("kind", [
   DiffLeftOut,
   DiffIgnored,
 ]);
+
+/** Of forty thousand files. */
+const NOTE_BYTES_MAX = 16 * 1024 * 1024;
 
 export const sessionRoutes = {
   "sessions.list": {
@@ -71,6 +75,22 @@ export const sessionRoutes = {
     body: BranchSession,
     bodyOptional: true,
     answer: { json: BranchedSession },
+  },
+  "sessions.changes": {
+    summary:
+      "The changes as a tar archive, for whoever has the folder they belong to: a manifest with digests, then each content once. `base`: with those from before.",
+    scope: "read",
+    params,
+    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), base: z.boolean().optional() }),
+    answer: { bytes: "application/x-tar" },
+  },
+  "sessions.note": {
+    summary: "Tell what was done with the changes elsewhere: brought to a folder, or committed on a branch.",
+    scope: "run",
+    params,
+    body: NoteSession,
+    bodyBytesMax: NOTE_BYTES_MAX,
+    answer: {},
   },
   "sessions.unlock": {
     summary: "Take a session's lock away from a holder that died; with `force`, from any.",

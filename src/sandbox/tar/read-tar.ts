@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { Bytes } from "../sandbox.ts";
 import type { TarHeader, TarKind } from "./tar-header.ts";
-import { type RawTarEntry, type RawTarKind, readRawTar } from "./tar-reader.ts";
+import { type RawTarEntry, type RawTarKind, type RawTarOptions, readRawTar } from "./tar-reader.ts";
 
 /** One entry; its content, if it is not read, is passed over when the next entry is asked for. */
 export interface TarEntry extends TarHeader {
@@ -14,8 +14,8 @@ const kinds: Readonly<Partial<Record<RawTarKind, TarKind>>> = { file: "file", fo
  * The files, folders and links of an archive as it streams by, with names as text. Throws as `readRawTar`, and `unsafe`
  * for devices and FIFOs. Names and targets are not checked further here.
  */
-export async function* readTar(archive: Bytes): AsyncGenerator<TarEntry, void, void> {
-  for await (const entry of readRawTar(archive instanceof Uint8Array ? once(archive) : archive)) yield textual(entry);
+export async function* readTar(archive: Bytes, options: RawTarOptions = {}): AsyncGenerator<TarEntry, void, void> {
+  for await (const entry of readRawTar(archive instanceof Uint8Array ? once(archive) : archive, options)) yield textual(entry);
 }
 
 function textual({ name, kind, linkName, mode, size, modifiedMs, content }: RawTarEntry): TarEntry {

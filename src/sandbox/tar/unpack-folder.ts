@@ -16,6 +16,8 @@ export interface UnpackOptions {
   /** What is thrown past `bytesMax`; `too_large` when absent. */
   exceeded?: () => CaissonError;
   entriesMax?: number;
+  /** Reads on behind the archive's end, for who counts or hashes what comes. Only for a source that is bounded. */
+  drain?: boolean;
   /** Gives an entry's components another place below the folder; null leaves it out. */
   rename?: (components: string[]) => string[] | null;
 }
@@ -39,7 +41,7 @@ export async function unpackFolder(folder: string, archive: Bytes, options: Unpa
   const files = new Set<string>();
   const root = await openFolder(folder);
   try {
-    for await (const entry of readTar(archive)) {
+    for await (const entry of readTar(archive, { drain: options.drain === true })) {
       result.entries += 1;
       if (result.entries > entriesMax) throw new CaissonError("too_large", `the archive has more than ${entriesMax} entries`);
       if (entry.kind === "file") result.bytes += entry.sizeBytes;

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, normalize } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { worseLevel } from "../../contract/health.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
@@ -76,7 +76,7 @@ export async function viewOf(
     owner,
     labels,
     session,
-    folder: await folderOf(session, sessions),
+    ...(await folderOf(session, sessions)),
     parent,
     agent,
     model,
@@ -100,9 +100,12 @@ export async function viewOf(
   };
 }
 
-async function folderOf(session: string, sessions: Pick<SessionStore, "get">): Promise<string | null> {
-  const found = await sessions.get(session).catch(() => null);
-  return found?.source.kind === "folder" ? found.source.path : null;
+async function folderOf(session: string, sessions: Pick<SessionStore, "get">): Promise<Pick<RunView, "folder" | "origin">> {
+  const source = (await sessions.get(session).catch(() => null))?.source;
+  return {
+    folder: source?.kind === "folder" ? source.path : null,
+    origin: source?.kind === "upload" ? source.origin : null,
+  };
 }
 
 async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["driverOf"]): Promise<RunView["status"]> {
@@ -112,10 +115,13 @@ async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["dri
   return facts.status === "created" ? "created" : "interrupted";
 }
 
-async function sessionsOf(request: Pick<ListRuns, "session" | "folder">, { sessions }: ViewOptions): Promise<string[] | undefined> {
-  const { session, folder } = request;
+async function sessionsOf(
+  request: Pick<ListRuns, "session" | "folder" | "machine">,
+  { sessions }: ViewOptions,
+): Promise<string[] | undefined> {
+  const { session, folder, machine } = request;
   if (folder === undefined) return session === undefined ? undefined : [session];
-  const there = await sessionsOn(folder, sessions);
+  const there = await (machine === undefined ? sessionsOn(folder, sessions) : sessionsFrom({ folder, machine }, sessions));
   return session === undefined ? there : there.filter((id) => id === session);
 }
 
@@ -128,7 +134,24 @@ async function sessionsOn(folder: string, sessions: Pick<SessionStore, "list">):
     const real = await realFolder(path);
     byFolder.set(real, [...(byFolder.get(real) ?? []), ...some.map(({ id }) => id)]);
   }
-  for (let at = await realFolder(folder); ; at = dirname(at)) {
+  return nearestAbove(await realFolder(folder), byFolder);
+}
+
+/** The same among those whose folder was sent from another machine; nothing of this one is looked at. */
+async function sessionsFrom(
+  { folder, machine }: { folder: string; machine: string },
+  sessions: Pick<SessionStore, "list">,
+): Promise<string[]> {
+  const byFolder = new Map<string, string[]>();
+  for (const { id, source } of await sessions.list()) {
+    if (source.kind !== "upload" || source.origin.machine !== machine) continue;
+    byFolder.set(source.origin.folder, [...(byFolder.get(source.origin.folder) ?? []), id]);
+  }
+  return nearestAbove(normalize(folder), byFolder);
+}
+
+function nearestAbove(folder: string, byFolder: ReadonlyMap<string, string[]>): string[] {
+  for (let at = folder; ; at = dirname(at)) {
     const found = byFolder.get(at);
     if (found !== undefined) return found;
     if (at === dirname(at)) return [];

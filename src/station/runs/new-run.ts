@@ -8,7 +8,7 @@ import { HostProcess } from "../../contract/process-identity.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
-import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
+import { type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { runStream } from "./head-of-run.ts";
 import type { NewRun, Runs } from "./runs.ts";
@@ -43,7 +43,7 @@ export interface RunCreation {
  */
 export async function createRunInNewSession(
   creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },
-  request: { session: Parameters<SessionStore["create"]>[0]; run: Omit<NewRun, "session"> & { id: string } },
+  request: { session: NewSession; run: Omit<NewRun, "session"> & { id: string } },
 ): Promise<string> {
   const { session } = request;
   const folder = join(creation.stateDir, "sessions");

@@ -9,7 +9,7 @@ import { ChosenName } from "../../contract/ids.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { StartRun } from "../../contract/run-verbs.ts";
-import type { LimitsRequest } from "../../contract/sandbox.ts";
+import type { FolderMount, LimitsRequest } from "../../contract/sandbox.ts";
 import { withSecretHosts } from "../../contract/secret-hosts.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
@@ -51,6 +51,8 @@ export interface StartRunOptions extends RunCreation {
   /** The id of the snapshot that a word stands for. Throws `invalid`, `not_found`. */
   findSnapshot: (word: string) => Promise<SnapshotId>;
   stateDir: string;
+  /** The folder with the files of an upload. Throws `not_found`. */
+  treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
   claimName: ClaimName;
 }
@@ -63,7 +65,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
-  const asked = await withSettings(file, request, { ...options, secrets });
+  const asked = await withSettings(file, request, { ...options, secrets, owner });
   refuseBeyondMachine(asked.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? asked.model;
   if (model === undefined) {
@@ -85,13 +87,17 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   await using _session =
     newSession === undefined ? null : await options.claimName(parseRequest(ChosenName, newSession, "a session's name"), { owner });
   await using _run = request.name === undefined || request.name === newSession ? null : await options.claimName(request.name, { owner });
-  if (known) return await options.runs.create({ ...run, session: known.id });
+  const uploads = request.settings.uploadedMounts.map(({ upload }) => upload);
+  if (known) {
+    if (uploads.length > 0) await options.sessions.update(known.id, { uploads: [...new Set([...known.uploads, ...uploads])] });
+    return await options.runs.create({ ...run, session: known.id });
+  }
   const source = request.source ?? { kind: "empty" as const };
-  await checkSource(source);
+  await checkSource(source, { ...options, owner });
   const { cleanup } = definition.workspace;
   return await createRunInNewSession(options, {
     run,
-    session: { source, cleanup, owner, ...newSessionOf(request, { run: run.id, owner }) },
+    session: { source, cleanup, uploads, owner, ...newSessionOf(request, { run: run.id, owner }) },
   });
 }
 
@@ -156,8 +162,9 @@ function settingsGiven(
 async function withSettings(
   definition: AgentDefinition,
   { settings, attended }: StartRun,
-  options: Pick<StartRunOptions, "limits" | "cwd" | "home" | "stateDir" | "findSnapshot"> & {
+  options: Pick<StartRunOptions, "limits" | "cwd" | "home" | "stateDir" | "findSnapshot" | "treeOfUpload"> & {
     secrets: Readonly<Record<string, SecretSpec>>;
+    owner: string;
   },
 ): Promise<AgentDefinition> {
   const { sandbox, harness, permissions, floor } = definition;
@@ -165,7 +172,8 @@ async function withSettings(
   if (image !== undefined && settings.snapshot !== undefined)
     throw new CaissonError("invalid", "a run starts from an image or from a snapshot, not from both");
   const snapshot = settings.snapshot === undefined ? undefined : await options.findSnapshot(settings.snapshot);
-  const mounts = settings.mounts.length === 0 ? undefined : checkedMounts(settings.mounts, options);
+  const asked = [...settings.mounts, ...(await mountsOf(settings.uploadedMounts, options))];
+  const mounts = asked.length === 0 ? undefined : checkedMounts(asked, options);
   const network = withSecretHosts(settings.network, options.secrets);
   const whole = {
     ...definition,
@@ -188,6 +196,13 @@ async function withSettings(
   return parseRequest(AgentDefinition, whole, "an agent");
 }
 
+async function mountsOf(
+  uploaded: StartRun["settings"]["uploadedMounts"],
+  { treeOfUpload, owner }: Pick<StartRunOptions, "treeOfUpload"> & { owner: string },
+): Promise<FolderMount[]> {
+  return await Promise.all(uploaded.map(async ({ upload, ...mount }) => ({ ...mount, path: await treeOfUpload(upload, { owner }) })));
+}
+
 /** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
 async function knownSession(request: StartRun, { sessions, owner }: StartRunOptions & { owner: string }): Promise<Session | null> {
   if (request.session === undefined) return null;
@@ -205,9 +220,13 @@ async function knownSession(request: StartRun, { sessions, owner }: StartRunOpti
 
 /**
  * Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `not_found` and `invalid` for a
- * folder.
+ * folder, `not_found` for an upload.
  */
-async function checkSource(source: Session["source"]): Promise<void> {
+async function checkSource(
+  source: Session["source"],
+  { treeOfUpload, owner }: Pick<StartRunOptions, "treeOfUpload"> & { owner: string },
+): Promise<void> {
+  if (source.kind === "upload") await treeOfUpload(source.upload, { owner });
   if (source.kind === "folder") await checkFolder(source.path);
   if (source.kind !== "git") return;
   checkAddress(source.url);

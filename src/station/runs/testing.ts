@@ -16,6 +16,7 @@ import type { Program } from "../../runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { createStore } from "../../sandbox/store.ts";
+import { uploadedTree } from "../../sandbox/uploaded-tree.ts";
 import { createSessionStore, type SessionStore } from "../../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { type ClaimName, claimName } from "../names/claim-name.ts";
@@ -137,6 +138,7 @@ export async function createTestStation(options: {
           cwd: folder,
           home: places.home,
           findSnapshot: async (word) => word,
+          treeOfUpload: async (upload) => uploadedTree(dir, upload),
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
         }),

@@ -30,6 +30,8 @@ export interface LocalSandboxesOptions {
   notice: (text: string) => void;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
   claimName: (name: string, claimed: { owner: string }) => Promise<AsyncDisposable>;
+  /** The folder with the files of an upload. Throws `not_found`. */
+  treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
 }
@@ -68,7 +70,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     async create(request, { signal, owner = LOCAL_OWNER } = {}) {
       const { name } = request.spec;
       await using _claim = name === undefined ? null : await options.claimName(name, { owner });
-      const whole = await withTemplate(request, everyRuntime);
+      const whole = await withTemplate(await withUploads(request, { ...options, owner }), everyRuntime);
       return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
@@ -129,6 +131,22 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
   };
   return verbs;
+}
+
+/** With the folders that were sent here: they are like any other, and nobody has to be kept from what was not sent. */
+async function withUploads(
+  { uploaded, uploadedMounts = [], ...request }: CreateSandbox,
+  { treeOfUpload, owner }: Pick<LocalSandboxesOptions, "treeOfUpload"> & { owner: string },
+): Promise<CreateSandbox> {
+  if (uploaded === undefined && uploadedMounts.length === 0) return request;
+  const sent = await Promise.all(
+    uploadedMounts.map(async ({ upload, ...mount }) => ({ ...mount, path: await treeOfUpload(upload, { owner }) })),
+  );
+  const mounts = [...request.spec.mounts, ...sent];
+  if (uploaded === undefined) return { ...request, spec: { ...request.spec, mounts } };
+  const { upload, access, origin } = uploaded;
+  const workspace = { kind: "folder" as const, path: await treeOfUpload(upload, { owner }), access, origin };
+  return { ...request, spec: { ...request.spec, mounts, workspace } };
 }
 
 async function withTemplate({ snapshot, ...request }: CreateSandbox, runtimes: () => Promise<Runtime[]>): Promise<CreateSandbox> {

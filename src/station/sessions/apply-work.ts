@@ -40,6 +40,10 @@ export async function applyWork(work: ChangedWork, request: ApplySession, { stat
 function blobsOf(changes: readonly Change[], applied: readonly string[]): Map<string, string> {
   const chosen = new Set(applied);
   return new Map(
-    changes.flatMap(({ path, after }) => (after !== null && chosen.has(path) ? [[path, blobOf(after.content)] as const] : [])),
+    changes.flatMap(({ path, from, after }) => {
+      if (!chosen.has(path)) return [];
+      const here = [path, after === null ? "" : blobOf(after.content)] as const;
+      return from === null ? [here] : [here, [from, ""] as const];
+    }),
   );
 }

@@ -7,6 +7,7 @@ import { type ChangesOptions, changesOf } from "./session-changes.ts";
 /** What has changes that can be shown, applied or made a branch of: a session, or a sandbox. */
 export interface ChangedWork {
   id: string;
+  kind: "session" | "sandbox";
   /** What it is called in messages. */
   what: string;
   source: WorkspaceSource;
@@ -14,6 +15,8 @@ export interface ChangedWork {
   commit: string | null;
   changes(ignoring?: IgnoredFiles): Promise<Changes>;
   /** Git's names of what was brought to the folder that it began from, by path. */
+  applied(): Promise<ReadonlyMap<string, string>>;
+  /** Empty for a file that was removed there. */
   noteApplied(files: ReadonlyMap<string, string>): Promise<void>;
   /** Into its history, where there is one. */
   record(event: NewSessionEvent): Promise<void>;
@@ -23,10 +26,12 @@ export function workOfSession(session: Session, options: ChangesOptions): Change
   const { id, source, commit } = session;
   return {
     id,
+    kind: "session",
     what: `the session ${id}`,
     source,
     commit,
     changes: (ignoring) => changesOf(session, { ...options, ...(ignoring && { ignoring }) }),
+    applied: () => options.sessions.applied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),
     record: (event) => options.sessions.record(id, event),
   };

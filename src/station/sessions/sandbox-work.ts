@@ -6,6 +6,7 @@ import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
+import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { findChanges } from "../../workspace/changes.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
@@ -28,10 +29,12 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
   };
   return {
     id,
+    kind: "sandbox",
     what: `the sandbox ${id}`,
-    source: sourceOf(record),
+    source: sourceOf(record, options),
     commit: null,
     changes: async (ignoring) => await changesIn(record, { ...options, applied: await applied(), ...(ignoring && { ignoring }) }),
+    applied,
     async noteApplied(files) {
       const part = `${file}.${randomLetters(8)}.tmp`;
       await writeFile(part, JSON.stringify(Object.fromEntries([...(await applied()), ...files])), { mode: 0o600 });
@@ -41,8 +44,12 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
   };
 }
 
-function sourceOf({ id, runtime, spec: { workspace } }: SandboxRecord): WorkspaceSource {
+function sourceOf({ id, runtime, spec: { workspace } }: SandboxRecord, { stateDir }: { stateDir: string }): WorkspaceSource {
   if (workspace.kind === "empty") return { kind: "empty" };
+  const { origin } = workspace;
+  // The folder that it is over is one that was sent here.
+  const upload = origin === undefined ? null : uploadOfTree(stateDir, workspace.path);
+  if (origin !== undefined && upload !== null) return { kind: "upload", upload, origin };
   if (workspace.access === "overlay" && runtime !== "host") return { kind: "folder", path: workspace.path };
   throw new CaissonError("invalid", `the workspace of ${id} is ${workspace.path} itself: there is nothing to bring there`, {
     hint: "A sandbox made without :rw and :ro has a copy of its own.",

@@ -1,19 +1,17 @@
-import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { ChosenName } from "../../contract/ids.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { Session } from "../../contract/session.ts";
-import { CleanUpSessions, type DiffPiece, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
+import { CleanUpSessions, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
-import { type Change, isWithin, kindOf } from "../../workspace/change.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
-import { whyHeldBack } from "../../workspace/protected-files.ts";
-import { diffStat, renderSections } from "../../workspace/render-diff.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
 import { applyWork } from "./apply-work.ts";
 import { branchWork } from "./branch-work.ts";
 import { type ChangedWork, workOfSession } from "./changed-work.ts";
+import { diffWork, patchWork } from "./diff-work.ts";
+import { changesArchive, noteWork } from "./give-changes.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
 import { unappliedOf } from "./unapplied.ts";
@@ -58,25 +56,10 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return { ...(await view(session)), history: await sessions.history(session.id) };
     },
     list: async () => await Promise.all((await sessions.list()).map(view)),
-    async diff(name, { signal, ...ignoring } = {}) {
-      const work = await findWork(name);
-      const { paths } = ignoring;
-      const { changes, leftOut, ignored } = await work.changes(ignoring);
-      const stats = await diffStat(chosen(changes, paths), signal === undefined ? {} : { signal });
-      return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
-    },
-    async *patch(name, { signal, brief = false, ...ignoring } = {}) {
-      const { paths } = ignoring;
-      const { changes, leftOut, ignored } = await (await findWork(name)).changes(ignoring);
-      for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
-      for (const bytes of renderSections(chosen(changes, paths), { brief })) {
-        yield { kind: "patch", bytes } satisfies DiffPiece;
-        await breathe();
-        if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");
-      }
-      for (const each of leftOut) yield { kind: "leftOut", leftOut: each } satisfies DiffPiece;
-      if (ignored > 0) yield { kind: "ignored", count: ignored } satisfies DiffPiece;
-    },
+    diff: async (name, asked) => await diffWork(await findWork(name), asked),
+    patch: (name, asked) => patchWork(() => findWork(name), asked),
+    changes: (name, asked) => changesArchive(() => findWork(name), asked),
+    note: async (name, request) => await noteWork(await findWork(name), request),
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applyWork(await findWork(name), request, options),
     undo: async (run) => await undoTurn(await options.findRun(run), options),
@@ -131,17 +114,6 @@ async function sessionNamed(name: string, { sessions, findRun, facts }: SessionV
     return run === null ? name : (await facts(run)).session;
   }
   return (await facts(await findRun(name))).session;
-}
-
-function chosen(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {
-  const named = paths.map((path) => path.replace(/\/$/, ""));
-  if (named.length === 0) return changes;
-  return changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
-}
-
-function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
-  const { path, from, changedOutside } = change;
-  return { path, from, kind: kindOf(change), changedOutside, heldBack: whyHeldBack(path) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Session } from "../../contract/session.ts";
 import type { Unapplied } from "../../contract/session-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { countUnapplied } from "../../workspace/count-unapplied.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
@@ -16,9 +17,11 @@ export async function unappliedOf(
 ): Promise<Unapplied> {
   // No sandbox was ever on it.
   if (session.runtime === null) return { files: 0, isMinimum: false };
-  if (session.source.kind !== "folder" || session.snapshot !== null) return NOT_KNOWN;
+  if ((session.source.kind !== "folder" && session.source.kind !== "upload") || session.snapshot !== null) return NOT_KNOWN;
   const runtime = (await runtimes()).find(({ name }) => name === session.runtime);
   const { layer, lower } = sessions.paths(session);
+  // What was brought to another machine's folder is not in the one that was sent.
+  const applied = session.source.kind === "upload" ? await sessions.applied(session.id) : undefined;
   const folder = runtime?.layerFolder?.(layer);
-  return folder === undefined ? NOT_KNOWN : ((await countUnapplied({ lower, layer: folder })) ?? NOT_KNOWN);
+  return folder === undefined ? NOT_KNOWN : ((await countUnapplied({ lower, layer: folder, ...defined({ applied }) })) ?? NOT_KNOWN);
 }

@@ -7,6 +7,7 @@ import type {
   CleanUpSessions,
   DiffPiece,
   DiscardSession,
+  NoteSession,
   SessionDetails,
   SessionDiff,
   SessionView,
@@ -14,7 +15,7 @@ import type {
   UndoneTurn,
 } from "../../contract/session-verbs.ts";
 
-interface DiffOptions {
+export interface DiffOptions {
   /** Files or folders; absent: everything. */
   paths?: readonly string[];
   /** Also new files that the user's own `.gitignore` files name; otherwise they are counted. */
@@ -38,6 +39,13 @@ export interface SessionVerbs {
   unapplied(name: string): Promise<Unapplied>;
   /** The same with the changes themselves, piece by piece: what was taken need not be kept. */
   patch(name: string, options?: DiffOptions): AsyncIterable<DiffPiece>;
+  /**
+   * The changes as an archive (`changes-manifest.ts`), for whoever has the folder they belong to. `base`: with the
+   * contents from before, too. Throws as `diff`.
+   */
+  changes(name: string, options?: Omit<DiffOptions, "brief"> & { base?: boolean }): AsyncIterable<Uint8Array>;
+  /** What was done with them there. */
+  note(name: string, note: NoteSession): Promise<void>;
   /** Brings the changes to the user's folder. Throws `conflict`, `unsafe`, `invalid`, `denied`, `no_space`. */
   apply(name: string, options?: ApplySession): Promise<AppliedSession>;
   /**

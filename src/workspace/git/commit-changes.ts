@@ -1,10 +1,12 @@
 import { basename } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Changes, FileSide, LeftOut } from "../change.ts";
 import { readChanges } from "../changes.ts";
 import { createIgnoreRules, IGNORE_FILE, type IgnoredFiles, type IgnoreRules } from "../ignore-rules.ts";
 import { DEPTH_MAX, isGitsOwn, listInside } from "../list-inside.ts";
+import { readInside } from "../read-side.ts";
 import { untouchedSince } from "../walk-layer.ts";
 import { type GitSource, mirrorFolder } from "./git-mirror.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
@@ -62,11 +64,12 @@ export async function findCommitChanges(
     candidates.flatMap((path) => tree.get(path) ?? []),
     options.git,
   );
-  return await readChanges(options.sandbox, {
+  return await readChanges({
     candidates,
     leftOut,
     rules: await rulesOf(tree, options.git),
     ...(options.ignoring && { ignoring: options.ignoring }),
+    after: (path) => readInside(options.sandbox, `${WORKSPACE}/${path}`),
     before: async (path) => sideOf(tree.get(path), contents),
   });
 }

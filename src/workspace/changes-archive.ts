@@ -1,0 +1,150 @@
+import { createHash } from "node:crypto";
+import { ChangesManifest, CONTENT_PREFIX, MANIFEST_NAME, type ManifestSide } from "../contract/changes-manifest.ts";
+import { CaissonError } from "../contract/error.ts";
+import { checkValue, tellProblems } from "../contract/plain-problems.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
+import { readTar } from "../sandbox/tar/read-tar.ts";
+import { encodeTarHeader, padding, tarEnd } from "../sandbox/tar/tar-header.ts";
+import type { Change, Changes, FileSide } from "./change.ts";
+
+/** Of all contents together, as in a diff. */
+const CONTENT_BYTES_MAX = 512 * 1024 * 1024;
+const MANIFEST_BYTES_MAX = 64 * 1024 * 1024;
+
+type Described = Pick<ChangesManifest, "id" | "kind" | "source" | "commit">;
+
+/**
+ * Changes as an archive that another machine can compare with a folder of its own. `base`: with the old contents, too,
+ * for who has no such folder. `applied` has git's names of what was brought there before.
+ */
+export async function* packChanges(
+  described: Described,
+  { changes, leftOut, ignored }: Changes,
+  options: { base: boolean; applied: ReadonlyMap<string, string> },
+): AsyncGenerator<Uint8Array, void, void> {
+  // Moves are found again by who reads it, in what differs there.
+  const single = changes.flatMap((change) => apart(change));
+  const files = single.map(({ path, before, after }) => ({
+    path,
+    before: before && describe(before),
+    after: after && describe(after),
+    applied: options.applied.get(path) ?? null,
+  }));
+  const manifest: ChangesManifest = { version: 1, ...described, files, leftOut, ignored };
+  yield* entry(MANIFEST_NAME, Buffer.from(JSON.stringify(manifest)));
+  const sent = new Set<string>();
+  for (const { before, after } of single) {
+    for (const side of options.base ? [before, after] : [after]) {
+      if (side === null) continue;
+      const digest = digestOf(side.content);
+      if (!sent.has(digest)) yield* entry(`${CONTENT_PREFIX}${digest}`, side.content);
+      sent.add(digest);
+    }
+  }
+  yield tarEnd;
+}
+
+function apart({ path, from, before, after }: Change): Pick<Change, "path" | "before" | "after">[] {
+  if (from === null) return [{ path, before, after }];
+  return [
+    { path: from, before, after: null },
+    { path, before: null, after },
+  ];
+}
+
+const describe = ({ kind, mode, content }: FileSide) => ({ kind, mode, bytes: content.length, digest: digestOf(content) }) as ManifestSide;
+
+export const digestOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
+
+function* entry(name: string, content: Buffer): Generator<Uint8Array> {
+  yield encodeTarHeader({ kind: "file", name, mode: 0o600, sizeBytes: content.length, modifiedMs: 0, linkTarget: "" });
+  yield content;
+  const rest = padding(content.length);
+  if (rest.length > 0) yield rest;
+}
+
+/** What such an archive says, and a way to its contents. */
+export interface ReadChangesArchive {
+  manifest: ChangesManifest;
+  /** Reads the rest. Each content by its digest. */
+  contents(): Promise<ReadonlyMap<string, Buffer>>;
+  /** The rest is not wanted. */
+  close(): Promise<void>;
+}
+
+/**
+ * Reads an archive of changes from a station that may be anybody's: nothing of it is written, and nothing in it is
+ * believed. Every content is one that the manifest names, of the size and digest that it says; every path is one that
+ * could lie in a folder, and is there once. Throws `protocol`, `unsafe`, `too_large`.
+ */
+export async function readChangesArchive(archive: AsyncIterable<Uint8Array>): Promise<ReadChangesArchive> {
+  const entries = readTar(archive);
+  const close = async () => void (await entries.return());
+  try {
+    const first = await entries.next();
+    if (first.done === true || first.value.name !== MANIFEST_NAME || first.value.kind !== "file") throw broken("it has no manifest");
+    const text = await bytesOf(first.value, MANIFEST_BYTES_MAX);
+    const parsed = checkValue(ChangesManifest, jsonOrNull(text.toString("utf8")));
+    if (!parsed.success) throw broken(tellProblems(parsed.problems));
+    const manifest = parsed.data;
+    checkPaths(manifest);
+    return { manifest, close, contents: () => contentsOf(entries, manifest) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function checkPaths({ files }: ChangesManifest): void {
+  const seen = new Set<string>();
+  for (const { path, before, after } of files) {
+    // What may never be applied for other reasons is told by who applies.
+    if (path.startsWith("/") || path.includes("\0") || path.split("/").some((part) => part === "" || part === "." || part === ".."))
+      throw new CaissonError("unsafe", `the station names a file ${JSON.stringify(path.slice(0, 200))}, which leaves the folder`);
+    if (seen.has(path)) throw broken(`${JSON.stringify(path.slice(0, 200))} is there twice`);
+    seen.add(path);
+    if (before === null && after === null) throw broken(`${JSON.stringify(path.slice(0, 200))} is on no side`);
+    for (const side of [before, after])
+      if (side !== null && (side.mode === 0o777) !== (side.kind === "link")) throw broken(`${JSON.stringify(path)} has no such mode`);
+  }
+}
+
+async function contentsOf(entries: ReturnType<typeof readTar>, { files }: ChangesManifest): Promise<Map<string, Buffer>> {
+  const sizes = new Map<string, number>();
+  for (const { before, after } of files) {
+    for (const side of [before, after]) if (side !== null) sizes.set(side.digest, side.bytes);
+  }
+  const contents = new Map<string, Buffer>();
+  let left = CONTENT_BYTES_MAX;
+  for await (const each of entries) {
+    const digest = each.name.slice(CONTENT_PREFIX.length);
+    const size = each.kind === "file" && each.name.startsWith(CONTENT_PREFIX) && !contents.has(digest) ? sizes.get(digest) : undefined;
+    if (size === undefined || each.sizeBytes !== size) throw broken(`nothing of it is ${JSON.stringify(each.name.slice(0, 200))}`);
+    left -= size;
+    if (left < 0) throw new CaissonError("too_large", `the changed files are larger than ${CONTENT_BYTES_MAX} bytes together`);
+    const content = await bytesOf(each, size);
+    if (digestOf(content) !== digest) throw broken("a content is not what its digest says");
+    contents.set(digest, content);
+  }
+  for (const { after } of files) if (after !== null && !contents.has(after.digest)) throw broken("a content is missing");
+  return contents;
+}
+
+async function bytesOf(entry: { sizeBytes: number; content: AsyncIterable<Uint8Array> }, bytesMax: number): Promise<Buffer> {
+  if (entry.sizeBytes > bytesMax) throw new CaissonError("too_large", "what the station says changed is too long");
+  const pieces: Uint8Array[] = [];
+  for await (const piece of entry.content) pieces.push(Uint8Array.from(piece));
+  return Buffer.concat(pieces);
+}
+
+function broken(what: string): CaissonError {
+  return new CaissonError("protocol", `the station's changes are not sound: ${what}`);
+}
+
+/** A side as the manifest has it, with its content. */
+export function sideFrom(side: ManifestSide | null, contents: ReadonlyMap<string, Buffer>): FileSide | null {
+  if (side === null) return null;
+  const content = contents.get(side.digest);
+  if (content === undefined) throw broken("a content is missing");
+  return { kind: side.kind, mode: side.mode, content };
+}
