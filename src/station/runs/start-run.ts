@@ -65,7 +65,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const secrets = secretsOf(request, options);
   const file = await definitionOf(request, secrets, options);
-  const asked = await withSettings(file, request, { ...options, secrets, owner });
+  const asked = await withSettings(file, request, { ...options, secrets });
   refuseBeyondMachine(asked.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? asked.model;
   if (model === undefined) {
@@ -93,7 +93,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
     return await options.runs.create({ ...run, session: known.id });
   }
   const source = request.source ?? { kind: "empty" as const };
-  await checkSource(source, { ...options, owner });
+  await checkSource(source, options);
   const { cleanup } = definition.workspace;
   return await createRunInNewSession(options, {
     run,
