@@ -21,8 +21,8 @@ import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
-import type { McpConnections } from "./mcp/http-connections.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
+import type { McpConnections } from "./mcp/http-connections.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
