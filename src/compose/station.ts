@@ -111,6 +111,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     sessions,
     audit: composeAudit(local),
     health: composeHealth(parts, local),
+    uploads: composeUploads(local),
     async watch(onDefect) {
       const { startWatching } = await import("../station/health/start-watching.ts");
       return startWatching({ local: await local(), runtimes, settings: config.health, onDefect });
@@ -144,23 +145,6 @@ function composeAgents(parts: StationParts): AgentVerbs {
       return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
     },
   );
-  return {
-    agents,
-    sandboxes,
-    images,
-    networks,
-    machine,
-    runs,
-    tokens: composeTokens(stateDir),
-    audit: composeAudit(local),
-    sessions,
-    uploads: composeUploads(local),
-    // The runtimes last: whoever closes may still have sandboxes to remove.
-    async [Symbol.asyncDispose]() {
-      await close();
-      await parts.runtimes[Symbol.asyncDispose]();
-    },
-  };
 }
 
 function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
