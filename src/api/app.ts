@@ -6,10 +6,11 @@ import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
+import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
 import { type AuditSink, createAudit, type SeenCall } from "./audit.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
-import { type Authenticate, checkOrigin, checkReach, checkScope, createGate, type Gate, type StationNames } from "./gate.ts";
+import { checkReach, checkScope } from "./gate.ts";
 import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
@@ -26,17 +27,13 @@ import type { McpConnections } from "./mcp/http-connections.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
-/** How a request came: by the socket in the state folder, or over TCP from an address. */
-export type Arrival = { via: "socket" } | { via: "port"; address: string };
-
 export interface AppOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
-  authenticate: Authenticate;
+  admit: Admit;
   audit: AuditSink;
   server: ServerControl;
   requests: OpenRequests;
-  names: StationNames;
   /** Told what must not happen; callers are only told that it did. */
   onDefect: (error: unknown) => void;
   /** Of MCP clients, loaded with the first. */
@@ -66,7 +63,6 @@ export function createApp(options: AppOptions): App {
     ...healthHandlers,
     ...uploadHandlers,
   };
-  const gate = createGate(options);
   const audit = createAudit({ sink: options.audit, onDefect });
   const app = new Hono<Env>();
   const admitted = async (
@@ -76,12 +72,12 @@ export function createApp(options: AppOptions): App {
   ): Promise<Response> => {
     const call = seenCall(context, name);
     try {
-      const { caller, stillValid } = await admit(context, { ...options, gate });
+      const { req, env } = context;
+      const authorization = req.header("authorization") ?? null;
+      const { caller, stillValid } = await options.admit({ headers: req.raw.headers, authorization, arrival: env.arrival });
       call.caller = caller;
-      const life = requests.begin({
-        gone: context.req.raw.signal,
-        ...defined({ stillValid, token: caller.kind === "token" ? caller.token.id : undefined }),
-      });
+      const token = caller.kind === "token" ? caller.token.id : undefined;
+      const life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
       try {
         return await work(caller, { life, call });
       } catch (error) {
@@ -132,16 +128,6 @@ function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | nul
 
 const socketMcp = { key: "socket", scope: "admin" } as const;
 
-async function admit(
-  { req, env: { arrival } }: Context<Env>,
-  { gate, authenticate, names }: { gate: Gate } & Pick<AppOptions, "authenticate" | "names">,
-): Promise<{ caller: Caller; stillValid: (() => Promise<boolean>) | undefined }> {
-  checkOrigin({ headers: req.raw.headers, via: arrival.via, names });
-  if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
-  const { secret, token } = await gate.admit({ authorization: req.header("authorization") ?? null, address: arrival.address });
-  return { caller: { kind: "token", token }, stillValid: async () => (await authenticate(secret)) !== null };
-}
-
 async function readCall(
   { req }: Context<Env>,
   {
@@ -164,7 +150,10 @@ async function readCall(
 }
 
 /** Whoever may do everything sees everything; others see what is their owner's. */
-function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): Pick<Call<RouteName>, "station" | "owner" | "by"> {
+export function ofCaller(
+  caller: Caller,
+  { stationFor }: Pick<AppOptions, "stationFor">,
+): Pick<Call<RouteName>, "station" | "owner" | "by"> {
   if (caller.kind === "socket") {
     return { station: stationFor({ owner: LOCAL_OWNER, sees: "everything" }), owner: LOCAL_OWNER, by: "user" };
   }

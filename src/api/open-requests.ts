@@ -21,6 +21,8 @@ export interface OpenRequests {
   /** `token`: by which it was let in, if by one. Throws `busy` for one that has too many under way. */
   begin(options: { gone: AbortSignal; token?: string; stillValid?: () => Promise<boolean> }): RequestLife;
   count(): number;
+  /** Whether the server has begun to end. */
+  isEnding(): boolean;
   endStreams(): void;
   abortAll(): void;
   /** Resolves when none is under way. */
@@ -76,6 +78,7 @@ export function createOpenRequests(): OpenRequests {
       };
     },
     count: () => open.size,
+    isEnding: () => streamsEnd,
     endStreams() {
       streamsEnd = true;
       for (const { streamController } of open) streamController.abort();

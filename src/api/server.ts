@@ -9,13 +9,16 @@ import type { OwnerView } from "../contract/owner.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
-import { type App, type Arrival, createApp } from "./app.ts";
+import { type Arrival, createAdmission } from "./admit.ts";
+import { type App, createApp } from "./app.ts";
 import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate } from "./gate.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
+import type { ServeStreams } from "./streams/stream.ts";
+import { createUpgrades, type Upgrades } from "./streams/upgrades.ts";
 
 const HEADERS_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
@@ -62,11 +65,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const startedAt = new Date().toISOString();
   let url = "";
   const status = (): StationStatus => ({ version: options.version, pid: process.pid, startedAt, url, requests: requests.count() });
+  const admit = createAdmission({ ...options, names: exposure });
   const mcp = lazyMcp(options);
   const app = createApp({
     ...options,
     mcp: mcp.open,
-    names: exposure,
+    admit,
     requests,
     server: {
       status,
@@ -74,8 +78,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       openApi: async () => (await import("./openapi.ts")).openApiDocument(),
     },
   });
-  const { server: byPort, stopRenewing } = await portServer(app, { exposure, onDefect: options.onDefect });
-  const bySocket = serverOf(app, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
+  const streams = lazyStreams();
+  const upgrades = createUpgrades({ ...options, admit, requests, streams: streams.load });
+  const faces: Faces = { app, upgrades };
+  const { server: byPort, stopRenewing } = await portServer(faces, { exposure, onDefect: options.onDefect });
+  const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
   const servers = [byPort, bySocket];
   try {
     url = await listenOnPort(byPort, { exposure, port: options.port });
@@ -96,6 +103,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       requests.abortAll();
       await inTime(requests.idle(), ABORT_MS);
     }
+    await inTime(streams.close(), ABORT_MS);
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
     await place[Symbol.asyncDispose]();
@@ -128,7 +136,7 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
 
 /** The server of the port, with TLS where there is a certificate, which is looked at again every hour. */
 async function portServer(
-  app: App,
+  faces: Faces,
   { exposure, onDefect }: { exposure: Exposure; onDefect: (error: unknown) => void },
 ): Promise<{ server: Server; stopRenewing: () => void }> {
   const arrivalOf = ({ socket, headers }: IncomingMessage): Arrival => {
@@ -141,14 +149,20 @@ async function portServer(
   };
   const { certificate } = exposure;
   if (certificate === null) {
-    const server = serverOf(app, { server: createServer, arrivalOf });
+    const server = serverOf(faces, { server: createServer, arrivalOf });
     return { server: server.on("connection", onConnection), stopRenewing: () => {} };
   }
-  const server = serverOf(app, { server: createTlsServer, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
+  const server = serverOf(faces, { server: createTlsServer, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
   const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
   // A certificate that is just being written is not taken: the one that is there goes on.
   const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();
   return { server: server.on("connection", onConnection), stopRenewing: () => clearInterval(timer) };
+}
+
+/** What answers: requests, and those that want a WebSocket. */
+interface Faces {
+  app: App;
+  upgrades: Upgrades;
 }
 
 interface HttpServer {
@@ -157,7 +171,7 @@ interface HttpServer {
   tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
 }
 
-function serverOf(app: App, { server: create, arrivalOf, tls }: HttpServer): Server {
+function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, tls }: HttpServer): Server {
   const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
@@ -166,7 +180,20 @@ function serverOf(app: App, { server: create, arrivalOf, tls }: HttpServer): Ser
     fetch: (request, env) => app.fetch(request, arrivalOf((env as HttpBindings).incoming)),
   }) as Server;
   server.maxConnections = CONNECTIONS_MAX;
+  server.on("upgrade", (request, socket, head) => void upgrades.accept(request, socket, head, arrivalOf(request)));
   return server;
+}
+
+/** Loaded with the first WebSocket. */
+function lazyStreams(): { load: () => Promise<ServeStreams>; close: () => Promise<void> } {
+  let loading: Promise<{ streams: ServeStreams; close: () => Promise<void> }> | undefined;
+  return {
+    async load() {
+      loading ??= import("./streams/serve-streams.ts").then(({ createServeStreams }) => createServeStreams());
+      return (await loading).streams;
+    },
+    close: async () => (await loading)?.close(),
+  };
 }
 
 async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {

@@ -10,7 +10,7 @@ import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue } from "./taken-queue.ts";
 
 /** How much output may be on its way, and after how much of it that was taken the station is told. */
-const WINDOW_BYTES = 1024 * 1024;
+const WINDOW_BYTES = 512 * 1024;
 const TELL_BYTES = WINDOW_BYTES / 4;
 
 type Given<Type extends string> = Omit<Extract<ProcessClientMessage, { type: Type }>, "type" | "windowBytes">;

@@ -206,6 +206,7 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
       list: "answer",
       events: "stream",
       allEvents: "stream",
+      lastPosition: "answer",
       wait: "answer",
       send: "answer",
       answer: "answer",

@@ -29,6 +29,7 @@ export const runHandlers: Handlers<Name> = {
     const afterPosition = lastEventId === null ? query.afterPosition : sequenceOf(lastEventId);
     return { events: placed(station.runs.allEvents({ signal, ...defined({ afterPosition }) })) };
   },
+  "runs.lastPosition": async ({ station }) => ({ json: { position: await station.runs.lastPosition() } }),
   "runs.send": async ({ station, params, body }) => ({ json: await station.runs.send(params.run, body) }),
   async "runs.answer"({ station, params, body, by }) {
     await station.runs.answer(params.run, { ...body, by });

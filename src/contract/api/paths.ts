@@ -85,6 +85,7 @@ export const paths = {
   "health.list": "GET /v1/health",
   "health.incidents": "GET /v1/incidents",
   "health.incident": "GET /v1/incidents/{incident}",
+  "runs.lastPosition": "GET /v1/events/position",
   "sessions.list": "GET /v1/sessions",
   "sessions.get": "GET /v1/sessions/{session}",
   "sessions.diff": "GET /v1/sessions/{session}/diff",

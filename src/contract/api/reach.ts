@@ -112,6 +112,8 @@ const continued: Reach<Omit<ContinueRun, "by">> = {
 type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spec"], "keep"> };
 
 export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbox, request);
+/** Whether it is kept reaches nothing. */
+export const reachOfHeld = ({ spec: { keep: _, ...spec }, ...request }: CreateSandbox): string[] => reachOfSandbox({ ...request, spec });
 export const reachOfRun = (request: StartRun): string[] => reached(run, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
 

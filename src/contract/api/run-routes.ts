@@ -73,6 +73,11 @@ export const runRoutes = {
     query: z.strictObject({ afterPosition: z.int().min(0).optional() }),
     answer: { events: FedRunEvent },
   },
+  "runs.lastPosition": {
+    summary: "The position of the last event there is, to follow those to come after it.",
+    scope: "read",
+    answer: { json: z.object({ position: z.int().nonnegative() }) },
+  },
   "runs.send": {
     summary: "Send a run a message.",
     scope: "run",

@@ -57,6 +57,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     list: async (request = {}) => await listRuns(parseRequest(ListRuns, request, "a list of runs"), views),
     events: (run, asked = {}) => runEvents(log, run, asked),
     allEvents: (asked = {}) => allRunEvents(log, asked),
+    lastPosition: () => log.lastPosition(),
     async wait(run, { signal } = {}) {
       const before = await view(run);
       if (before.finish !== null) return before;

@@ -40,6 +40,8 @@ export interface RunVerbs {
    * the signal. Nothing is lost or repeated.
    */
   allEvents(options?: { afterPosition?: number; signal?: AbortSignal }): AsyncIterable<FedRunEvent>;
+  /** Of the last event there is: whoever wants only those to come follows them after it. 0 before the first. */
+  lastPosition(): Promise<number>;
   /**
    * Resolves when the run has ended. Throws what made this process let go of it, where it was this one that drove it,
    * and `cancelled` with the signal.

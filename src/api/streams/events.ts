@@ -1,0 +1,90 @@
+import { EventsClientMessage, type StreamedEvent } from "../../contract/api/streams.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { Station } from "../../station/station.ts";
+import { createCredit } from "./credit.ts";
+import { createFilter } from "./event-filter.ts";
+import { createEventTail, type EventTail, type TailEvent } from "./event-tail.ts";
+import { parseMessage, type ServerSocket } from "./server-socket.ts";
+import type { ServeStream } from "./stream.ts";
+
+/** After so many events that did not pass, the client is told how far it is. */
+const SKIPPED_MAX = 1_000;
+
+/** Events for whoever follows them. Those who see the same share one reading of the log. */
+export function createEventStreams(): ServeStream {
+  const tails = new Map<string, { tail: EventTail; followers: number }>();
+  return async ({ socket, station, view, signal }) => {
+    const first = await socket.first(EventsClientMessage);
+    if (first.type !== "subscribe") throw new CaissonError("invalid", "the first message does not subscribe");
+    const shared = tails.get(view) ?? { tail: createEventTail(sourceOf(station)), followers: 0 };
+    tails.set(view, shared);
+    shared.followers += 1;
+    try {
+      const { afterPosition = 0, filter = {}, windowEvents } = first;
+      const position = afterPosition === "end" ? await station.runs.lastPosition() : afterPosition;
+      const reader = createEventReader(socket, { position, passes: createFilter(filter), credit: createCredit(windowEvents, signal) });
+      void socket.send({ type: "subscribed", position });
+      for await (const events of shared.tail.follow(position, signal)) await reader.take(events);
+    } finally {
+      shared.followers -= 1;
+      if (shared.followers === 0) tails.delete(view);
+    }
+  };
+}
+
+function sourceOf({ runs }: Pick<Station, "runs">) {
+  return {
+    async *events(options: { afterPosition: number; signal: AbortSignal }) {
+      for await (const fed of runs.allEvents(options)) yield streamedOf(fed);
+    },
+    lastPosition: () => runs.lastPosition(),
+  };
+}
+
+export function streamedOf({ run, ...fed }: FedRunEvent): StreamedEvent {
+  return { entity: { kind: "run", id: run }, ...fed };
+}
+
+/** Where one client is, and what passes its filter. */
+function createEventReader(
+  socket: ServerSocket,
+  options: { position: number; passes: ReturnType<typeof createFilter>; credit: ReturnType<typeof createCredit> },
+) {
+  const { credit } = options;
+  let { position, passes } = options;
+  let skipped = 0;
+  socket.listen({
+    onMessage(given) {
+      const message = parseMessage(EventsClientMessage, given);
+      if (message.type === "subscribe") throw new CaissonError("invalid", "this socket has subscribed already");
+      if (message.type === "taken") return credit.taken(message.events);
+      passes = createFilter(message.filter);
+      void socket.send({ type: "filtered", position });
+    },
+  });
+  return {
+    /** Resolves when the client may get more. */
+    async take(events: readonly TailEvent[]): Promise<void> {
+      for (let at = 0; at < events.length; ) {
+        await credit.room();
+        const passed: string[] = [];
+        // All at once, so that a change of the filter is before or after it.
+        for (; at < events.length && passed.length < credit.left(); at += 1) {
+          const { streamed, json } = events[at] as TailEvent;
+          ({ position } = streamed);
+          if (passes(streamed)) passed.push(json);
+          else skipped += 1;
+        }
+        if (passed.length > 0) {
+          skipped = 0;
+          void credit.spend(passed.length);
+          await socket.send(`{"type":"events","events":[${passed.join(",")}]}`);
+        } else if (skipped >= SKIPPED_MAX) {
+          skipped = 0;
+          await socket.send({ type: "position", position });
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { reachOfHeld } from "../../contract/api/reach.ts";
+import { HoldClientMessage } from "../../contract/api/streams.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import { checkReach } from "../gate.ts";
+import { parseMessage, type ServerSocket } from "./server-socket.ts";
+import type { ServeStream, Stream } from "./stream.ts";
+
+/** Network events are dropped, and counted, while more than this waits to be sent. */
+const BUFFERED_BYTES_MAX = 1024 * 1024;
+
+export const serveCreateHeld: ServeStream = async (stream) => {
+  const { socket, caller, station, signal } = stream;
+  const message = await socket.first(HoldClientMessage);
+  if (message.type !== "create") throw new CaissonError("invalid", "the first message does not say which sandbox to create");
+  const { type: _, ...request } = message;
+  checkReach(caller, reachOfHeld(request));
+  await holdOn(await station.sandboxes.create(request, { signal }), stream);
+};
+
+export const serveHold: ServeStream = async (stream) => {
+  const { station, params, signal } = stream;
+  await holdOn(await station.sandboxes.hold(params.sandbox as string, { signal }), stream);
+};
+
+/** Until the client lets go, in whatever way, or the sandbox is gone. */
+async function holdOn(held: HeldSandbox, { socket, signal }: Stream): Promise<void> {
+  const asked = Promise.withResolvers<"release" | "destroy" | "gone">();
+  const leave = () => asked.resolve("release");
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave, { once: true });
+  const unsubscribe = held.network?.subscribe(networkTo(socket, held.id));
+  try {
+    void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null });
+    void held.closed.then(() => asked.resolve("gone"));
+    socket.listen({
+      onMessage(given) {
+        const { type } = parseMessage(HoldClientMessage, given);
+        if (type === "create") throw new CaissonError("invalid", "this socket has its sandbox already");
+        asked.resolve(type);
+      },
+    });
+    const how = await asked.promise;
+    if (how === "destroy") await held.destroy();
+    if (how !== "release") await socket.send({ type: "closed", ...(await held.closed) });
+  } finally {
+    signal.removeEventListener("abort", leave);
+    unsubscribe?.();
+    await held.release();
+  }
+  await socket.send({ type: "released" });
+}
+
+/** What a slow client does not get is counted, and it is told how much when it reads again. */
+function networkTo(socket: ServerSocket, sandbox: string) {
+  let dropped = 0;
+  return (event: unknown) => {
+    if (socket.bufferedBytes() > BUFFERED_BYTES_MAX) {
+      dropped += 1;
+      return;
+    }
+    if (dropped > 0) void socket.send({ type: "dropped", events: dropped });
+    dropped = 0;
+    void socket.send({ type: "network", sandbox, event });
+  };
+}

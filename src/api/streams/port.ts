@@ -1,0 +1,81 @@
+import type { Duplex } from "node:stream";
+import { FRAME_BYTES_MAX, INPUT_WINDOW_BYTES } from "../../contract/api/stream-paths.ts";
+import { PortClientMessage } from "../../contract/api/streams.ts";
+import { createCredit } from "./credit.ts";
+import { parseMessage, type ServerSocket } from "./server-socket.ts";
+import type { ServeStream } from "./stream.ts";
+
+/** Bytes both ways, each direction as fast as its reader; until both have ended, or one breaks it off. */
+export const servePort: ServeStream = async ({ socket, station, params, query, signal }) => {
+  await using held = await station.sandboxes.hold(params.sandbox as string, { signal });
+  const connection = await held.connect(Number(params.port));
+  const broken = Promise.withResolvers<"reset">();
+  connection.on("error", () => broken.resolve("reset"));
+  connection.on("close", () => {
+    if (!connection.readableEnded || !connection.writableFinished) broken.resolve("reset");
+  });
+  const reset = () => {
+    connection.destroy();
+    broken.resolve("reset");
+  };
+  signal.addEventListener("abort", reset, { once: true });
+  if (signal.aborted) reset();
+  try {
+    const credit = createCredit(query.windowBytes as number | undefined, signal);
+    void socket.send({ type: "connected" });
+    const inward = takeFrom(socket, { connection, onTaken: (bytes) => credit.taken(bytes) });
+    const outward = sendTo(socket, { connection, credit }).catch(() => {
+      broken.resolve("reset");
+      return broken.promise;
+    });
+    const end = await Promise.race([broken.promise, Promise.all([inward, outward])]);
+    if (end === "reset") await socket.send({ type: "reset" });
+  } finally {
+    signal.removeEventListener("abort", reset);
+    connection.destroy();
+  }
+};
+
+/** What the client sends. Resolves when it has ended its direction. */
+function takeFrom(socket: ServerSocket, { connection, onTaken }: { connection: Duplex; onTaken: (bytes: number) => void }): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  let waitingBytes = 0;
+  let takenBytes = 0;
+  const written = (bytes: number) => {
+    waitingBytes -= bytes;
+    takenBytes += bytes;
+    void socket.send({ type: "taken", bytes: takenBytes });
+    if (waitingBytes <= INPUT_WINDOW_BYTES) socket.resume();
+  };
+  socket.listen({
+    onMessage(given) {
+      const message = parseMessage(PortClientMessage, given);
+      if (message.type === "taken") onTaken(message.bytes);
+      else connection.end(() => ended.resolve());
+    },
+    onBytes(data) {
+      if (connection.writableEnded || connection.destroyed) return;
+      waitingBytes += data.length;
+      if (waitingBytes > INPUT_WINDOW_BYTES) socket.pause();
+      connection.write(data, (error) => {
+        if (!error) written(data.length);
+      });
+    },
+  });
+  return ended.promise;
+}
+
+/** What the other side sends. Resolves when it has ended its direction. */
+async function sendTo(
+  socket: ServerSocket,
+  { connection, credit }: { connection: Duplex; credit: ReturnType<typeof createCredit> },
+): Promise<void> {
+  for await (const chunk of connection.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    for (let at = 0; at < chunk.length; at += FRAME_BYTES_MAX) {
+      const part = chunk.subarray(at, at + FRAME_BYTES_MAX);
+      await credit.spend(part.length);
+      await socket.sendBytes(part);
+    }
+  }
+  await socket.send({ type: "end" });
+}

@@ -1,0 +1,157 @@
+import { constants } from "node:os";
+import { problemOf } from "../../contract/api/problem.ts";
+import { outputFrame, readStdinFrame } from "../../contract/api/stream-frames.ts";
+import { closeCodes, FRAME_BYTES_MAX, INPUT_WINDOW_BYTES } from "../../contract/api/stream-paths.ts";
+import { ProcessClientMessage } from "../../contract/api/streams.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
+import { createCredit } from "./credit.ts";
+import type { Leaving } from "./process.ts";
+import type { ProcessEntry } from "./process-entry.ts";
+import { parseMessage, type ServerSocket } from "./server-socket.ts";
+import type { Stream } from "./stream.ts";
+
+type Asked = Extract<ReturnType<typeof ProcessClientMessage.parse>, { type: "closeStdin" | "resize" | "signal" | "kill" }>;
+
+interface Reading extends Stream {
+  reader: number;
+  from: Parameters<ProcessEntry["sentFrom"]>[0];
+  windowBytes: number | undefined;
+}
+
+/** Resolves with why this reader has no more to do with the process. */
+export async function readProcess(entry: ProcessEntry, { socket, signal, from, reader, windowBytes }: Reading): Promise<Leaving> {
+  const left = Promise.withResolvers<Leaving>();
+  const credit = createCredit(windowBytes, signal);
+  const isReader = () => entry.reader === reader && !signal.aborted;
+  const leave = () => left.resolve({ why: "broken" });
+  const { ref, pid } = entry.process;
+  entry.supersede = () => {
+    socket.fail(superseded(ref));
+    leave();
+  };
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  try {
+    const sent = entry.sentFrom(from);
+    void socket.send({ type: "started", ref, pid, stdinBytes: entry.stdinBytes });
+    feed(entry, { socket, isReader, onTaken: (bytes) => credit.taken(bytes), onDetach: () => left.resolve({ why: "detached" }) });
+    const output = sendOutput(entry, { socket, credit, isReader, sent });
+    output.catch(() => {});
+    return await Promise.race([output, left.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+    if (entry.reader === reader) entry.supersede = null;
+  }
+}
+
+async function sendOutput(
+  entry: ProcessEntry,
+  options: { socket: ServerSocket; credit: ReturnType<typeof createCredit>; isReader: () => boolean; sent: readonly OutputChunk[] },
+): Promise<Leaving> {
+  const { socket, credit, isReader } = options;
+  const send = async ({ stream, offset, data }: OutputChunk) => {
+    for (let at = 0; at < data.length; at += FRAME_BYTES_MAX) {
+      const part = data.subarray(at, at + FRAME_BYTES_MAX);
+      await credit.spend(part.length);
+      if (!isReader()) return;
+      await socket.sendBytes(outputFrame({ stream, offset: offset + at, data: part }));
+    }
+  };
+  for (const chunk of options.sent) await send(chunk);
+  while (isReader()) {
+    // Not before there is room for it: what is asked for counts as taken at the guest.
+    await credit.room();
+    const chunk = await entry.next();
+    if (!isReader()) break;
+    if (chunk === null) {
+      await socket.send({ type: "ended", ended: await entry.process.ended });
+      // Whoever has not heard of it may come back for it.
+      await socket.close({ code: closeCodes.done });
+      return { why: socket.gone.reason === closeCodes.done ? "ended" : "broken" };
+    }
+    await send(chunk);
+  }
+  return { why: "broken" };
+}
+
+/** What the client says. */
+function feed(
+  entry: ProcessEntry,
+  options: { socket: ServerSocket; isReader: () => boolean; onTaken: (bytes: number) => void; onDetach: () => void },
+): void {
+  const { socket, isReader } = options;
+  let waitingBytes = 0;
+  let takenBytes = 0;
+  let isClosed = false;
+  const write = async (data: Uint8Array) => {
+    try {
+      if (!isClosed) await entry.process.write(data);
+    } catch (error) {
+      isClosed = true;
+      void socket.send({ type: "stdinClosed", problem: problemOf(error as CaissonError) });
+    }
+    waitingBytes -= data.length;
+    takenBytes += data.length;
+    if (!isClosed) void socket.send({ type: "taken", bytes: takenBytes });
+    if (waitingBytes <= INPUT_WINDOW_BYTES) socket.resume();
+  };
+  socket.listen({
+    onBytes(frame) {
+      if (!isReader()) return;
+      const data = readStdinFrame(frame);
+      entry.stdinBytes += data.length;
+      waitingBytes += data.length;
+      if (waitingBytes > INPUT_WINDOW_BYTES) socket.pause();
+      entry.input = entry.input.then(() => write(data));
+    },
+    onMessage(given) {
+      const message = parseMessage(ProcessClientMessage, given);
+      if (!isReader()) return;
+      if (message.type === "taken") return options.onTaken(message.bytes);
+      if (message.type === "detach") return options.onDetach();
+      if (message.type === "start" || message.type === "attach") throw new CaissonError("invalid", "this socket has its process already");
+      void answer(message, () => perform(message, entry), socket);
+    },
+  });
+}
+
+function perform(message: Asked, entry: ProcessEntry): Promise<void> {
+  const { process } = entry;
+  switch (message.type) {
+    case "closeStdin": {
+      // After everything that came before it.
+      const closing = entry.input.then(() => process.closeStdin());
+      entry.input = closing.catch(() => {});
+      return closing;
+    }
+    case "resize":
+      return process.resize({ cols: message.cols, rows: message.rows });
+    case "signal":
+      return process.signal(signalOf(message.signal), message.scope === undefined ? {} : { scope: message.scope });
+    case "kill":
+      return process.kill();
+  }
+}
+
+/** Throws `invalid`. */
+function signalOf(name: string): NodeJS.Signals {
+  if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;
+  throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Signals are named like SIGTERM." });
+}
+
+/** How it went is told to those who numbered their request; others see what comes of it. */
+async function answer({ request }: Asked, work: () => Promise<void>, socket: ServerSocket): Promise<void> {
+  let problem: ReturnType<typeof problemOf> | null = null;
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof CaissonError)) return socket.fail(error);
+    problem = problemOf(error);
+  }
+  if (request !== undefined) await socket.send({ type: "answered", request, problem });
+}
+
+function superseded(ref: string): CaissonError {
+  return new CaissonError("superseded", `another reader took over process ${ref}`, { hint: "A process has one reader at a time." });
+}

@@ -1,0 +1,195 @@
+import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { WebSocketServer } from "ws";
+import { z } from "zod";
+import { problemOf } from "../../contract/api/problem.ts";
+import {
+  BEARER_PROTOCOL_PREFIX,
+  closeCodes,
+  FRAME_BYTES_MAX,
+  STREAM_PROTOCOL,
+  type StreamName,
+  streamPaths,
+} from "../../contract/api/stream-paths.ts";
+import { type StreamRoute, streamRoutes } from "../../contract/api/stream-routes.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { defined } from "../../lib/defined.ts";
+import type { Admit, Admitted, Arrival } from "../admit.ts";
+import { asCaissonError } from "../answer.ts";
+import { type AppOptions, ofCaller } from "../app.ts";
+import { checkScope } from "../gate.ts";
+import type { OpenRequests, RequestLife } from "../open-requests.ts";
+import { queryKinds, readQuery } from "../read-call.ts";
+import { createServerSocket, parseMessage, type ServerSocket } from "./server-socket.ts";
+import type { ServeStreams } from "./stream.ts";
+
+/** The first byte of a frame's header and the largest offset. */
+const HEADER_BYTES_MAX = 16;
+const PROTOCOLS_MAX = 16;
+
+export interface UpgradesOptions extends Pick<AppOptions, "stationFor" | "onDefect"> {
+  admit: Admit;
+  requests: OpenRequests;
+  /** Loaded with the first socket. */
+  streams: () => Promise<ServeStreams>;
+}
+
+export interface Upgrades {
+  /** For the `upgrade` event of a server. Never rejects. */
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
+}
+
+/**
+ * WebSockets beside the routes, for the same callers. Who may not connect at all is answered as HTTP answers; all else
+ * is said over the socket, because a browser tells its page nothing about one that was refused.
+ */
+export function createUpgrades(options: UpgradesOptions): Upgrades {
+  let loading: Promise<WebSocketServer> | undefined;
+  const webSockets = () => {
+    loading ??= import("ws").then(
+      ({ WebSocketServer: Server }) =>
+        new Server({
+          noServer: true,
+          clientTracking: false,
+          perMessageDeflate: false,
+          maxPayload: FRAME_BYTES_MAX + HEADER_BYTES_MAX,
+          handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
+        }),
+    );
+    return loading;
+  };
+  return {
+    async accept(request, socket, head, arrival) {
+      // What it is follows as a close; until somebody listens it would end the process.
+      const ignore = () => {};
+      socket.on("error", ignore);
+      try {
+        const { headers, token, protocols } = headersOf(request);
+        const authorization = headers.get("authorization") ?? (token === null ? null : `Bearer ${token}`);
+        const admitted = await options.admit({ headers, authorization, arrival });
+        const found = findStream(request.url ?? "/");
+        // Of the protocols that were offered the server's library sees only our own.
+        request.headers["sec-websocket-protocol"] = protocols.includes(STREAM_PROTOCOL) ? STREAM_PROTOCOL : undefined;
+        if (request.headers["sec-websocket-protocol"] === undefined) delete request.headers["sec-websocket-protocol"];
+        const server = await webSockets();
+        if (socket.destroyed) return;
+        socket.off("error", ignore);
+        server.handleUpgrade(request, socket, head, (ws) => {
+          void serve(createServerSocket(ws), { ...options, ...found, admitted }).catch(options.onDefect);
+        });
+      } catch (error) {
+        refuse(socket, asCaissonError(error, options.onDefect));
+      }
+    },
+  };
+}
+
+interface Found {
+  name: StreamName;
+  params: Readonly<Record<string, string>>;
+  search: URLSearchParams;
+}
+
+/** Throws `not_found`. */
+function findStream(target: string): Found {
+  const [path = "", search = ""] = target.split("?", 2);
+  for (const name of Object.keys(streamPaths) as StreamName[]) {
+    const names: string[] = [];
+    const pattern = streamPaths[name].replaceAll(/\{(\w+)\}/g, (_, each: string) => {
+      names.push(each);
+      return "([^/]+)";
+    });
+    const values = new RegExp(`^${pattern}$`).exec(path)?.slice(1);
+    if (values === undefined) continue;
+    return {
+      name,
+      params: Object.fromEntries(names.map((each, at) => [each, decoded(values[at] ?? "")])),
+      search: new URLSearchParams(search),
+    };
+  }
+  throw new CaissonError("not_found", `there is no WebSocket ${path.slice(0, 200)}`, { hint: "The guide to the station lists them." });
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function headersOf({ headers: given }: IncomingMessage): { headers: Headers; token: string | null; protocols: string[] } {
+  const headers = new Headers();
+  for (const name of ["host", "origin", "authorization"] as const) if (given[name] !== undefined) headers.set(name, given[name]);
+  const protocols = (given["sec-websocket-protocol"] ?? "").split(",", PROTOCOLS_MAX).map((each) => each.trim());
+  const bearer = protocols.find((each) => each.startsWith(BEARER_PROTOCOL_PREFIX));
+  return { headers, token: bearer?.slice(BEARER_PROTOCOL_PREFIX.length) ?? null, protocols };
+}
+
+function refuse(socket: Duplex, error: CaissonError): void {
+  if (socket.destroyed) return;
+  const problem = problemOf(error);
+  const body = JSON.stringify(problem);
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? "Error"}\r\nconnection: close\r\n` +
+      `content-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+type Serving = UpgradesOptions & Found & { admitted: Admitted };
+
+async function serve(socket: ServerSocket, options: Serving): Promise<void> {
+  const { requests, onDefect } = options;
+  const { caller, stillValid } = options.admitted;
+  let life: RequestLife | undefined;
+  let serving: Promise<void> | undefined;
+  try {
+    life = requests.begin({ gone: socket.gone, ...defined({ stillValid, token: caller.kind === "token" ? caller.token.id : undefined }) });
+    const ended = whyEnded(life.streamSignal, { socket, requests });
+    const start = await prepare(socket, { ...options, signal: life.streamSignal });
+    serving = start();
+    await Promise.race([serving, socket.failed, ended]);
+    await socket.close({ code: requests.isEnding() ? closeCodes.goingAway : closeCodes.done });
+  } catch (error) {
+    // It puts away what it has, while the client is told.
+    life?.abort();
+    if (requests.isEnding()) await socket.close({ code: closeCodes.goingAway });
+    else await socket.close({ error: asCaissonError(error, onDefect) });
+    await serving?.catch((reason: unknown) => void asCaissonError(reason, onDefect));
+  } finally {
+    life?.end();
+  }
+}
+
+/** Rejects with what the client is told when something else than the stream itself ends it. */
+function whyEnded(signal: AbortSignal, { socket, requests }: { socket: ServerSocket; requests: OpenRequests }): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => {});
+  const tell = () => {
+    const isTold = socket.gone.aborted || requests.isEnding();
+    reject(
+      isTold
+        ? new CaissonError("cancelled", "the stream has ended")
+        : new CaissonError("unauthenticated", "the token is not valid any more"),
+    );
+  };
+  if (signal.aborted) tell();
+  else signal.addEventListener("abort", tell, { once: true });
+  return promise;
+}
+
+/** Throws what the client is told. */
+async function prepare(socket: ServerSocket, options: Serving & { signal: AbortSignal }): Promise<() => Promise<void>> {
+  const { name, requests, signal } = options;
+  const { caller } = options.admitted;
+  const route: StreamRoute = streamRoutes[name];
+  checkScope(caller, route.scope);
+  const params = parseMessage(z.object(route.params), options.params) as Record<string, string>;
+  const asRoute = { ...route, answer: {} };
+  const query = readQuery(asRoute, options.search, queryKinds(asRoute)) as Record<string, unknown>;
+  const serveStream = (await options.streams())[name];
+  const { station, owner } = ofCaller(caller, options);
+  const seesAll = caller.kind === "socket" || caller.token.scope === "admin";
+  const view = seesAll ? "everything" : `own ${owner}`;
+  return () => serveStream({ socket, caller, station, view, params, query, signal, isEnding: () => requests.isEnding() });
+}
