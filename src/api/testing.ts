@@ -6,6 +6,7 @@ import { socketFetch } from "../client/socket-fetch.ts";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import type { Scope } from "../contract/token-verbs.ts";
+import type { Program } from "../runtimes/fake/program.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import type { ExposureOptions } from "./exposure.ts";
 import { type RunningServer, startServer } from "./server.ts";
@@ -14,14 +15,14 @@ import { type RunningServer, startServer } from "./server.ts";
  * A server over a station of the fake runtime for each test, really listening. `defects` are what it would have told
  * its owner.
  */
-export function useServer() {
+export function useServer({ programs = {} }: { programs?: Readonly<Record<string, Program>> } = {}) {
   let base = "";
   let station: LocalVerbs;
   let server: RunningServer;
   const defects: unknown[] = [];
   beforeEach(async () => {
     base = await mkdtemp(join(tmpdir(), "caisson-test-api-"));
-    const parts = await fakeStationParts(base);
+    const parts = await fakeStationParts(base, { programs });
     station = parts.openStation();
     server = await start();
     defects.length = 0;

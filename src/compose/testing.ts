@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
+import type { Program } from "../runtimes/fake/program.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -16,13 +17,13 @@ import { composeStation, type LocalVerbs } from "./station.ts";
  * Everything that a station of the fake runtime is made of, in a folder of the test's: its state, and a folder to stand
  * in.
  */
-export async function fakeStationParts(base: string) {
+export async function fakeStationParts(base: string, { programs = {} }: { programs?: Readonly<Record<string, Program>> } = {}) {
   const stateDir = join(base, "state");
   const configDir = join(base, "config");
   const cwd = join(base, "work");
   await mkdir(cwd, { recursive: true });
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  const memory = createFakeRuntime();
+  const memory = createFakeRuntime({ programs });
   const fake = recorded(memory, createStore({ stateDir }));
   const runtimes: RuntimeSet = {
     names: ["fake"],

@@ -20,6 +20,7 @@ export function runCalls(to: Connection) {
     /** The events of all runs, from the first or from after a position, then those to come, until the signal. */
     allEvents: ({ signal, ...query }: QueryInput<"runs.allEvents"> & Signal = {}) =>
       eventData<EventData<"runs.allEvents">>(to, "runs.allEvents", { input: { query, ...(signal && { signal }) }, resume: true }),
+    lastPosition: async (given: Signal = {}) => (await call(to, "runs.lastPosition", given)).position,
     send: (run: string, body: BodyInput<"runs.send">, given: Signal = {}) => call(to, "runs.send", { params: { run }, body, ...given }),
     answer: (run: string, body: BodyInput<"runs.answer">, given: Signal = {}) =>
       call(to, "runs.answer", { params: { run }, body, ...given }),

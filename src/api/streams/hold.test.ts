@@ -1,0 +1,143 @@
+import { describe, expect, test, vi } from "vitest";
+import { type Client, connect } from "../../client/connect.ts";
+import { useServer } from "../testing.ts";
+import { block, rawSocket, socketClient, streamPrograms } from "./testing.ts";
+
+const { server, token, station, start } = useServer({ programs: streamPrograms });
+
+const client = async (scope: "read" | "run" | "admin" = "run"): Promise<Client> =>
+  connect({ url: server().status.url, token: await token(scope) });
+const ids = async () => (await station().sandboxes.list()).sandboxes.map(({ id }) => id);
+
+describe("a sandbox that is held", () => {
+  test("is made for its holder, and goes when that lets go", async () => {
+    const { streams, sandboxes } = await client();
+    const held = await streams.createHeld({ spec: { labels: { of: "a test" } } });
+    expect(held.info).toMatchObject({ keep: false, labels: { of: "a test" } });
+    expect(await ids()).toEqual([held.info.id]);
+    expect((await sandboxes.exec(held.info.id, { argv: ["echo", "there"] })).stdout.text).toBe("there\n");
+    await held.release();
+    await held.release();
+    expect(await ids()).toEqual([]);
+    expect(await held.closed).toEqual({ why: "lost" });
+  });
+
+  test("goes within seconds when its holder is killed", async () => {
+    const raw = rawSocket(server(), "/v1/sandboxes/hold", { as: await token("run") });
+    await raw.send({ type: "create", spec: {} });
+    const { info } = (await raw.message("held")) as unknown as { info: { id: string } };
+    expect(await ids()).toEqual([info.id]);
+    raw.ws.terminate();
+    await vi.waitFor(async () => expect(await ids()).toEqual([]), { timeout: 2_000 });
+  });
+
+  test("stays as long as anybody holds it", async () => {
+    const first = await (await client()).streams.createHeld({ spec: {} });
+    const second = await socketClient(server()).streams.holdSandbox(first.info.id);
+    await first.release();
+    expect(await ids()).toEqual([first.info.id]);
+    await second.release();
+    expect(await ids()).toEqual([]);
+  });
+
+  test("is left alone when it is kept, and removed for all when that is asked for", async () => {
+    const { streams } = await client();
+    const kept = await streams.createHeld({ spec: { keep: true } });
+    await kept.release();
+    expect(await ids()).toEqual([kept.info.id]);
+    const one = await streams.holdSandbox(kept.info.id);
+    const other = await streams.holdSandbox(kept.info.id);
+    await one.destroy();
+    expect(await one.closed).toEqual({ why: "destroyed" });
+    expect(await other.closed).toEqual({ why: "destroyed" });
+    expect(await ids()).toEqual([]);
+    await other.release();
+  });
+
+  test("is not made by those who may not, nor with what they may not", async () => {
+    const { streams } = await client("read");
+    await expect(streams.createHeld({ spec: {} })).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("--scope run") });
+    const { streams: mayRun } = await client("run");
+    await expect(mayRun.createHeld({ spec: { workspace: { kind: "folder", path: "/etc" } } })).rejects.toMatchObject({
+      code: "denied",
+      message: expect.stringContaining("a folder of the machine"),
+    });
+    await expect(mayRun.createHeld({ runtime: "nothing", spec: {} })).rejects.toMatchObject({ code: "invalid" });
+    await expect(mayRun.holdSandbox("sb_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
+    expect(await ids()).toEqual([]);
+  });
+
+  test("is given up with the signal, and nothing is left", async () => {
+    const { streams } = await client();
+    const stop = new AbortController();
+    const making = streams.createHeld({ spec: {} }, { signal: stop.signal });
+    stop.abort();
+    await expect(making).rejects.toMatchObject({ code: "cancelled" });
+    await vi.waitFor(async () => expect(await ids()).toEqual([]));
+  });
+
+  test("goes with the station when that ends, and its holder is told to come back", async () => {
+    const raw = rawSocket(server(), "/v1/sandboxes/hold", { as: await token("run") });
+    await raw.send({ type: "create", spec: {} });
+    await raw.message("held");
+    await server().close();
+    expect(await raw.closed).toBe(1001);
+    expect(await ids()).toEqual([]);
+    await using _again = await start();
+  });
+});
+
+describe("a connection to a port", () => {
+  async function echoing() {
+    const { streams } = await client();
+    const held = await streams.createHeld({ spec: {} });
+    const process = await streams.openProcess(held.info.id, { argv: ["echo-server"] });
+    const { value } = await process.output[Symbol.asyncIterator]().next();
+    return { streams, id: held.info.id, port: Number(Buffer.from((value as { data: Uint8Array }).data).toString()) };
+  }
+  const read = async (incoming: AsyncIterable<Uint8Array>) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  };
+
+  test("carries bytes both ways, and ends one direction at a time", async () => {
+    const { streams, id, port } = await echoing();
+    const connection = await streams.connectPort(id, port);
+    const answer = read(connection.incoming);
+    await connection.write(block);
+    await connection.end();
+    expect(await answer).toEqual(Buffer.concat([block, Buffer.from("bye")]));
+    expect(await connection.closed).toBeNull();
+  });
+
+  test("carries a lot, as slowly as it is read", { timeout: 30_000 }, async () => {
+    const { streams, id, port } = await echoing();
+    const connection = await streams.connectPort(id, port);
+    const writing = (async () => {
+      for (let n = 0; n < 256; n += 1) await connection.write(block);
+      await connection.end();
+    })();
+    let bytes = 0;
+    for await (const chunk of connection.incoming) bytes += chunk.length;
+    await writing;
+    expect(bytes).toBe(256 * block.length + 3);
+  });
+
+  test("is reset from either side", async () => {
+    const { streams, id, port } = await echoing();
+    const theirs = await streams.connectPort(id, port);
+    await theirs.write(Buffer.from("quit"));
+    await expect(read(theirs.incoming)).rejects.toMatchObject({ code: "lost" });
+    const ours = await streams.connectPort(id, port);
+    ours.reset();
+    expect(await ours.closed).toBeNull();
+    await expect(ours.write(Buffer.from("x"))).rejects.toMatchObject({ code: "gone" });
+  });
+
+  test("says when nothing listens there", async () => {
+    const { streams, id } = await echoing();
+    await expect(streams.connectPort(id, 9)).rejects.toMatchObject({ code: "unavailable" });
+    await expect(streams.connectPort(id, 70_000)).rejects.toMatchObject({ code: "invalid" });
+  });
+});
