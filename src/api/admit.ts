@@ -10,7 +10,7 @@ export interface Admitted {
   stillValid: (() => Promise<boolean>) | undefined;
 }
 
-/** Throws `denied` for a foreign host or page, `unauthenticated`, and `busy` for an address that tried too many tokens. */
+/** Throws `denied` for a foreign host or page, `unauthenticated`, and `busy` for one who tries too much. */
 export type Admit = (request: { headers: Headers; authorization: string | null; arrival: Arrival }) => Promise<Admitted>;
 
 /** One for all ways in, so that wrong tokens are counted together. */
