@@ -24,6 +24,8 @@ import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
+import type { Observation } from "./observe/observation.ts";
+import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
 
@@ -38,13 +40,14 @@ export interface AppOptions {
   onDefect: (error: unknown) => void;
   /** Of MCP clients, loaded with the first. */
   mcp(): Promise<McpConnections>;
+  observation: Observation;
 }
 
 export interface App {
   fetch(request: Request, arrival: Arrival): Promise<Response>;
 }
 
-type Env = { Bindings: { arrival: Arrival } };
+type Env = { Bindings: { arrival: Arrival; seen: SeenRequest } };
 
 /** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
 export function createApp(options: AppOptions): App {
@@ -71,11 +74,14 @@ export function createApp(options: AppOptions): App {
     work: (caller: Caller, seen: { life: RequestLife; call: SeenCall }) => Promise<Response>,
   ): Promise<Response> => {
     const call = seenCall(context, name);
+    const { seen } = context.env;
+    if (name !== null) seen.route = name;
     try {
       const { req, env } = context;
       const authorization = req.header("authorization") ?? null;
       const { caller, stillValid } = await options.admit({ headers: req.raw.headers, authorization, arrival: env.arrival });
       call.caller = caller;
+      seen.caller = caller;
       const token = caller.kind === "token" ? caller.token.id : undefined;
       const life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
       try {
@@ -108,17 +114,50 @@ export function createApp(options: AppOptions): App {
   }
   app.all("/mcp", (context) =>
     admitted(context, null, async (caller, { life }) => {
+      context.env.seen.route = "mcp";
       const { station, by } = ofCaller(caller, options);
       const ofMcp = { station, by, ...(caller.kind === "socket" ? socketMcp : { key: caller.token.id, scope: caller.token.scope }) };
       return (await options.mcp()).answer(context.req.raw, { caller: ofMcp, life });
     }),
   );
+  observeRoutes(app, { ...options, admitted });
   app.notFound((context) =>
     admitted(context, null, async () => {
       throw notThere(context);
     }),
   );
-  return { fetch: async (request, arrival) => app.fetch(request, { arrival }) };
+  const { observer } = options.observation;
+  return { fetch: (request, arrival) => observer.watch(request, async (seen) => app.fetch(request, { arrival, seen })) };
+}
+
+type Admitted = (
+  context: Context<Env>,
+  name: null,
+  work: (caller: Caller, seen: { life: RequestLife }) => Promise<Response>,
+) => Promise<Response>;
+
+/** What is no verb of the station: how it is doing. */
+function observeRoutes(app: Hono<Env>, { observation, admitted }: { observation: Observation; admitted: Admitted }): void {
+  const { health } = observation;
+  app.get("/healthz", ({ env: { seen } }) => {
+    seen.route = "healthz";
+    return health.alive();
+  });
+  app.get("/readyz", ({ env: { seen } }) => {
+    seen.route = "readyz";
+    return health.ready();
+  });
+  app.get("/metrics", (context) => {
+    const { seen, arrival } = context.env;
+    seen.route = "metrics";
+    if (observation.isOpenTo({ headers: context.req.raw.headers, arrival })) return observation.metrics();
+    return admitted(context, null, async (caller, { life }) => {
+      checkScope(caller, "read");
+      const figures = await observation.metrics();
+      life.end();
+      return figures;
+    });
+  });
 }
 
 function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | null): SeenCall {

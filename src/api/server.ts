@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
-import type { OwnerView } from "../contract/owner.ts";
+import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
@@ -15,6 +15,7 @@ import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate } from "./gate.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
+import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 import type { ServeStreams } from "./streams/stream.ts";
@@ -39,6 +40,7 @@ export interface ServerOptions extends ExposureOptions {
   /** 0: any that is free. */
   port: number;
   onDefect: (error: unknown) => void;
+  observe?: ObserveOptions;
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -67,10 +69,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const status = (): StationStatus => ({ version: options.version, pid: process.pid, startedAt, url, requests: requests.count() });
   const admit = createAdmission({ ...options, names: exposure });
   const mcp = lazyMcp(options);
+  let closing: Promise<void> | undefined;
+  const observation = createObservation({
+    observe: options.observe ?? {},
+    station: options.stationFor({ owner: LOCAL_OWNER, sees: "everything" }),
+    status,
+    version: options.version,
+    names: exposure,
+    isEnding: () => closing !== undefined,
+    onDefect: options.onDefect,
+  });
   const app = createApp({
     ...options,
     mcp: mcp.open,
     admit,
+    observation,
     requests,
     server: {
       status,
@@ -93,9 +106,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await place[Symbol.asyncDispose]();
     throw error;
   }
-  let closing: Promise<void> | undefined;
   const close = async () => {
     stopRenewing();
+    observation[Symbol.dispose]();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
     await mcp.close();

@@ -9,6 +9,7 @@ import type { Scope } from "../contract/token-verbs.ts";
 import type { Program } from "../runtimes/fake/program.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import type { ExposureOptions } from "./exposure.ts";
+import type { ObserveOptions } from "./observe/observation.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /**
@@ -32,7 +33,7 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
     await station[Symbol.asyncDispose]();
     await rm(base, { recursive: true, force: true });
   });
-  const start = (exposure: Partial<ExposureOptions> = {}) =>
+  const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({
       stationFor: (view) => ownedStation(station, view),
       authenticate: (token) => station.tokens.authenticate(token),
@@ -42,6 +43,7 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
       listenHost: "127.0.0.1",
       port: 0,
       onDefect: (error) => defects.push(error),
+      observe,
       ...exposure,
     });
   let count = 0;

@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import { useServer } from "../testing.ts";
+import { createCounter, metricsText } from "./metrics.ts";
+import type { AnsweredRequest } from "./observer.ts";
+import { createRunMetrics } from "./run-metrics.ts";
+import { parseMetrics } from "./testing.ts";
+
+const { ask, post, token, server, start, endedRun } = useServer();
+const metricsOf = async (response: Response) => parseMetrics(await response.text());
+
+describe("/healthz and /readyz", () => {
+  test("answer anybody, and say nothing but yes or no", async () => {
+    for (const path of ["/healthz", "/readyz"]) {
+      const response = await fetch(`${server().status.url}${path}`);
+      expect([response.status, await response.text(), [...response.headers.keys()].includes("www-authenticate")]).toEqual([
+        200,
+        "ok\n",
+        false,
+      ]);
+    }
+    expect((await fetch(`${server().status.url}/healthz`, { method: "POST" })).status).toBe(401);
+  });
+
+  test("not ready: the disk is full, or it cannot be looked at", async () => {
+    await server().close();
+    let ready: () => Promise<boolean> = async () => false;
+    await using again = await start({}, { isReady: () => ready() });
+    expect((await fetch(`${again.status.url}/readyz`)).status).toBe(503);
+    expect((await fetch(`${again.status.url}/healthz`)).status).toBe(200);
+    ready = () => Promise.reject(new Error("no disk"));
+    await expect.poll(async () => (await fetch(`${again.status.url}/readyz`)).status, { timeout: 3000 }).toBe(503);
+    ready = async () => true;
+    await expect.poll(async () => (await fetch(`${again.status.url}/readyz`)).status, { timeout: 3000 }).toBe(200);
+  });
+});
+
+describe("/metrics", () => {
+  test("needs a token that may read, and is what Prometheus reads", async () => {
+    expect((await fetch(`${server().status.url}/metrics`)).status).toBe(401);
+    const as = await token("read");
+    await post("/v1/sandboxes");
+    await endedRun();
+    await ask("/v1/runs", { as });
+    await ask("/v1/nonsense/with/a/path", { as });
+    await ask("/v1/tokens", { as });
+    const response = await ask("/metrics", { as });
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    const families = await metricsOf(response);
+    const value = (name: string, labels: Record<string, string> = {}) =>
+      families.get(name)?.samples.find((sample) => Object.entries(labels).every(([key, each]) => sample.labels[key] === each))?.value;
+    expect(value("caisson_runs", { state: "ended" })).toBe(1);
+    expect(value("caisson_sandboxes", { runtime: "fake", state: "running" })).toBe(1);
+    expect(value("caisson_http_requests_total", { route: "runs.list", status: "2xx" })).toBe(1);
+    expect(value("caisson_http_requests_total", { route: "none", status: "4xx" })).toBe(1);
+    expect(value("caisson_http_requests_total", { route: "tokens.list", status: "4xx" })).toBe(1);
+    expect(value("caisson_open_requests")).toBe(1);
+    expect(value("caisson_memory_bytes", { kind: "resident" })).toBeGreaterThan(1_000_000);
+    expect(families.get("caisson_http_request_seconds")?.type).toBe("histogram");
+    expect((await metricsOf(await ask("/metrics"))).size).toBeGreaterThan(8);
+  });
+
+  test("is open to programs of this machine where the configuration says so, and to no page of a browser", async () => {
+    await server().close();
+    await using again = await start({}, { metricsWithoutToken: true });
+    const ask = (headers: Record<string, string> = {}) => fetch(`${again.status.url}/metrics`, { headers });
+    expect((await metricsOf(await ask())).size).toBeGreaterThan(8);
+    expect((await ask({ origin: "http://evil.test" })).status).toBe(403);
+    expect((await fetch(`${again.status.url}/v1/runs`)).status).toBe(401);
+  });
+
+  test("labels are escaped and bounded", () => {
+    const counter = createCounter("x_total", 'a "help"\nwith \\ in it');
+    for (let index = 0; index < 5000; index++) counter.add({ label: `"${index}\n\\` });
+    const families = parseMetrics(metricsText([counter.family()]));
+    expect(families.get("x_total")?.samples).toHaveLength(1000);
+    expect(families.get("x_total")?.samples[7]?.labels.label).toBe('"7\n\\');
+  });
+
+  test("the parser is strict", () => {
+    const good = '# HELP a_total h\n# TYPE a_total counter\na_total{b="c"} 1\n';
+    expect(parseMetrics(good).size).toBe(1);
+    const counter = "# HELP a_total h\n# TYPE a_total counter\n";
+    for (const bad of [
+      good.slice(0, -1),
+      `${good}${good}`,
+      `${good}a_total{b="c"} 2\n`,
+      `${counter}b_total 1\n`,
+      `${counter}a_total -1\n`,
+      `${counter}a_total{b="c\n"} 1\n`,
+      `${counter}a_total{b='c'} 1\n`,
+      "# HELP a h\n# TYPE a counter\na 1\n",
+      "a 1\n",
+      '# HELP h h\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',
+      '# HELP h h\n# TYPE h histogram\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n',
+    ]) {
+      expect(() => parseMetrics(bad), bad).toThrow();
+    }
+  });
+
+  test("runs count what they use, by providers that are known", () => {
+    const { take, families } = createRunMetrics();
+    const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0, reasoningTokens: 0 };
+    for (const [call, model] of [
+      ["m1", "anthropic/claude"],
+      ["m2", "evil\n{}/x"],
+    ] as const) {
+      const requested = { call, step: 1, attempt: 1, model, digest: "", messages: [], contextTokens: 0 };
+      take("run_a", { type: "model.requested", data: requested });
+      take("run_a", { type: "model.ended", data: { call, parts: [], usage, costUsd: 0.5, stop: "end", durationMs: 1 } });
+    }
+    const denied = {
+      sandbox: "sb_aaaaaaaaaaaa",
+      host: "x",
+      port: 1,
+      via: "http",
+      reason: "no_network",
+      method: null,
+      path: null,
+      text: "",
+      count: 3,
+    };
+    take("run_a", { type: "network.denied", data: denied as never });
+    const text = metricsText(families());
+    parseMetrics(text);
+    expect(text).toContain('caisson_model_tokens_total{provider="anthropic",kind="input"} 10\n');
+    expect(text).toContain('caisson_model_cost_usd_total{provider="other"} 0.5\n');
+    expect(text).toContain('caisson_egress_denied_total{reason="no_network"} 3\n');
+  });
+});
+
+describe("requests as they are seen", () => {
+  test("have an id, the caller's where it is one, and are told without what they carry", async () => {
+    await server().close();
+    const seen: AnsweredRequest[] = [];
+    await using again = await start({}, { onRequest: (answered) => void seen.push(answered) });
+    const as = await token("run");
+    const get = (headers: Record<string, string>) =>
+      fetch(`${again.status.url}/v1/runs?cursor=secret`, { headers: { authorization: `Bearer ${as}`, ...headers } });
+    expect((await get({ "x-request-id": "mine-1" })).headers.get("x-request-id")).toBe("mine-1");
+    expect((await get({ "x-request-id": 'bad "id"' })).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+    await fetch(`${again.status.url}/v1/runs`);
+    expect(seen.map(({ route, status, caller }) => [route, status, caller?.kind])).toEqual([
+      ["runs.list", 400, "token"],
+      ["runs.list", 400, "token"],
+      ["runs.list", 401, undefined],
+    ]);
+    expect(JSON.stringify(seen)).not.toContain(as);
+    expect(JSON.stringify(seen)).not.toContain("secret");
+  });
+
+  test("a listener that throws disturbs nobody", async () => {
+    await server().close();
+    await using again = await start(
+      {},
+      {
+        onRequest() {
+          throw new Error("listener");
+        },
+      },
+    );
+    expect((await fetch(`${again.status.url}/healthz`)).status).toBe(200);
+  });
+});

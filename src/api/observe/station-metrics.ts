@@ -1,0 +1,99 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { RunView } from "../../contract/run-verbs.ts";
+import type { Station } from "../../station/station.ts";
+import { type Family, gauge } from "./metrics.ts";
+
+/** Runs whose state is looked at each time; those beyond are counted as open. */
+const OPEN_RUNS_MAX = 1000;
+const LOOP_RESOLUTION_MS = 20;
+const NANOSECONDS = 1e9;
+
+export interface StationMetrics extends Disposable {
+  /** As it is now. */
+  families(): Promise<Family[]>;
+}
+
+/** What there is at the station, and how its process is doing. */
+export function createStationMetrics({
+  station,
+  status,
+  version,
+}: {
+  station: Pick<Station, "runs" | "sandboxes">;
+  status: () => { requests: number; startedAt: string };
+  version: string;
+}): StationMetrics {
+  const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  delay.enable();
+  return {
+    async families() {
+      const [open, ended, { sandboxes }] = await Promise.all([
+        station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }),
+        station.runs.list({ state: "ended", limit: 1 }),
+        station.sandboxes.list({ sweep: false }),
+      ]);
+      const families = [
+        gauge("caisson_info", "The station's version.", [{ labels: { version }, value: 1 }]),
+        gauge("caisson_started_seconds", "When the station was started, in seconds since 1970.", Date.parse(status().startedAt) / 1000),
+        gauge("caisson_open_requests", "Requests under way, open streams among them.", status().requests),
+        gauge(
+          "caisson_runs",
+          "Runs by state.",
+          counted([...statesOf(open), ...Array(ended.total).fill("ended")], (state) => ({ state })),
+        ),
+        gauge(
+          "caisson_sandboxes",
+          "Sandboxes by runtime and state.",
+          counted(sandboxes, ({ runtime, state }) => ({ runtime, state })),
+        ),
+        ...processFamilies(),
+        ...loopFamilies(delay),
+      ];
+      delay.reset();
+      return families;
+    },
+    [Symbol.dispose]: () => delay.disable(),
+  };
+}
+
+function statesOf({ runs, total }: { runs: readonly RunView[]; total: number }): string[] {
+  return [...runs.map(({ status }) => status), ...Array(Math.max(0, total - runs.length)).fill("open")];
+}
+
+function counted<Item>(items: readonly Item[], labelsOf: (item: Item) => Record<string, string>) {
+  const counts = new Map<string, { labels: Record<string, string>; value: number }>();
+  for (const item of items) {
+    const labels = labelsOf(item);
+    const key = JSON.stringify(labels);
+    const found = counts.get(key) ?? { labels, value: 0 };
+    found.value += 1;
+    counts.set(key, found);
+  }
+  return [...counts.values()];
+}
+
+function processFamilies(): Family[] {
+  const { rss, heapUsed, external } = process.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  const memory = [
+    { labels: { kind: "resident" }, value: rss },
+    { labels: { kind: "heap" }, value: heapUsed },
+    { labels: { kind: "external" }, value: external },
+  ];
+  const cpu = [{ labels: {}, value: (user + system) / 1e6 }];
+  return [
+    gauge("caisson_memory_bytes", "Memory of the station's process.", memory),
+    { name: "caisson_cpu_seconds_total", help: "Processor time of the station's process.", type: "counter", samples: cpu },
+  ];
+}
+
+/** Since the last look. */
+function loopFamilies(delay: ReturnType<typeof monitorEventLoopDelay>): Family[] {
+  const seconds = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds) / NANOSECONDS : 0);
+  const values = [
+    { labels: { quantile: "0.5" }, value: seconds(delay.percentile(50)) },
+    { labels: { quantile: "0.99" }, value: seconds(delay.percentile(99)) },
+    { labels: { quantile: "1" }, value: seconds(delay.max) },
+  ];
+  return [gauge("caisson_event_loop_delay_seconds", "How late timers were since the last look.", values)];
+}
