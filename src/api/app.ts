@@ -20,6 +20,7 @@ import { networkHandlers } from "./handlers/networks.ts";
 import { processHandlers } from "./handlers/processes.ts";
 import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
+import { secretHandlers } from "./handlers/secrets.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
@@ -54,6 +55,7 @@ export function createApp(options: AppOptions): App {
   const { requests, onDefect } = options;
   const handlers: Handlers = {
     ...stationHandlers(options.server),
+    ...secretHandlers,
     ...machineHandlers,
     ...agentHandlers,
     ...sandboxHandlers,

@@ -21,6 +21,7 @@ const ids: Readonly<Record<string, string>> = {
   image: "none",
   secret: "NONE",
   incident: "inc_aaaaaaaaaaaa",
+  preview: "pv_aaaaaaaaaaaa",
 };
 /** They need no body, and would do a lot: a parameter that nothing has stops them. */
 const busy: readonly RouteName[] = ["machine.attack", "machine.conformance", "sandboxes.sweep"];

@@ -13,6 +13,7 @@ import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
 import { healthCommands } from "./station/health-command-specs.ts";
+import { secretCommands } from "./station/secret-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
@@ -127,6 +128,14 @@ export const commands: readonly CommandSpec[] = [
     load: () => import("./sandboxes/sandbox-stats.ts"),
   },
   {
+    path: ["stats"],
+    summary: "Show what the machine has and how busy it is, or what sandboxes use",
+    options: [jsonOption],
+    arguments: [{ ...sandboxArgument, optional: true, repeat: true }],
+    examples: [["caisson stats", "processors, memory, disk, sandboxes, runs and the pool"]],
+    load: () => import("./sandboxes/sandbox-stats.ts"),
+  },
+  {
     path: ["sandbox", "pause"],
     summary: "Freeze every process of a sandbox",
     options: [],
@@ -220,6 +229,7 @@ export const commands: readonly CommandSpec[] = [
   mcpCommand,
   ...healthCommands,
   ...contextCommands,
+  ...secretCommands,
   ...storageCommands,
   ...machineCommands,
   {

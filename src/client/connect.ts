@@ -7,6 +7,7 @@ import { networkCalls } from "./calls/network-calls.ts";
 import { processCalls } from "./calls/process-calls.ts";
 import { runCalls } from "./calls/run-calls.ts";
 import { sandboxCalls } from "./calls/sandbox-calls.ts";
+import { secretCalls } from "./calls/secret-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
 import { uploadCalls } from "./calls/upload-calls.ts";
 import { type Connection, call, type Fetch, type Signal } from "./request.ts";
@@ -53,6 +54,7 @@ export function connect(options: ConnectOptions): Client {
       revoke: (token, given = {}) => call(to, "tokens.revoke", { params: { token }, ...given }),
     },
     audit: { list: (query = {}, given = {}) => call(to, "audit.list", { query, ...given }) },
+    secrets: secretCalls(to),
     machine: machineCalls(to),
     images: imageCalls(to),
     agents: agentCalls(to),
@@ -78,6 +80,7 @@ export interface Client {
     revoke(token: string, given?: Signal): Promise<Json<"tokens.revoke">>;
   };
   readonly audit: { list(query?: QueryInput<"audit.list">, given?: Signal): Promise<Json<"audit.list">> };
+  readonly secrets: ReturnType<typeof secretCalls>;
   readonly machine: ReturnType<typeof machineCalls>;
   readonly health: ReturnType<typeof healthCalls>;
   readonly images: ReturnType<typeof imageCalls>;

@@ -5,11 +5,13 @@ import { type ModelOptions, providerVariables, resolveModel } from "../agent/mod
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config.ts";
+import type { SecretSpec } from "../contract/network.ts";
 import { defined } from "../lib/defined.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
+import { createLocalSecrets } from "../station/secrets/local-secrets.ts";
 
 /** What runs and sessions of this machine are made from. */
 export interface LocalParts {
@@ -44,13 +46,24 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     runtimes: () => Promise.all(runtimes.names.filter((name) => name !== "host").map((name) => runtimes.get(name))),
     removeSandbox: (id) => parts.removeSandbox(id),
     driveDetached: (run) => parts.startDetached(["resume", run, "--unless-ended"]),
-    settings: { defaultModel: config.models.default, limits: config.limits, secrets: config.secrets, author: config.author, cwd },
+    settings: {
+      defaultModel: config.models.default,
+      limits: config.limits,
+      secretsOf: (owner) => secretsOf(parts, owner),
+      author: config.author,
+      cwd,
+    },
     model: (name, tape) => resolveModel(name, { ...modelOptions(parts), ...tape }),
     git: { path: parts.path, home: parts.home },
     crashpoint: crashpointFrom(parts),
     onProgress: (text) => parts.say(text),
     onLogBusy: (text) => parts.say(text),
   });
+}
+
+/** The secrets that an owner can name: its own first, then those of the configuration. */
+export async function secretsOf(parts: Pick<LocalParts, "config" | "stateDir">, owner: string): Promise<Record<string, SecretSpec>> {
+  return { ...parts.config.secrets, ...(await createLocalSecrets(parts).specs(owner)) };
 }
 
 /** For the tests of recovery: where to die, and a file that gets the name of each place where one could. */

@@ -8,6 +8,7 @@ import type { LocalNetworks } from "../station/networks/local-networks.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
+import type { SecretVerbs } from "../station/secrets/verbs.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
@@ -69,6 +70,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
         notice: parts.say,
         claimName: async (name, claimed) => (await local()).claimName(name, claimed),
         treeOfUpload: async (upload, asked) => (await local()).uploads.treeOf(upload, asked),
+        secretsOf: async (owner) => (await import("./local-station.ts")).secretsOf(parts, owner),
         async finishRuns(ofRuns) {
           const { finishRuns } = await import("../station/runs/finish-runs.ts");
           await finishRuns({ ...(await local()), runtimes: ofRuns });
@@ -84,6 +86,9 @@ export function composeStation(parts: StationParts): LocalVerbs {
       revoke: "answer",
       log: "stream",
       preview: "answer",
+      keepPreview: "answer",
+      previews: "answer",
+      closePreview: "answer",
       forward: "answer",
       ports: "answer",
       watchPorts: "stream",
@@ -110,6 +115,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     tokens: composeTokens(stateDir),
     sessions,
     audit: composeAudit(local),
+    secrets: composeSecrets(stateDir),
     health: composeHealth(parts, local),
     uploads: composeUploads(local),
     async watch(onDefect) {
@@ -150,7 +156,16 @@ function composeAgents(parts: StationParts): AgentVerbs {
 function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
   const { config } = parts;
   return lazyVerbs<MachineVerbs>(
-    { doctor: "answer", choose: "answer", attack: "stream", conformance: "stream", usage: "answer", prune: "answer", find: "answer" },
+    {
+      doctor: "answer",
+      choose: "answer",
+      attack: "stream",
+      conformance: "stream",
+      usage: "answer",
+      stats: "answer",
+      prune: "answer",
+      find: "answer",
+    },
     async () => {
       const { createLocalMachine } = await import("../station/machine/local-machine.ts");
       return createLocalMachine({
@@ -253,6 +268,13 @@ function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {
     { put: "answer", list: "answer", get: "answer", remove: "answer", sweep: "answer" },
     async () => (await local()).verbs.uploads,
   );
+}
+
+function composeSecrets(stateDir: string): SecretVerbs {
+  return lazyVerbs<SecretVerbs>({ set: "answer", list: "answer", remove: "answer" }, async () => {
+    const { createLocalSecrets } = await import("../station/secrets/local-secrets.ts");
+    return createLocalSecrets({ stateDir });
+  });
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {

@@ -122,6 +122,23 @@ export const MachineUsage = z.object({
 });
 export type MachineUsage = z.infer<typeof MachineUsage>;
 
+/** What the machine has and how much of it is used, and what the station does with it. */
+export const MachineStats = z.object({
+  cpu: z.object({
+    cores: z.int().positive(),
+    /** How many processes wanted to run at once on average, over the last 1, 5 and 15 minutes. */
+    load: z.tuple([z.number(), z.number(), z.number()]),
+  }),
+  memory: z.object({ bytes: z.number(), availableBytes: z.number() }),
+  /** Where the state folder is. */
+  disk: z.object({ bytes: z.number(), availableBytes: z.number() }),
+  sandboxes: z.object({ running: z.int().nonnegative(), paused: z.int().nonnegative(), other: z.int().nonnegative() }),
+  runs: z.object({ open: z.int().nonnegative(), ended: z.int().nonnegative() }),
+  /** Sandboxes that wait for somebody to ask, of this process; null where none are kept ready. */
+  pool: z.object({ waiting: z.int().nonnegative(), size: z.int().nonnegative() }).nullable(),
+});
+export type MachineStats = z.infer<typeof MachineStats>;
+
 export const PruneMachine = z.strictObject({
   /** Sessions, runs and snapshots that were not used for this long. */
   olderThanMs: z.number().nonnegative(),

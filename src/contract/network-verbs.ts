@@ -48,6 +48,13 @@ export const PreviewView = z.object({
 });
 export type PreviewView = z.infer<typeof PreviewView>;
 
+export const PreviewId = z.string().regex(/^pv_[a-z2-7]{12}$/, "a preview's id looks like pv_k3v7q2m5x4ab");
+export type PreviewId = z.infer<typeof PreviewId>;
+
+/** A preview that the station keeps open. */
+export const KeptPreview = PreviewView.extend({ id: PreviewId, openedAt: z.iso.datetime() });
+export type KeptPreview = z.infer<typeof KeptPreview>;
+
 export const ForwardPort = z.strictObject({
   /** The port inside. */
   port: Port,

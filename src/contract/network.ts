@@ -85,27 +85,27 @@ export const SecretSource = z.lazy(() =>
 );
 export type SecretSource = z.infer<typeof SecretSource>;
 
+/** Where a secret's value may go. */
+export const secretScope = () => ({
+  hosts: z.array(HostPattern).min(1).max(64),
+  ports: z.array(Port).min(1).max(64).default([443]),
+  /** The only header in which the placeholder is replaced; absent: any header. */
+  header: z
+    .string()
+    .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, "is not a header's name")
+    .transform((name) => name.toLowerCase())
+    .optional(),
+  methods: z.array(Method).min(1).max(20).optional(),
+  paths: z.array(PathPrefix).min(1).max(64).optional(),
+  /** git asks for it by itself when it talks to these hosts, as the password of this user. */
+  git: z.strictObject({ username: z.string().min(1).max(128).default("x-access-token") }).optional(),
+});
+
 /**
  * A secret that stays outside: inside there is a placeholder in a variable of its name; the value is put in on the way
  * to the named hosts, over verified TLS only.
  */
-export const SecretSpec = z.lazy(() =>
-  z.strictObject({
-    from: SecretSource.default("env"),
-    hosts: z.array(HostPattern).min(1).max(64),
-    ports: z.array(Port).min(1).max(64).default([443]),
-    /** The only header in which the placeholder is replaced; absent: any header. */
-    header: z
-      .string()
-      .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, "is not a header's name")
-      .transform((name) => name.toLowerCase())
-      .optional(),
-    methods: z.array(Method).min(1).max(20).optional(),
-    paths: z.array(PathPrefix).min(1).max(64).optional(),
-    /** git asks for it by itself when it talks to these hosts, as the password of this user. */
-    git: z.strictObject({ username: z.string().min(1).max(128).default("x-access-token") }).optional(),
-  }),
-);
+export const SecretSpec = z.lazy(() => z.strictObject({ from: SecretSource.default("env"), ...secretScope() }));
 export type SecretSpec = z.infer<typeof SecretSpec>;
 
 export const GatewayWire = z.enum(["anthropic", "openai"]);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { Owner } from "./owner.ts";
 import { MOUNTS_MAX, SandboxInfo, SandboxSpec } from "./sandbox.ts";
+import { SecretName } from "./secret-verbs.ts";
 import { UploadedMount, UploadedWorkspace } from "./upload-verbs.ts";
 import { WorkspaceGuard } from "./workspace-guard.ts";
 
@@ -13,6 +14,8 @@ export const CreateSandbox = z.strictObject({
   spec: SandboxSpec.omit({ owner: true }),
   /** The snapshot to start from, by id, the beginning of it, or name; wins over the spec's template. */
   snapshot: z.string().min(1).optional(),
+  /** Secrets that the station keeps or its configuration defines, by name; their hosts can be reached. */
+  secretNames: z.array(SecretName).max(100).default([]),
   /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */
   guard: WorkspaceGuard.optional(),
   /** A folder that was sent here as the workspace; wins over the spec's. */
@@ -20,7 +23,7 @@ export const CreateSandbox = z.strictObject({
   /** Folders that were sent here, added to the spec's mounts. */
   uploadedMounts: z.array(UploadedMount).max(MOUNTS_MAX).optional(),
 });
-export type CreateSandbox = z.infer<typeof CreateSandbox>;
+export type CreateSandbox = Omit<z.infer<typeof CreateSandbox>, "secretNames"> & { secretNames?: readonly string[] };
 
 /** A sandbox whose record cannot be read; it can only be removed. */
 export const DamagedSandbox = z.object({ id: SandboxId, dir: z.string(), reason: z.string() });

@@ -138,6 +138,8 @@ export interface Runtime extends AsyncDisposable {
    * own, or there is no such workspace. Absent: the runtime keeps them where nobody outside can look.
    */
   changesFolder?(id: SandboxId): string;
+  /** How many sandboxes wait for somebody to ask, and how many shall. Absent: none ever do. */
+  pooled?(): { waiting: number; size: number };
   /**
    * Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary
    * removal does.

@@ -6,6 +6,7 @@ import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
 import type { SandboxVerbs } from "./sandboxes/verbs.ts";
+import type { SecretVerbs } from "./secrets/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
 import type { TokenVerbs } from "./tokens/verbs.ts";
 import type { UploadVerbs } from "./uploads/verbs.ts";
@@ -27,4 +28,5 @@ export interface Station extends AsyncDisposable {
   readonly audit: AuditVerbs;
   readonly health: HealthVerbs;
   readonly uploads: UploadVerbs;
+  readonly secrets: SecretVerbs;
 }

@@ -36,6 +36,8 @@ export interface LoadOptions {
   given?: ReadonlySet<string>;
   /** The caller vouches for this file, whatever it asks for. */
   vouched?: boolean;
+  /** Those that can be named, where these are not just the configuration's. */
+  secrets?: Readonly<Record<string, SecretSpec>>;
 }
 
 const RIGHTS_SHOWN_MAX = 40;
@@ -43,7 +45,7 @@ const RIGHTS_SHOWN_MAX = 40;
 export function createAgentSource(options: AgentSourceOptions): AgentSource {
   return {
     places: options.places,
-    async load(nameOrPath, { input = {}, given = new Set<string>(), vouched = false } = {}) {
+    async load(nameOrPath, { input = {}, given = new Set<string>(), vouched = false, secrets = options.secrets } = {}) {
       const chosen = await findAgent(nameOrPath, options.places);
       const settings = settingsOf(chosen.file);
       tellWhichFile(chosen, options);
@@ -59,7 +61,7 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
           },
         );
       }
-      return withSecrets(await defineAgent(chosen.file, { input }), { ...options, path: chosen.path, given });
+      return withSecrets(await defineAgent(chosen.file, { input }), { ...options, secrets, path: chosen.path, given });
     },
   };
 }
@@ -115,9 +117,9 @@ function withSecrets(
   if (missing.length > 0) {
     throw new CaissonError(
       "not_found",
-      `${options.path} names the secret ${missing.join(", ")}, which your configuration does not define`,
+      `${options.path} names the secret ${missing.join(", ")}, which neither the station nor its configuration has`,
       {
-        hint: 'Define it under "secrets" in your config.json, or give it with --secret.',
+        hint: 'Keep it with `caisson secret set NAME@HOST`, define it under "secrets" in config.json, or give it with --secret.',
       },
     );
   }

@@ -2,7 +2,7 @@ import type { NetworkEvent } from "../../contract/network-event.ts";
 import { type Handlers, nothing, type SentEvent } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
 
-type Name = Extract<keyof Handlers, `networks.${string}` | `ports.${string}`>;
+type Name = Extract<keyof Handlers, `networks.${string}` | `ports.${string}` | `previews.${string}`>;
 
 export const networkHandlers: Handlers<Name> = {
   "networks.show": async ({ station, params }) => ({ json: await station.networks.show(params.sandbox) }),
@@ -28,6 +28,12 @@ export const networkHandlers: Handlers<Name> = {
     // A sandbox that does not exist is no stream.
     await station.networks.ports(params.sandbox);
     return { events: typed(station.networks.watchPorts(params.sandbox, { signal })) };
+  },
+  "previews.open": async ({ station, params, body }) => ({ json: await station.networks.keepPreview(params.sandbox, body) }),
+  "previews.list": async ({ station }) => ({ json: { previews: await station.networks.previews() } }),
+  async "previews.close"({ station, params }) {
+    await station.networks.closePreview(params.preview);
+    return nothing;
   },
 };
 

@@ -3,13 +3,15 @@ import { CaissonError } from "../../contract/error.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { type GatewaySpec, GatewayWire, type NetworkPolicy, type SecretSpec } from "../../contract/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
-import { withSecretHosts } from "../../contract/secret-hosts.ts";
+import { noHostReached, withSecretHosts } from "../../contract/secret-hosts.ts";
 import type { ParsedArguments } from "../command.ts";
 import { parseCount, parseNumber } from "./option-values.ts";
 
 export interface NetworkAsked {
   network?: NetworkPolicy;
   secrets: Record<string, SecretSpec>;
+  /** Those that only the station knows. */
+  secretNames: string[];
   gateway?: GatewaySpec;
 }
 
@@ -23,34 +25,34 @@ export function networkFrom(
 ): NetworkAsked {
   const words = given.options("network");
   const secrets: Record<string, SecretSpec> = {};
+  const secretNames: string[] = [];
   for (const text of given.options("secret")) {
     const { name, spec } = secretFrom(text, known.secrets);
     if (!EnvName.safeParse(name).success)
       throw new CaissonError("invalid", `a secret is named like a variable, not ${JSON.stringify(name)}`, {
         hint: "Letters, digits and _.",
       });
-    if (secrets[name] !== undefined) throw new CaissonError("invalid", `the secret ${name} is given twice`);
-    secrets[name] = spec;
+    if (secrets[name] !== undefined || secretNames.includes(name)) throw new CaissonError("invalid", `the secret ${name} is given twice`);
+    if (spec === null) secretNames.push(name);
+    else secrets[name] = spec;
   }
   const policy = words.length === 0 ? undefined : parsePolicy(words);
   const network = withSecretHosts(policy, secrets);
+  if (policy?.mode === "none" && secretNames.length > 0) throw noHostReached();
   const gateway = gatewayFrom(given);
   return {
     secrets: absoluteSecrets(secrets, known.folder),
+    secretNames,
     ...(network === undefined ? {} : { network }),
     ...(gateway === undefined ? {} : { gateway }),
   };
 }
 
-/** Throws `invalid`. */
-function secretFrom(text: string, defined: Readonly<Record<string, SecretSpec>>): { name: string; spec: SecretSpec } {
+/** Null for one that the configuration does not define: the station may have it. Throws `invalid`. */
+function secretFrom(text: string, defined: Readonly<Record<string, SecretSpec>>): { name: string; spec: SecretSpec | null } {
   const name = text.trim();
   if (!EnvName.safeParse(name).success) return parseSecret(text);
-  const spec = Object.hasOwn(defined, name) ? defined[name] : undefined;
-  if (spec !== undefined) return { name, spec };
-  throw new CaissonError("invalid", `--secret ${name} names no host, and the configuration defines no secret ${name}`, {
-    hint: 'Write NAME@HOST, or define it under "secrets" in config.json.',
-  });
+  return { name, spec: (Object.hasOwn(defined, name) ? defined[name] : undefined) ?? null };
 }
 
 function gatewayFrom(given: ParsedArguments): GatewaySpec | undefined {

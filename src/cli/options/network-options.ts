@@ -14,7 +14,7 @@ export const networkOptions: readonly OptionSpec[] = [
     value: "NAME[@HOST[;…]]",
     repeat: true,
     summary:
-      "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git. NAME alone: as the configuration defines it",
+      "A variable that is a placeholder inside and gets its value on the way to HOST; ;from= ;header= ;methods= ;paths= ;git. NAME alone: as the station keeps it or the configuration defines it",
   },
   { name: "gateway", value: "WIRES", summary: "Expose a model endpoint inside (anthropic, openai or both); your API key stays outside" },
   { name: "gateway-models", value: "PATTERNS", summary: "Only these models, comma-separated; * matches any characters" },

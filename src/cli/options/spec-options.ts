@@ -29,7 +29,7 @@ export function sandboxFrom(
   given: ParsedArguments,
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): CreateSandbox {
-  const { limits, ...settings } = sandboxSettingsFrom(context, given);
+  const { limits, secretNames, ...settings } = sandboxSettingsFrom(context, given);
   const spec = checkOptions(SandboxSpec, {
     template: templateFrom(context, given),
     workspace: workspaceFrom(context, given),
@@ -40,7 +40,12 @@ export function sandboxFrom(
     labels: extra.labels ?? {},
     ...defined({ name: given.option("name") }),
   });
-  return { spec, guard: guardFrom(context, given), ...defined({ runtime: runtimeFrom(given), snapshot: given.option("snapshot") }) };
+  return {
+    spec,
+    secretNames,
+    guard: guardFrom(context, given),
+    ...defined({ runtime: runtimeFrom(given), snapshot: given.option("snapshot") }),
+  };
 }
 
 /** What the options that every sandbox has ask for, also an agent's. Throws `invalid`. */

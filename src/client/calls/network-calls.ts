@@ -20,6 +20,11 @@ export function networkCalls(to: Connection) {
       (await call(to, "ports.list", { params: { sandbox }, query, ...(signal && { signal }) })).ports,
     watchPorts: (sandbox: string, given: Signal = {}) =>
       eventData<EventData<"ports.watch">>(to, "ports.watch", { input: { params: { sandbox }, ...given }, resume: false }),
+    /** Shows a port, until `closePreview`, the sandbox's end, or the station's. */
+    keepPreview: (sandbox: string, body: BodyInput<"previews.open">, given: Signal = {}) =>
+      call(to, "previews.open", { params: { sandbox }, body, ...given }),
+    previews: async (given: Signal = {}) => (await call(to, "previews.list", given)).previews,
+    closePreview: (preview: string, given: Signal = {}) => call(to, "previews.close", { params: { preview }, ...given }),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
+  MachineStats,
   MachineUsage,
   NamedThing,
   Pruned,
@@ -32,6 +33,11 @@ export const machineRoutes = {
     scope: "read",
     query: z.strictObject({ word: z.string().min(1).max(200) }),
     answer: { json: NamedThing },
+  },
+  "machine.stats": {
+    summary: "What the station's machine has and how busy it is, and how many sandboxes and runs there are.",
+    scope: "read",
+    answer: { json: MachineStats },
   },
   "machine.usage": { summary: "What takes room in the station's state folder.", scope: "admin", answer: { json: MachineUsage } },
   "machine.prune": {

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { EnvName } from "../ids.ts";
 import { NetworkPolicy } from "../network.ts";
 import { NetworkEvent, PortClosed, PortOpened } from "../network-event.ts";
-import { ListeningPort, NetworkChange, NetworkView } from "../network-verbs.ts";
+import { KeptPreview, ListeningPort, NetworkChange, NetworkView, OpenPreview, PreviewId } from "../network-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
-import { reachOfNetworkChange } from "./reach.ts";
+import { reachOfNetworkChange, reachOfPreview } from "./reach.ts";
 import type { Route } from "./route.ts";
 
 const LOG_PAGE = 100;
@@ -64,4 +64,18 @@ export const networkRoutes = {
     params,
     answer: { events: z.discriminatedUnion("type", [PortOpened, PortClosed]) },
   },
+  "previews.open": {
+    summary: "Show an HTTP port of a sandbox to whoever has the URL, until it is closed or the sandbox or the station ends.",
+    scope: "run",
+    params,
+    body: OpenPreview,
+    reaches: reachOfPreview,
+    answer: { status: 201, json: KeptPreview },
+  },
+  "previews.list": {
+    summary: "List the previews that the station keeps open.",
+    scope: "run",
+    answer: { json: z.object({ previews: z.array(KeptPreview) }) },
+  },
+  "previews.close": { summary: "Close a preview.", scope: "run", params: { preview: PreviewId }, answer: {} },
 } as const satisfies Record<string, Route>;

@@ -1,4 +1,5 @@
 import type { NetworkPolicy } from "../network.ts";
+import type { OpenPreview } from "../network-verbs.ts";
 import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
 import type { CreateSandbox } from "../sandbox-verbs.ts";
 
@@ -47,6 +48,8 @@ const sandbox: Reach<KeptSandbox> = {
   runtime: ofRuntime,
   spec: (given) => reached(spec, given),
   snapshot: inside,
+  // They are the owner's or the station's own, for the hosts that were named with them.
+  secretNames: inside,
   guard: () => [folder],
   uploaded: inside,
   uploadedMounts: inside,
@@ -109,6 +112,11 @@ const continued: Reach<Omit<ContinueRun, "by">> = {
   detached: inside,
 };
 
+const preview: Reach<OpenPreview> = {
+  port: inside,
+  listenPort: () => ["a certain port of the machine"],
+};
+
 type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spec"], "keep"> };
 
 export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbox, request);
@@ -118,6 +126,7 @@ export const reachOfRun = (request: StartRun): string[] => reached(run, request)
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
 
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): string[] => ofNetwork(policy);
+export const reachOfPreview = (request: OpenPreview): string[] => reached(preview, request);
 export const reachOfAgent = ({ name }: { name: string }): string[] => ofAgentName(name);
 export const reachOfDoctor = (_body: undefined, { model }: { model?: string | undefined }): readonly string[] =>
   model === undefined ? [] : ofModel(model);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AuditList, ListAudit } from "../audit-verbs.ts";
+import { SecretName, SecretView, SetSecret } from "../secret-verbs.ts";
 import { CreateToken, NewToken, RotateToken, TokenView } from "../token-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
@@ -55,5 +56,23 @@ export const stationRoutes = {
     scope: "admin",
     query: ListAudit,
     answer: { json: AuditList },
+  },
+  "secrets.list": {
+    summary: "List secrets that the station keeps: their names and where they may go, never what they are.",
+    scope: "read",
+    answer: { json: z.object({ secrets: z.array(SecretView) }) },
+  },
+  "secrets.set": {
+    summary: "Keep a secret, or replace it. Runs and sandboxes use it by its name; its value never comes back.",
+    scope: "run",
+    params: { secret: SecretName },
+    body: SetSecret,
+    answer: { json: SecretView },
+  },
+  "secrets.remove": {
+    summary: "Remove a secret. Within a minute it is injected nowhere.",
+    scope: "run",
+    params: { secret: SecretName },
+    answer: {},
   },
 } as const satisfies Record<string, Route>;

@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import type { ReadSecretFile, RunSecretCommand } from "./secret-book.ts";
+import { secretFault } from "./secret-fault.ts";
 import { secretUnavailable } from "./secret-unavailable.ts";
 
 interface SecretValuesOptions {
@@ -25,8 +26,6 @@ export interface SecretValues {
   version(): number;
 }
 
-const VALUE_CHARS_MIN = 8;
-const VALUE_CHARS_MAX = 8192;
 const SOURCE_BYTES_MAX = 65_536;
 const COMMAND_TIMEOUT_MS = 30_000;
 /** Files and commands are asked again after this, so that a value that was changed is used. */
@@ -88,7 +87,7 @@ export function createSecretValues(options: SecretValuesOptions): SecretValues {
       const variable = spec === undefined ? null : variableOf(name, spec);
       const value =
         known.get(name)?.[0] ?? (variable === null || !Object.hasOwn(options.env, variable) ? null : options.env[variable]) ?? null;
-      return value === null || faultOf(value) !== null ? null : value;
+      return value === null || secretFault(value) !== null ? null : value;
     },
     known: (name) => known.get(name) ?? [],
     version: () => version,
@@ -108,7 +107,7 @@ async function fetchValue(name: string, spec: SecretSpec, options: SecretValuesO
   else if (typeof from === "object" && "file" in from) value = withoutLineEnd(await fromFile(name, from.file, options));
   else if (typeof from === "object" && "command" in from) value = withoutLineEnd(await fromCommand(name, from.command, options));
   else throw secretUnavailable(name, "its source is unknown");
-  const fault = faultOf(value);
+  const fault = secretFault(value);
   if (fault !== null) throw secretUnavailable(name, fault);
   return value;
 }
@@ -160,16 +159,4 @@ function sayable(error: unknown): string {
 
 function withoutLineEnd(text: string): string {
   return text.replace(/\r?\n$/, "");
-}
-
-/** Why a text cannot be a header's secret; null if it can. */
-function faultOf(value: string): string | null {
-  if (value === "") return "its value is empty";
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-  if (/[\u0000-\u001f\u007f]/.test(value)) return "its value has line breaks or control characters";
-  if (!/^[\u0020-\u007e]*$/.test(value)) return "its value has characters other than ASCII";
-  if (value.length < VALUE_CHARS_MIN) return `its value has fewer than ${VALUE_CHARS_MIN} characters`;
-  if (value.length > VALUE_CHARS_MAX) return `its value has more than ${VALUE_CHARS_MAX} characters`;
-  if (value !== value.trim()) return "its value begins or ends with a space";
-  return null;
 }

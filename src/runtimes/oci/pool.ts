@@ -20,6 +20,7 @@ import { type Started, type StartOptions, startSandbox } from "./start-sandbox.t
 export interface Pool {
   /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
   take(options: StartOptions): Promise<Started>;
+  size(): { waiting: number; size: number };
   /** Resolves once the pool is as full as it is to be, or filling it has failed. */
   warm(): Promise<void>;
   close(): Promise<void>;
@@ -92,6 +93,7 @@ export function createPool(oci: OciContext): Pool {
         refillLater();
       }
     },
+    size: () => ({ waiting: waiting.length, size: sizes.sandboxes }),
     async warm() {
       clearTimeout(timer);
       await refill();

@@ -127,6 +127,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
       await removeSnapshotFiles(oci, id);
     },
+    pooled: () => pool.size(),
     warm: () => pool.warm(),
     [Symbol.asyncDispose]: () => pool.close(),
   };

@@ -38,6 +38,10 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       const { conformanceResults } = await import("./run-suites.ts");
       yield* conformanceResults(await subject(asked));
     },
+    async stats() {
+      const { statsOf } = await import("./stats.ts");
+      return statsOf(options);
+    },
     async usage() {
       const { usageOf } = await import("./usage.ts");
       return usageOf(options.stateDir);

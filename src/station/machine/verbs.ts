@@ -3,6 +3,7 @@ import type {
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
+  MachineStats,
   MachineUsage,
   NamedThing,
   Pruned,
@@ -25,6 +26,8 @@ export interface MachineVerbs {
   attack(subject?: SuiteSubject): AsyncIterable<{ verdict: AttackVerdict } | { signed: SignedReport }>;
   /** Tries whether a runtime does what every runtime must: each result, at last the report. Throws `unavailable`. */
   conformance(subject?: SuiteSubject): AsyncIterable<{ result: ConformanceResult } | { report: ConformanceReport }>;
+  /** What the machine has and how busy it is, and how many sandboxes and runs there are. At the price of a look. */
+  stats(): Promise<MachineStats>;
   /** What takes room in the state folder, by kind, looked at up to a bound. */
   usage(): Promise<MachineUsage>;
   /**

@@ -13,6 +13,7 @@ import { createStore, type Store } from "../../sandbox/store.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { LocalSandboxes } from "../sandboxes/local-sandboxes.ts";
+import { createKeptPreviews } from "./kept-previews.ts";
 import type { NetworkVerbs } from "./verbs.ts";
 
 export interface LocalNetworksOptions {
@@ -45,7 +46,13 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     await store.read(id);
     return store.dir(id);
   };
+  const preview: NetworkVerbs["preview"] = async (name, request) => {
+    const { openPreview } = await import("./open-ports.ts");
+    return openPreview(await hold(name), request);
+  };
   return {
+    ...createKeptPreviews(preview),
+    preview,
     async show(name) {
       const sandbox = await sandboxOf(name, context);
       const folder = await folderOf(sandbox);
@@ -63,10 +70,6 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     async *log(name, asked = {}) {
       const { networkEvents } = await import("./network-events.ts");
       yield* networkEvents(name, { ...asked, events: options.runs.events, sandboxOf: () => sandboxOf(name, context), folderOf });
-    },
-    async preview(name, request) {
-      const { openPreview } = await import("./open-ports.ts");
-      return openPreview(await hold(name), request);
     },
     async forward(name, request, asked = {}) {
       const { openForward } = await import("./open-ports.ts");

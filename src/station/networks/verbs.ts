@@ -3,6 +3,7 @@ import type { NetworkEvent } from "../../contract/network-event.ts";
 import type {
   ForwardPort,
   ForwardView,
+  KeptPreview,
   ListeningPort,
   NetworkChange,
   NetworkView,
@@ -44,6 +45,15 @@ export interface NetworkVerbs {
   log(name: string, options?: { follow?: boolean; signal?: AbortSignal }): AsyncIterable<NetworkEvent>;
   /** Shows an HTTP port to whoever has the URL. Throws `conflict` when the port of this machine is taken, `denied`. */
   preview(name: string, request: OpenPreview): Promise<OpenedPort<PreviewView>>;
+  /**
+   * The same, kept open by the station until `closePreview`, the sandbox's end, or its own. Throws `busy` past the
+   * limit.
+   */
+  keepPreview(name: string, request: OpenPreview): Promise<KeptPreview>;
+  /** Those that the station keeps open, the oldest first. */
+  previews(): Promise<KeptPreview[]>;
+  /** Throws `not_found`. */
+  closePreview(id: string): Promise<void>;
   /**
    * Makes a TCP port of the sandbox a port of this machine. `onRefused` hears why a connection could not be made
    * inside. Throws `conflict`, `denied`.

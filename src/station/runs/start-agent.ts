@@ -134,7 +134,7 @@ function openStation(options: ProgramOptions & { folder: string }): LocalStation
     },
     model: async (name, tape) => (typeof model === "object" ? model : resolveModel(name, { env, ...tape })),
     git: { path: options.path, home: options.home },
-    settings: { defaultModel: undefined, limits: {}, secrets: {}, author: defaults.author, cwd: folder },
+    settings: { defaultModel: undefined, limits: {}, secretsOf: async () => ({}), author: defaults.author, cwd: folder },
     ...defined({ hooks: options.hooks }),
   });
 }

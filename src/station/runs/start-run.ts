@@ -23,6 +23,7 @@ import { checkAgent } from "../agents/check-agent.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
+import { namedSecrets } from "../secrets/named-secrets.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { Runs } from "./runs.ts";
 
@@ -42,8 +43,8 @@ export interface StartRunOptions extends RunCreation {
   defaultModel: string | undefined;
   /** What a sandbox has when nobody says otherwise. */
   limits: LimitsRequest;
-  /** Those that the station's configuration defines. */
-  secrets: Readonly<Record<string, SecretSpec>>;
+  /** Those that an owner can name: its own, and the ones that the station's configuration defines. */
+  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
   /** What relative paths in the user's own agent files are relative to. */
   cwd: string;
   /** The user's home folder. */
@@ -63,8 +64,9 @@ export interface StartRunOptions extends RunCreation {
  */
 export async function createRequestedRun(request: StartRun, options: StartRunOptions & { owner: string }): Promise<string> {
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
-  const secrets = secretsOf(request, options);
-  const file = await definitionOf(request, secrets, options);
+  const nameable = await options.secretsOf(options.owner);
+  const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
+  const file = await definitionOf(request, { secrets, nameable }, options);
   const asked = await withSettings(file, request, { ...options, secrets });
   refuseBeyondMachine(asked.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? asked.model;
@@ -74,7 +76,7 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
     });
   }
   // Fails here, before anything is made, when a model cannot be used or something that the agent names is not there.
-  const find = (name: string) => options.agents.load(name);
+  const find = (name: string) => options.agents.load(name, { secrets: nameable });
   const checked = await checkAgent({ ...asked, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
   const definition = { ...asked, subAgents: checked.subAgents };
   const known = await knownSession(request, options);
@@ -112,24 +114,14 @@ export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">):
   return defined({ record, replay });
 }
 
-function secretsOf({ settings }: StartRun, { secrets }: Pick<StartRunOptions, "secrets">): Record<string, SecretSpec> {
-  const missing = settings.secretNames.filter((name) => !Object.hasOwn(secrets, name));
-  if (missing.length > 0) {
-    throw new CaissonError("not_found", `the configuration defines no secret ${missing.join(", ")}`, {
-      hint: 'Define it under "secrets" in config.json.',
-    });
-  }
-  return { ...Object.fromEntries(settings.secretNames.map((name) => [name, secrets[name] as SecretSpec])), ...settings.secrets };
-}
-
 async function definitionOf(
   request: StartRun,
-  secrets: Readonly<Record<string, SecretSpec>>,
+  { secrets, nameable }: Record<"secrets" | "nameable", Readonly<Record<string, SecretSpec>>>,
   options: StartRunOptions,
 ): Promise<AgentDefinition> {
   const { agent, input, trustAgentFile: vouched } = request;
   if (typeof agent !== "string") return agent;
-  return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options) });
+  return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options), secrets: nameable });
 }
 
 /**

@@ -134,7 +134,7 @@ export async function createTestStation(options: {
           model: async () => model,
           defaultModel: "scripted",
           limits: {},
-          secrets: options.secrets ?? {},
+          secretsOf: async () => options.secrets ?? {},
           cwd: folder,
           home: places.home,
           findSnapshot: async (word) => word,

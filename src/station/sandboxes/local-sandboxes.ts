@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
+import type { SecretSpec } from "../../contract/network.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { SandboxInfo, SandboxSpec } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
@@ -14,6 +15,7 @@ import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { createStore, infoOf, type SandboxRecord } from "../../sandbox/store.ts";
 import { markedHealth } from "../health/sandbox-mark.ts";
 import { ownedBy } from "../owners/owned-by.ts";
+import { withSecrets } from "../secrets/with-secrets.ts";
 import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
 
@@ -32,6 +34,8 @@ export interface LocalSandboxesOptions {
   claimName: (name: string, claimed: { owner: string }) => Promise<AsyncDisposable>;
   /** The folder with the files of an upload. Throws `not_found`. */
   treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
+  /** The secrets that an owner can name. */
+  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
 }
@@ -70,7 +74,8 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     async create(request, { signal, owner = LOCAL_OWNER } = {}) {
       const { name } = request.spec;
       await using _claim = name === undefined ? null : await options.claimName(name, { owner });
-      const whole = await withTemplate(await withUploads(request, { ...options, owner }), everyRuntime);
+      const given = await withSecrets(await withUploads(request, { ...options, owner }), { ...options, owner });
+      const whole = await withTemplate(given, everyRuntime);
       return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),

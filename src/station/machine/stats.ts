@@ -1,0 +1,48 @@
+import { readFile, statfs } from "node:fs/promises";
+import { availableParallelism, freemem, loadavg, totalmem } from "node:os";
+import type { MachineStats } from "../../contract/machine-verbs.ts";
+import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import type { Station } from "../station.ts";
+
+interface StatsOptions {
+  stateDir: string;
+  station: Pick<Station, "sandboxes" | "runs">;
+  runtimes: RuntimeSet;
+}
+
+/** See `MachineVerbs.stats`. */
+export async function statsOf({ stateDir, station, runtimes }: StatsOptions): Promise<MachineStats> {
+  const [{ sandboxes }, open, ended, disk, availableBytes, pool] = await Promise.all([
+    station.sandboxes.list({ sweep: false }),
+    station.runs.list({ state: "open", limit: 1 }),
+    station.runs.list({ state: "ended", limit: 1 }),
+    statfs(stateDir),
+    availableMemory(),
+    pooled(runtimes),
+  ]);
+  const count = (state: string) => sandboxes.filter((sandbox) => sandbox.state === state).length;
+  const [running, paused] = [count("running"), count("paused")];
+  const [one = 0, five = 0, fifteen = 0] = loadavg();
+  return {
+    cpu: { cores: availableParallelism(), load: [one, five, fifteen] },
+    memory: { bytes: totalmem(), availableBytes },
+    disk: { bytes: disk.blocks * disk.bsize, availableBytes: disk.bavail * disk.bsize },
+    sandboxes: { running, paused, other: sandboxes.length - running - paused },
+    runs: { open: open.total, ended: ended.total },
+    pool,
+  };
+}
+
+/** What could be had without swapping: caches can be given up, and are not free. */
+async function availableMemory(): Promise<number> {
+  const text = await readFile("/proc/meminfo", "utf8").catch(() => "");
+  const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(text)?.[1];
+  return kib === undefined ? freemem() : Number(kib) * 1024;
+}
+
+async function pooled(runtimes: RuntimeSet): Promise<MachineStats["pool"]> {
+  const all = await Promise.all(runtimes.names.map(async (name) => (await runtimes.get(name)).pooled?.()));
+  const pools = all.filter((pool) => pool !== undefined && pool.size > 0) as { waiting: number; size: number }[];
+  if (pools.length === 0) return null;
+  return { waiting: pools.reduce((sum, { waiting }) => sum + waiting, 0), size: pools.reduce((sum, { size }) => sum + size, 0) };
+}

@@ -1,0 +1,22 @@
+import type { SecretSpec } from "../../contract/network.ts";
+import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+
+/**
+ * The same with the secrets that it names in its spec; their hosts can be reached. Throws `not_found`. Most name none,
+ * and pay for nothing.
+ */
+export async function withSecrets(
+  { secretNames = [], ...request }: CreateSandbox,
+  { secretsOf, owner }: { secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>; owner: string },
+): Promise<CreateSandbox> {
+  if (secretNames.length === 0) return request;
+  const [{ namedSecrets }, { withSecretHosts }] = await Promise.all([
+    import("./named-secrets.ts"),
+    import("../../contract/secret-hosts.ts"),
+  ]);
+  const { spec } = request;
+  const secrets = { ...namedSecrets(secretNames, await secretsOf(owner)), ...spec.secrets };
+  // None is what a spec has that says nothing of a network.
+  const network = withSecretHosts(spec.network.mode === "none" ? undefined : spec.network, secrets) ?? spec.network;
+  return { ...request, spec: { ...spec, secrets, network } };
+}
