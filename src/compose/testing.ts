@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
 import type { Program } from "../runtimes/fake/program.ts";
+import type { SandboxSpec } from "../contract/sandbox.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -71,17 +72,20 @@ function recorded(runtime: Runtime, store: Store): Runtime {
     };
     return Object.assign(Object.create(sandbox) as OwnedSandbox, {
       destroy,
-      fork: async () => noted(await sandbox.fork()),
+      async fork() {
+        const forked = await sandbox.fork();
+        const { template, keep, labels } = forked.info;
+        return noted(forked, parseSpec({ template, keep, labels }));
+      },
     });
   };
-  const noted = async (sandbox: OwnedSandbox): Promise<OwnedSandbox> => {
-    const { id, state, createdAt, limits, warnings, template, keep, labels, name } = sandbox.info;
-    const spec = parseSpec({ template, keep, labels, ...(name !== undefined && { name }) });
+  const noted = async (sandbox: OwnedSandbox, spec: SandboxSpec): Promise<OwnedSandbox> => {
+    const { id, state, createdAt, limits, warnings } = sandbox.info;
     await store.write({ id, runtime: runtime.name, state, createdAt, spec, limits, warnings, owner: null, details: null });
     return known(sandbox);
   };
   return Object.assign(Object.create(runtime) as Runtime, {
-    create: async (...args: Parameters<Runtime["create"]>) => noted(await runtime.create(...args)),
+    create: async (...args: Parameters<Runtime["create"]>) => noted(await runtime.create(...args), args[0]),
     open: async (...args: Parameters<Runtime["open"]>) => known(await runtime.open(...args)),
   });
 }
