@@ -1,8 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../contract/error.ts";
-import type { Program } from "../runtimes/fake/program.ts";
 import type { SandboxSpec } from "../contract/sandbox.ts";
+import type { Program } from "../runtimes/fake/program.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
