@@ -31,8 +31,26 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   api: ["contract", "lib", "station"],
   // The same verbs at the other end of a wire, also for browsers.
   client: ["contract"],
+  // Folders of this machine for a station elsewhere: it brings changes home with the station's own rules, not a copy of
+  // them.
+  remote: ["contract", "lib", "sandbox", "workspace", "station"],
   // Puts the real parts together, once, for every face.
-  compose: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "station", "cli", "api", "client"],
+  compose: [
+    "contract",
+    "lib",
+    "sandbox",
+    "runtimes",
+    "suites",
+    "log",
+    "workspace",
+    "agent",
+    "network",
+    "station",
+    "cli",
+    "api",
+    "client",
+    "remote",
+  ],
 };
 
 const SOURCE_LINES_MAX = 300;

@@ -16,5 +16,9 @@ export async function tellDroppedFiles(context: CliContext, given: ParsedArgumen
   const isOne = files === 1 && !isMinimum;
   const count = `${files.toLocaleString("en")}${isMinimum ? " or more" : ""} ${isOne ? "file" : "files"}`;
   const folder = given.option("workspace")?.replace(/:overlay$/, "") ?? ".";
+  if (workspace.origin !== undefined) {
+    await context.stderr.print(line`caisson: ${count} changed there and dropped; --keep keeps the sandbox, then: caisson apply SANDBOX`);
+    return;
+  }
   await context.stderr.print(line`caisson: ${count} changed inside and dropped; -w ${folder}:rw keeps ${isOne ? "it" : "them"}`);
 }

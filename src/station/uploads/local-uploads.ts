@@ -42,7 +42,7 @@ export interface LocalUploadsOptions {
   /** This process, and whether another one lives. */
   self: () => ProcessIdentity;
   alive: (maker: ProcessIdentity) => boolean;
-  limits?: Partial<typeof uploadLimits>;
+  limits?: Partial<Record<keyof typeof uploadLimits, number>>;
   now?: () => number;
 }
 

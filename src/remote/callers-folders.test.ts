@@ -1,0 +1,192 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { LocalVerbs } from "../compose/station.ts";
+import { fakeStationParts } from "../compose/testing.ts";
+import { SandboxSpec } from "../contract/sandbox.ts";
+import type { Station } from "../station/station.ts";
+import { createCallerMachine } from "./caller-machine.ts";
+import { withCallersFolders } from "./callers-folders.ts";
+
+let base: string;
+let folder: string;
+let station: LocalVerbs;
+const told: string[] = [];
+let puts = 0;
+
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), "caisson-elsewhere-"));
+  station = (await fakeStationParts(join(base, "there"))).openStation();
+  folder = join(base, "here", "project");
+  await mkdir(folder, { recursive: true });
+  await mkdir(join(base, "here", "state"), { mode: 0o700 });
+  for (const [name, text] of Object.entries({ "a.txt": "old\n", "b.txt": "same\n", ".env": "KEY=1\n", "gone.txt": "x\n" }))
+    await writeFile(join(folder, name), text);
+  told.length = 0;
+  puts = 0;
+});
+afterEach(async () => {
+  await station[Symbol.asyncDispose]();
+  await rm(base, { recursive: true, force: true });
+});
+
+/** The station as somebody on another machine has it. */
+function atHome(of: Station = station, state = "state"): Station {
+  const stateDir = join(base, "here", state);
+  const counted: Station = {
+    ...of,
+    uploads: {
+      ...of.uploads,
+      put: async (...args) => {
+        puts += 1;
+        return await of.uploads.put(...args);
+      },
+    },
+  };
+  return withCallersFolders(counted, {
+    machine: createCallerMachine({ stateDir }),
+    places: { home: join(base, "here"), stateDir, configDir: join(base, "here", "config") },
+    notice: (text) => void told.push(text),
+    git: { path: process.env.PATH ?? "" },
+    author: { name: "Somebody", email: "somebody@example.org" },
+  });
+}
+
+const hiding = { hide: [], show: [] };
+
+/** A run on the folder that changes some of it. */
+async function run(home: Station): Promise<string> {
+  const script = join(base, "model.json");
+  const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
+  const calls = [write("a.txt", "new\n"), write("deep/c.txt", "one\n"), write(".envrc", "x\n"), write(".env", "KEY=2\n")];
+  await writeFile(script, JSON.stringify({ turns: [{ calls }, { say: "Done." }] }));
+  const view = await home.runs.start({ task: "do it", model: `scripted:${script}`, source: { kind: "folder", path: folder, hiding } });
+  expect(await home.runs.wait(view.run)).toMatchObject({ finish: "done", folder });
+  return view.run;
+}
+
+const text = (path: string) => readFile(join(folder, path), "utf8");
+
+describe("a run on a folder of this machine, by a station elsewhere", () => {
+  test("changes nothing here until it is applied, by the rules of any apply; credentials are not sent", async () => {
+    const home = atHome();
+    const name = await run(home);
+    expect(await text("a.txt")).toBe("old\n");
+    expect(told).toEqual([expect.stringContaining("1 file that looks like a credential is not sent")]);
+    const [{ id } = { id: "" }] = await station.uploads.list();
+    expect((await readdir(join(base, "there", "state", "uploads", id, "tree"))).sort()).toEqual(["a.txt", "b.txt", "gone.txt"]);
+    const diff = await home.sessions.diff(name);
+    expect(diff.files.map(({ path, kind, heldBack }) => [path, kind, heldBack !== null])).toEqual([
+      [".envrc", "added", true],
+      ["a.txt", "modified", false],
+      ["deep/c.txt", "added", false],
+    ]);
+    const { applied, skipped, folder: to } = await home.sessions.apply(name);
+    expect([applied, skipped.map(({ path }) => path), to]).toEqual([["a.txt", "deep/c.txt"], [".envrc"], folder]);
+    expect([await text("a.txt"), await text("deep/c.txt"), await text(".env")]).toEqual(["new\n", "one\n", "KEY=1\n"]);
+    expect((await home.sessions.diff(name)).files.map(({ path }) => path)).toEqual([".envrc"]);
+    const { history, source } = await home.sessions.get(name);
+    expect(history.at(-1)).toMatchObject({ type: "session.applied", data: { folder, count: 2 } });
+    expect(source).toMatchObject({ kind: "folder", path: folder });
+    // What was applied and changed since is the user's again.
+    await writeFile(join(folder, "a.txt"), "mine\n");
+    await expect(home.sessions.apply(name)).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("holds back what was changed here meanwhile, unless it is forced", async () => {
+    const home = atHome();
+    const name = await run(home);
+    await writeFile(join(folder, "a.txt"), "mine\n");
+    const changed = (await home.sessions.diff(name)).files.filter(({ changedOutside }) => changedOutside);
+    expect(changed.map(({ path }) => path)).toEqual(["a.txt"]);
+    await expect(home.sessions.apply(name)).rejects.toMatchObject({ code: "conflict", details: { paths: ["a.txt"] } });
+    expect(await text("a.txt")).toBe("mine\n");
+    let patch = "";
+    for await (const piece of home.sessions.patch(name, { paths: ["a.txt"] }))
+      if (piece.kind === "patch") patch += Buffer.from(piece.bytes).toString();
+    expect(patch).toContain("-mine\n+new\n");
+    await home.sessions.apply(name, { force: true });
+    expect(await text("a.txt")).toBe("new\n");
+  });
+
+  test("is committed on a branch of the repository here", async () => {
+    const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args], { encoding: "utf8" }).trim();
+    git("init", "-q", "-b", "main");
+    git("-c", "user.name=x", "-c", "user.email=x@example.org", "add", "a.txt", "b.txt");
+    git("-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first");
+    const home = atHome();
+    const name = await run(home);
+    const { branch, repository } = await home.sessions.branch(name, { name: "work" });
+    expect([branch, repository]).toEqual(["work", folder]);
+    expect(git("show", "work:a.txt")).toBe("new");
+    expect(git("log", "-1", "--format=%an", "work")).toBe("Somebody");
+    expect(await text("a.txt")).toBe("old\n");
+    expect((await home.sessions.get(name)).history.at(-1)).toMatchObject({ type: "session.branched" });
+  });
+
+  test("is found again by the folder, from this machine alone; an unchanged folder is sent once", async () => {
+    const home = atHome();
+    const name = await run(home);
+    await mkdir(join(folder, "below"));
+    await rm(join(folder, "below"), { recursive: true });
+    const second = await run(home);
+    expect(puts).toBe(1);
+    expect((await home.runs.list({ folder: join(folder, "deeper", "still") })).runs.map((each) => each.run).sort()).toEqual(
+      [name, second].sort(),
+    );
+    expect((await atHome(station, "other-state").runs.list({ folder })).runs).toEqual([]);
+    expect((await station.runs.list({ folder })).runs).toEqual([]);
+    await writeFile(join(folder, "b.txt"), "changed\n");
+    await run(home);
+    expect(puts).toBe(2);
+  });
+
+  test("is no work on a folder of another machine's, nor on one that was never sent from here", async () => {
+    const name = await run(atHome());
+    await mkdir(join(base, "here", "stranger"), { mode: 0o700 });
+    const stranger = atHome(station, "stranger");
+    await expect(stranger.sessions.apply(name)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("--to DIR") });
+    const target = join(base, "target");
+    await mkdir(target);
+    await writeFile(join(target, "a.txt"), "old\n");
+    await stranger.sessions.apply(name, { folder: target, paths: ["a.txt"] });
+    expect(await readFile(join(target, "a.txt"), "utf8")).toBe("new\n");
+    // The same machine by its id, which a station knows; but the folder is the station's invention.
+    const lying: Station = {
+      ...station,
+      sessions: {
+        ...station.sessions,
+        async get(asked) {
+          const session = await station.sessions.get(asked);
+          if (session.source.kind !== "upload") throw new Error("not sent");
+          return { ...session, source: { ...session.source, origin: { ...session.source.origin, folder: join(base, "target") } } };
+        },
+      },
+    };
+    await expect(atHome(lying).sessions.apply(name)).rejects.toMatchObject({ code: "invalid" });
+  });
+});
+
+describe("a sandbox on a folder of this machine, at a station elsewhere", () => {
+  const spec = (access: "overlay" | "ro" | "rw") => SandboxSpec.parse({ workspace: { kind: "folder", path: folder, access }, keep: true });
+
+  test("sees it without its credentials, and can only have a copy", async () => {
+    const home = atHome();
+    await using held = await home.sandboxes.create({ spec: spec("overlay"), guard: { named: true, allowHooks: false, ...hiding } });
+    const { entries } = await held.list("/workspace");
+    expect(entries.map(({ name }) => name).sort()).toEqual(["a.txt", "b.txt", "gone.txt"]);
+    await expect(home.sandboxes.create({ spec: spec("rw") })).rejects.toMatchObject({ code: "unsupported" });
+    const mounts = [{ path: folder, target: "/data", access: "rw" as const }];
+    await expect(home.sandboxes.create({ spec: SandboxSpec.parse({ mounts }) })).rejects.toMatchObject({ code: "unsupported" });
+  });
+
+  test("is refused where somebody only happens to stand", async () => {
+    const home = atHome();
+    const guard = { named: false, allowHooks: false, ...hiding };
+    const there = SandboxSpec.parse({ workspace: { kind: "folder", path: join(base, "here") } });
+    await expect(home.sandboxes.create({ spec: there, guard })).rejects.toMatchObject({ code: "invalid" });
+    expect(puts).toBe(0);
+  });
+});

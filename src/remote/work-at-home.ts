@@ -1,0 +1,115 @@
+import type { ManifestSide } from "../contract/changes-manifest.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { WorkspaceSource } from "../contract/session.ts";
+import { defined } from "../lib/defined.ts";
+import type { ChangedWork } from "../station/sessions/changed-work.ts";
+import type { Station } from "../station/station.ts";
+import type { Changes, FileSide } from "../workspace/change.ts";
+import { readChanges } from "../workspace/changes.ts";
+import { digestOf, type ReadChangesArchive, readChangesArchive, sideFrom } from "../workspace/changes-archive.ts";
+import { FolderTree } from "../workspace/folder-tree.ts";
+import { type IgnoredFiles, type IgnoreRules, openIgnoreRules } from "../workspace/ignore-rules.ts";
+import { readLower } from "../workspace/read-side.ts";
+import { blobOf } from "../workspace/render-diff.ts";
+import { hiddenHere, type SendFolder } from "./send-folder.ts";
+
+/** What a session or sandbox of a station elsewhere began from, as this machine sees it. */
+export interface FoundWork {
+  id: string;
+  kind: "session" | "sandbox";
+  /** A folder only where it is one of this machine's. */
+  source: WorkspaceSource;
+  commit: string | null;
+}
+
+/**
+ * The changes of a session or sandbox elsewhere, as work that can be brought to folders of this machine by the same
+ * rules as any other: the old side is the folder as it is now, the new one what the station gave. Nothing of that is
+ * believed: see `readChangesArchive`.
+ */
+export function workAtHome(
+  found: FoundWork,
+  options: { station: Pick<Station, "sessions">; places: SendFolder["places"]; notice: SendFolder["notice"] },
+): ChangedWork {
+  const { id, kind, source, commit } = found;
+  const { sessions } = options.station;
+  /** What is done here is done, whether the station hears of it or not. */
+  const tell = async (note: Parameters<typeof sessions.note>[1]) => {
+    await sessions.note(id, note).catch((error: unknown) => {
+      options.notice(`the station was not told: ${error instanceof Error ? error.message : String(error)}`);
+    });
+  };
+  return {
+    id,
+    kind,
+    what: `the ${kind} ${id}`,
+    source,
+    commit,
+    async changes(ignoring = {}) {
+      const own = source.kind === "folder";
+      const archive = await readChangesArchive(sessions.changes(id, { ...ignoring, base: !own }));
+      return own ? await comparedWith(source, archive, { ...options, ignoring }) : await asGiven(archive);
+    },
+    applied: async () => new Map(),
+    noteApplied: (files) => tell({ applied: Object.fromEntries(files) }),
+    record: async (event) => {
+      if (event.type === "session.applied" || event.type === "session.branched") await tell({ event });
+    },
+  };
+}
+
+/** Against the folder as it is now. */
+async function comparedWith(
+  { path: folder, hiding }: Extract<WorkspaceSource, { kind: "folder" }>,
+  archive: ReadChangesArchive,
+  options: { places: SendFolder["places"]; ignoring: IgnoredFiles },
+): Promise<Changes> {
+  const { manifest } = archive;
+  const contents = await archive.contents();
+  using lower = openFolder(folder);
+  using rules = openIgnoreRules(folder);
+  const { all: hidden } = hiddenHere(folder, { places: options.places, hiding });
+  const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
+  const files = new Map(manifest.files.filter(({ path }) => isSeen(path)).map((file) => [file.path, file]));
+  const found = await readChanges({
+    candidates: [...files.keys()],
+    leftOut: manifest.leftOut.filter(({ path }) => isSeen(path)),
+    rules,
+    ignoring: options.ignoring,
+    before: (path) => readLower(lower, path),
+    after: async (path) => sideFrom(files.get(path)?.after ?? null, contents),
+    async changedOutside(path, now) {
+      const file = files.get(path);
+      return !isStill(now, file?.before ?? null) && file?.applied !== blobOf(now.content);
+    },
+  });
+  return { ...found, ignored: found.ignored + manifest.ignored };
+}
+
+const isStill = (now: FileSide, before: ManifestSide | null) =>
+  before !== null && now.kind === before.kind && now.mode === before.mode && digestOf(now.content) === before.digest;
+
+/** Of what never was a folder of this machine, both sides are the station's. */
+async function asGiven(archive: ReadChangesArchive): Promise<Changes> {
+  const { manifest } = archive;
+  const contents = await archive.contents();
+  const files = new Map(manifest.files.map((file) => [file.path, file]));
+  const found = await readChanges({
+    candidates: [...files.keys()],
+    leftOut: [...manifest.leftOut],
+    rules: noRules,
+    before: async (path) => sideFrom(files.get(path)?.before ?? null, contents),
+    after: async (path) => sideFrom(files.get(path)?.after ?? null, contents),
+  });
+  return { ...found, ignored: manifest.ignored };
+}
+
+const noRules: IgnoreRules = { ignores: async () => false, ignoresFolder: async () => false };
+
+function openFolder(path: string): FolderTree {
+  try {
+    return new FolderTree(path);
+  } catch (cause) {
+    throw new CaissonError("not_found", `the folder ${path} is not there any more, or cannot be entered`, defined({ cause }));
+  }
+}
