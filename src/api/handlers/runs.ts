@@ -1,9 +1,10 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { RunView } from "../../contract/run-verbs.ts";
+import type { FedRunEvent, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { NumberedRunEvent, RunVerbs } from "../../station/runs/verbs.ts";
 import { type Handlers, nothing } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
+import { createFilter, streamedOf } from "../streams/event-filter.ts";
 
 type Name = Extract<keyof Handlers, `runs.${string}`>;
 
@@ -26,8 +27,9 @@ export const runHandlers: Handlers<Name> = {
     return { events: numbered(station.runs.events(params.run, { fromSeq, follow: true, signal })) };
   },
   async "runs.allEvents"({ station, query, lastEventId, signal }) {
-    const afterPosition = lastEventId === null ? query.afterPosition : sequenceOf(lastEventId);
-    return { events: placed(station.runs.allEvents({ signal, ...defined({ afterPosition }) })) };
+    const { afterPosition: asked, ...filter } = query;
+    const afterPosition = lastEventId === null ? asked : sequenceOf(lastEventId);
+    return { events: placed(station.runs.allEvents({ signal, ...defined({ afterPosition }) }), createFilter(filter)) };
   },
   "runs.lastPosition": async ({ station }) => ({ json: { position: await station.runs.lastPosition() } }),
   "runs.send": async ({ station, params, body }) => ({ json: await station.runs.send(params.run, body) }),
@@ -86,6 +88,8 @@ async function* numbered(events: AsyncIterable<NumberedRunEvent>) {
   for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }
 
-async function* placed<Fed extends { position: number; event: { type: string } | null }>(events: AsyncIterable<Fed>) {
-  for await (const fed of events) yield { id: fed.position, type: fed.event?.type ?? "damaged", data: fed };
+async function* placed(events: AsyncIterable<FedRunEvent>, passes: ReturnType<typeof createFilter>) {
+  for await (const fed of events) {
+    if (passes(streamedOf(fed))) yield { id: fed.position, type: fed.event?.type ?? "damaged", data: fed };
+  }
 }

@@ -1,4 +1,5 @@
 import type { EventFilter, StreamedEvent } from "../../contract/api/streams.ts";
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
 
 /** Whether an event passes. One of a run that tells of its sandbox is that sandbox's, too. */
 export function createFilter({ types, entityKinds, entityIds }: EventFilter): (event: StreamedEvent) => boolean {
@@ -20,4 +21,8 @@ export function createFilter({ types, entityKinds, entityIds }: EventFilter): (e
 function sandboxOf({ event }: StreamedEvent): string | null {
   const data = event?.data as { sandbox?: unknown } | undefined;
   return typeof data?.sandbox === "string" ? data.sandbox : null;
+}
+
+export function streamedOf({ run, ...fed }: FedRunEvent): StreamedEvent {
+  return { entity: { kind: "run", id: run }, ...fed };
 }

@@ -1,9 +1,8 @@
-import { EventsClientMessage, type StreamedEvent } from "../../contract/api/streams.ts";
+import { EventsClientMessage } from "../../contract/api/streams.ts";
 import { CaissonError } from "../../contract/error.ts";
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
 import type { Station } from "../../station/station.ts";
 import { createCredit } from "./credit.ts";
-import { createFilter } from "./event-filter.ts";
+import { createFilter, streamedOf } from "./event-filter.ts";
 import { createEventTail, type EventTail, type TailEvent } from "./event-tail.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream } from "./stream.ts";
@@ -40,10 +39,6 @@ function sourceOf({ runs }: Pick<Station, "runs">) {
     },
     lastPosition: () => runs.lastPosition(),
   };
-}
-
-export function streamedOf({ run, ...fed }: FedRunEvent): StreamedEvent {
-  return { entity: { kind: "run", id: run }, ...fed };
 }
 
 /** Where one client is, and what passes its filter. */

@@ -16,6 +16,7 @@ import {
 import { NameOrId } from "./name-or-id.ts";
 import { reachOfContinued, reachOfRun } from "./reach.ts";
 import type { Route } from "./route.ts";
+import { EventFilter } from "./streams.ts";
 
 const RUNS_PER_PAGE = 50;
 const RUNS_PER_PAGE_MAX = 1000;
@@ -68,9 +69,9 @@ export const runRoutes = {
   },
   "runs.allEvents": {
     summary:
-      "The events of all runs as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one.",
+      "The events of all runs as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one; those that pass the filter.",
     scope: "read",
-    query: z.strictObject({ afterPosition: z.int().min(0).optional() }),
+    query: EventFilter.extend({ afterPosition: z.int().min(0).optional() }),
     answer: { events: FedRunEvent },
   },
   "runs.lastPosition": {

@@ -1,0 +1,206 @@
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Client, connect } from "../../client/connect.ts";
+import type { EventFilter, StreamedEvent } from "../../contract/api/streams.ts";
+import type { Log, NewEvent } from "../../log/log.ts";
+import { createSqliteLog } from "../../log/sqlite/log.ts";
+import { runStream } from "../../station/runs/head-of-run.ts";
+import { useServer } from "../testing.ts";
+import { cuttingProxy, rawSocket, socketClient } from "./testing.ts";
+
+const { server, token, station, base, endedRun, ask, start } = useServer();
+
+const one = "run_aaaaaaaaaaaa";
+const two = "run_bbbbbbbbbbbb";
+const sandbox = "sb_cccccccccccc";
+let log: Log;
+beforeEach(() => {
+  log = createSqliteLog({ path: join(base(), "state", "log.db") });
+});
+afterEach(() => log[Symbol.asyncDispose]());
+
+const client = async (url = server().status.url): Promise<Client> => connect({ url, token: await token("read") });
+const step = (n: number): NewEvent => ({ type: "step.started", version: 1, data: { step: n } });
+const closedPort = (port: number): NewEvent => ({ type: "port.closed", version: 1, data: { sandbox, port } });
+const append = (run: string, ...events: NewEvent[]) => log.append(runStream(run), events);
+
+/** The next so many of a subscription. */
+async function take(events: AsyncIterable<StreamedEvent>, count: number): Promise<StreamedEvent[]> {
+  const taken: StreamedEvent[] = [];
+  const iterator = events[Symbol.asyncIterator]();
+  while (taken.length < count) taken.push((await iterator.next()).value as StreamedEvent);
+  return taken;
+}
+const positions = (events: readonly StreamedEvent[]) => events.map(({ position }) => position);
+
+describe.each([
+  ["over TCP", () => client()],
+  ["by the socket", async () => socketClient(server())],
+])("events %s", (_, open) => {
+  test("are those of all runs, then those to come", async () => {
+    const run = await endedRun();
+    const wanted: number[] = [];
+    const { streams, runs } = await open();
+    for await (const { seq } of station().runs.events(run)) wanted.push(seq);
+    const subscription = await streams.subscribe();
+    const iterator = subscription[Symbol.asyncIterator]();
+    const first = await Promise.all(wanted.map(async () => (await iterator.next()).value as StreamedEvent));
+    expect(first.map(({ seq }) => seq)).toEqual(wanted);
+    expect(first[0]).toMatchObject({ entity: { kind: "run", id: run }, event: { type: "run.created" }, damage: null });
+    expect(subscription.position()).toBeLessThanOrEqual(await runs.lastPosition());
+    await append(one, step(1));
+    expect((await iterator.next()).value).toMatchObject({ entity: { id: one }, seq: 1, event: { type: "step.started" } });
+    subscription.close();
+    expect(await iterator.next()).toMatchObject({ done: true });
+  });
+});
+
+describe("events", () => {
+  test.each<[string, EventFilter, number[]]>([
+    ["everything", {}, [1, 2, 3, 4]],
+    ["a type", { types: ["step.started"] }, [1, 3]],
+    ["types by their beginning", { types: ["port.*", "run.ended"] }, [2, 4]],
+    ["a kind", { entityKinds: ["sandbox"] }, [2, 4]],
+    ["a run, and what tells of its sandbox", { entityIds: [one] }, [1, 2]],
+    ["a sandbox, whoever's log it is in", { entityIds: [sandbox] }, [2, 4]],
+    ["an id of another kind: nothing", { entityIds: [sandbox], entityKinds: ["run"] }, []],
+    ["all of it", { types: ["step.*"], entityKinds: ["run"], entityIds: [two] }, [3]],
+  ])("are filtered: %s", async (_, filter, wanted) => {
+    await append(one, step(1), closedPort(80));
+    await append(two, step(2), closedPort(81));
+    const { streams } = await client();
+    const subscription = await streams.subscribe({ filter });
+    expect(positions(await take(subscription, wanted.length))).toEqual(wanted);
+    if (wanted.length === 0) await vi.waitFor(async () => expect(await subscription.changeFilter(filter)).toBe(4));
+    subscription.close();
+    // Server-sent events have the same filters.
+    const query = new URLSearchParams();
+    for (const [name, values] of Object.entries(filter)) for (const value of values ?? []) query.append(name, value);
+    const stop = new AbortController();
+    const response = await ask(`/v1/events?${query}`, { signal: stop.signal });
+    let text = "";
+    const decoder = new TextDecoder();
+    const reader = response.body?.getReader();
+    while ((text.match(/^id:/gm)?.length ?? 0) < wanted.length) text += decoder.decode((await reader?.read())?.value);
+    stop.abort();
+    expect([...text.matchAll(/^id: (\d+)/gm)].map(([, id]) => Number(id))).toEqual(wanted);
+  });
+
+  test("change their filter at a position: none twice, none of those that were let go by", async () => {
+    const { streams } = await client();
+    const subscription = await streams.subscribe({ filter: { entityIds: [one] } });
+    const iterator = subscription[Symbol.asyncIterator]();
+    await append(two, step(1));
+    await append(one, step(2));
+    expect((await iterator.next()).value).toMatchObject({ position: 2 });
+    const at = await subscription.changeFilter({ entityIds: [two] });
+    expect(at).toBe(2);
+    await append(one, step(3));
+    await append(two, step(4));
+    expect((await iterator.next()).value).toMatchObject({ position: 4 });
+    await subscription.changeFilter({});
+    await append(one, step(5));
+    expect((await iterator.next()).value).toMatchObject({ position: 5 });
+    subscription.close();
+  });
+
+  test("changed over and over while they come: each under one filter, told by its position", async () => {
+    const { streams } = await client();
+    const subscription = await streams.subscribe({ filter: { entityIds: [one] } });
+    const seen: StreamedEvent[] = [];
+    const reading = (async () => {
+      for await (const event of subscription) seen.push(event);
+    })();
+    const changes: { at: number; id: string }[] = [{ at: 0, id: one }];
+    for (let n = 0; n < 40; n += 1) {
+      await Promise.all([append(one, step(n + 1)), append(two, step(n + 1))]);
+      if (n % 4 === 3) {
+        const id = changes.at(-1)?.id === one ? two : one;
+        changes.push({ at: await subscription.changeFilter({ entityIds: [id] }), id });
+      }
+    }
+    await subscription.changeFilter({ types: ["run.paused"] });
+    const last = await log.lastPosition();
+    await vi.waitFor(() => expect(subscription.position()).toBeGreaterThanOrEqual((seen.at(-1)?.position ?? last) - 1));
+    const filterAt = (position: number) => changes.findLast(({ at }) => at < position)?.id;
+    expect(seen.length).toBeGreaterThan(20);
+    for (const { entity, position } of seen) expect(entity.id).toBe(filterAt(position));
+    expect(new Set(positions(seen)).size).toBe(seen.length);
+    subscription.close();
+    await reading;
+  });
+
+  test("go on over connections that break, and over another station, without losing or repeating one", { timeout: 30_000 }, async () => {
+    const proxy = await cuttingProxy(server());
+    try {
+      const { streams } = await client(proxy.url);
+      const subscription = await streams.subscribe({ filter: { types: ["step.*"] } });
+      const seen: number[] = [];
+      const total = 1_500;
+      const reading = (async () => {
+        for await (const { position } of subscription) if (seen.push(position) === total) return;
+      })();
+      for (let n = 0; n < 15; n += 1) {
+        await append(n % 2 === 0 ? one : two, ...Array.from({ length: 100 }, (_, at) => step(at + 1)));
+        if (n % 4 === 1) proxy.cut();
+      }
+      await reading;
+      expect(seen).toEqual(Array.from({ length: total }, (_, at) => at + 1));
+    } finally {
+      proxy.close();
+    }
+  });
+
+  test("go on after the station ended and began again", { timeout: 30_000 }, async () => {
+    const { port } = server();
+    const { streams } = await client();
+    const subscription = await streams.subscribe();
+    await append(one, step(1));
+    const iterator = subscription[Symbol.asyncIterator]();
+    expect((await iterator.next()).value).toMatchObject({ position: 1 });
+    await server().close();
+    await append(one, step(2));
+    await using _again = await start({ port } as never);
+    await append(one, step(3));
+    expect((await iterator.next()).value).toMatchObject({ position: 2 });
+    expect((await iterator.next()).value).toMatchObject({ position: 3 });
+    subscription.close();
+  });
+
+  test("begin at the end, or after a position", async () => {
+    await append(one, step(1), step(2), step(3));
+    const { streams, runs } = await client();
+    expect(await runs.lastPosition()).toBe(3);
+    const after = await streams.subscribe({ afterPosition: 2 });
+    expect(positions(await take(after, 1))).toEqual([3]);
+    after.close();
+    const end = await streams.subscribe({ afterPosition: "end" });
+    expect(end.position()).toBe(3);
+    await append(one, step(4));
+    expect(positions(await take(end, 1))).toEqual([4]);
+    end.close();
+  });
+
+  test("wait for a reader that stalls, who costs the others nothing", { timeout: 30_000 }, async () => {
+    const as = await token("read");
+    const stalled = rawSocket(server(), "/v1/stream", { as });
+    await stalled.send({ type: "subscribe", windowEvents: 100 });
+    await stalled.message("subscribed");
+    const { streams } = await client();
+    const other = await streams.subscribe();
+    const total = 6_000;
+    const reading = take(other, total);
+    for (let n = 0; n < total; n += 500) await append(one, ...Array.from({ length: 500 }, (_, at) => step(at + 1)));
+    expect(positions(await reading).at(-1)).toBe(total);
+    const got = () => stalled.messages.flatMap((message) => (message.events as StreamedEvent[] | undefined) ?? []);
+    expect(got()).toHaveLength(100);
+    // It is further behind than what is kept for all, and gets the rest from the log.
+    for (let taken = 100; taken < total; taken = got().length) {
+      await stalled.send({ type: "taken", events: taken });
+      await vi.waitFor(() => expect(got().length).toBeGreaterThan(taken));
+    }
+    expect(positions(got())).toEqual(Array.from({ length: total }, (_, at) => at + 1));
+    stalled.ws.terminate();
+    other.close();
+  });
+});
