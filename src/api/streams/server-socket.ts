@@ -60,14 +60,20 @@ export function createServerSocket(ws: WebSocket): ServerSocket {
   const stopPings = keepAlive(ws);
   gone.signal.addEventListener("abort", stopPings, { once: true });
   const { listen, next } = createInbox(ws, fail);
-  const send = (data: string | Uint8Array): Promise<void> => {
+  const goneEarly = Promise.withResolvers<never>();
+  goneEarly.promise.catch(() => {});
+  gone.signal.addEventListener("abort", () => goneEarly.reject(new CaissonError("cancelled", "the client has gone")), { once: true });
+  /** What was said last is the last that is said. */
+  let isClosing = false;
+  const write = (data: string | Uint8Array): Promise<void> => {
     if (ws.readyState !== ws.OPEN) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     ws.send(data, () => resolve());
     return ws.bufferedAmount > BUFFERED_BYTES_MAX ? promise : Promise.resolve();
   };
+  const send = async (data: string | Uint8Array) => (isClosing ? undefined : write(data));
   return {
-    first: async (schema) => parseMessage(schema, await Promise.race([next(), failed.promise])),
+    first: async (schema) => parseMessage(schema, await Promise.race([next(), failed.promise, goneEarly.promise])),
     listen,
     send: (message) => send(typeof message === "string" ? message : JSON.stringify(message)),
     sendBytes: send,
@@ -79,9 +85,10 @@ export function createServerSocket(ws: WebSocket): ServerSocket {
     gone: gone.signal,
     async close(end) {
       if (gone.signal.aborted) return;
+      isClosing = true;
       // It may wait for a frame that says it is closed.
       ws.resume();
-      if ("error" in end) await send(JSON.stringify({ type: "problem", problem: problemOf(end.error) }));
+      if ("error" in end) await write(JSON.stringify({ type: "problem", problem: problemOf(end.error) }));
       const code = "error" in end ? closeCodes.problemBase + errorCodes[end.error.code].httpStatus : end.code;
       ws.close(code);
       const timer = setTimeout(() => ws.terminate(), CLOSE_MS);
