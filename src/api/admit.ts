@@ -1,8 +1,17 @@
+import { CaissonError } from "../contract/error.ts";
 import type { Caller } from "./call.ts";
-import { type Authenticate, checkOrigin, createGate, type StationNames } from "./gate.ts";
+import {
+  type Authenticate,
+  type AuthenticateSandbox,
+  checkOrigin,
+  createGate,
+  type Gate,
+  hasSandboxToken,
+  type StationNames,
+} from "./gate.ts";
 
-/** How a request came: by the socket in the state folder, or over TCP from an address. */
-export type Arrival = { via: "socket" } | { via: "port"; address: string };
+/** How a request came: by the socket in the state folder, over TCP from an address, or from inside a sandbox. */
+export type Arrival = { via: "socket" } | { via: "port"; address: string } | { via: "inside" };
 
 export interface Admitted {
   caller: Caller;
@@ -14,12 +23,27 @@ export interface Admitted {
 export type Admit = (request: { headers: Headers; authorization: string | null; arrival: Arrival }) => Promise<Admitted>;
 
 /** One for all ways in, so that wrong tokens are counted together. */
-export function createAdmission({ authenticate, names }: { authenticate: Authenticate; names: StationNames }): Admit {
-  const gate = createGate({ authenticate });
+export function createAdmission(options: {
+  authenticate: Authenticate;
+  authenticateSandbox: AuthenticateSandbox;
+  names: StationNames;
+}): Admit {
+  const { authenticate, names } = options;
+  const gate = createGate(options);
   return async ({ headers, authorization, arrival }) => {
     checkOrigin({ headers, via: arrival.via, names });
     if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
+    if (arrival.via === "inside" || hasSandboxToken(authorization)) return admitSandbox({ headers, authorization, arrival }, gate);
     const { secret, token } = await gate.admit({ authorization, address: arrival.address });
     return { caller: { kind: "token", token }, stillValid: async () => (await authenticate(secret)) !== null };
   };
+}
+
+/** From inside, it is the token of the very sandbox that the call comes from, or none that counts. */
+async function admitSandbox({ headers, authorization, arrival }: Parameters<Admit>[0], gate: Gate): Promise<Admitted> {
+  const from = arrival.via === "inside" ? (headers.get("caisson-sandbox") ?? "nowhere") : null;
+  const address = arrival.via === "port" ? arrival.address : `sandbox ${from}`;
+  const { sandbox } = await gate.admitSandbox({ authorization, address });
+  if (from !== null && from !== sandbox) throw new CaissonError("unauthenticated", "the token is another sandbox's");
+  return { caller: { kind: "sandbox", sandbox }, stillValid: undefined };
 }

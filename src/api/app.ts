@@ -15,6 +15,7 @@ import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { healthHandlers } from "./handlers/health.ts";
+import { insideHandlers } from "./handlers/inside.ts";
 import { machineHandlers } from "./handlers/machine.ts";
 import { networkHandlers } from "./handlers/networks.ts";
 import { processHandlers } from "./handlers/processes.ts";
@@ -29,6 +30,7 @@ import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
 import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
+import { createSandboxCalls } from "./sandbox-calls.ts";
 
 export interface AppOptions {
   /** The station as a caller sees it. */
@@ -67,7 +69,9 @@ export function createApp(options: AppOptions): App {
     ...sessionHandlers,
     ...healthHandlers,
     ...uploadHandlers,
+    ...insideHandlers,
   };
+  const sandboxCalls = createSandboxCalls();
   const audit = createAudit({ sink: options.audit, onDefect });
   const app = new Hono<Env>();
   const admitted = async (
@@ -106,6 +110,7 @@ export function createApp(options: AppOptions): App {
       admitted(context, name, async (caller, { life, call: seen }) => {
         // The router takes HEAD for GET, and would leave a stream that nobody reads.
         if (context.req.raw.method !== method) throw notThere(context);
+        if (caller.kind === "sandbox") sandboxCalls.count(caller.sandbox, name);
         checkScope(caller, route.scope);
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
@@ -118,7 +123,8 @@ export function createApp(options: AppOptions): App {
     admitted(context, null, async (caller, { life }) => {
       context.env.seen.route = "mcp";
       const { station, by } = ofCaller(caller, options);
-      const ofMcp = { station, by, ...(caller.kind === "socket" ? socketMcp : { key: caller.token.id, scope: caller.token.scope }) };
+      if (caller.kind === "sandbox") checkScope(caller, "run");
+      const ofMcp = { station, by, ...(caller.kind === "token" ? { key: caller.token.id, scope: caller.token.scope } : socketMcp) };
       return (await options.mcp()).answer(context.req.raw, { caller: ofMcp, life });
     }),
   );
@@ -163,7 +169,7 @@ function observeRoutes(app: Hono<Env>, { observation, admitted }: { observation:
 }
 
 function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | null): SeenCall {
-  const address = arrival.via === "socket" ? null : arrival.address;
+  const address = arrival.via === "port" ? arrival.address : null;
   return { name, method: req.raw.method, caller: null, address, params: name === null ? { path: req.path } : req.param() };
 }
 
@@ -171,12 +177,7 @@ const socketMcp = { key: "socket", scope: "admin" } as const;
 
 async function readCall(
   { req }: Context<Env>,
-  {
-    route,
-    kinds,
-    life,
-    ...ofCaller
-  }: { route: Route; kinds: ReturnType<typeof queryKinds>; life: RequestLife } & Pick<Call<RouteName>, "station" | "owner" | "by">,
+  { route, kinds, life, ...ofCaller }: { route: Route; kinds: ReturnType<typeof queryKinds>; life: RequestLife } & OfCaller,
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
   return {
@@ -190,16 +191,17 @@ async function readCall(
   };
 }
 
-/** Whoever may do everything sees everything; others see what is their owner's. */
-export function ofCaller(
-  caller: Caller,
-  { stationFor }: Pick<AppOptions, "stationFor">,
-): Pick<Call<RouteName>, "station" | "owner" | "by"> {
-  if (caller.kind === "socket") {
-    return { station: stationFor({ owner: LOCAL_OWNER, sees: "everything" }), owner: LOCAL_OWNER, by: "user" };
+type OfCaller = Pick<Call<RouteName>, "station" | "owner" | "by" | "sandbox">;
+
+/** Whoever may do everything sees everything; others see what is their owner's. What is inside only names itself. */
+export function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): OfCaller {
+  if (caller.kind !== "token") {
+    const station = stationFor({ owner: LOCAL_OWNER, sees: "everything" });
+    if (caller.kind === "socket") return { station, owner: LOCAL_OWNER, by: "user", sandbox: null };
+    return { station, owner: LOCAL_OWNER, by: `sandbox ${caller.sandbox}`, sandbox: caller.sandbox };
   }
   const { owner, scope, name } = caller.token;
-  return { station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }), owner, by: `token ${name}` };
+  return { station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }), owner, by: `token ${name}`, sandbox: null };
 }
 
 function wantsOf({ answer }: Route, accept: string): "json" | "events" {

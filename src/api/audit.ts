@@ -40,13 +40,14 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
   const refusals = createRates({ perMinute: REFUSALS_PER_MINUTE });
   return {
     async made(call, { route, body }) {
-      if (call.method === "GET") return;
+      // What is said from inside is in the log of the sandbox, or of its run.
+      if (call.method === "GET" || route.scope === "sandbox") return;
       await sink.made(audited(call, route.audited?.(body as never) ?? {}));
     },
     async failed(call, error) {
       const code = error instanceof CaissonError ? error.code : "internal";
       const wasLetIn = call.caller !== null && code !== "denied";
-      if (wasLetIn && (call.method === "GET" || call.name === null)) return;
+      if (wasLetIn && (call.caller?.kind === "sandbox" || call.method === "GET" || call.name === null)) return;
       if (!wasLetIn && !refusals.take(call.address ?? "").ok) return;
       await sink.failed(audited(call, {}), code).catch(onDefect);
     },
@@ -58,6 +59,7 @@ function audited({ name, caller, address, params }: SeenCall, more: Readonly<Rec
   const subject = Object.fromEntries(named.slice(0, VALUES_MAX).map(([key, value]) => [key, value.slice(0, VALUE_LENGTH_MAX)]));
   if (caller === null) return { action: name, caller: null, token: null, owner: null, address, subject };
   if (caller.kind === "socket") return { action: name, caller: "user", token: null, owner: null, address, subject };
+  if (caller.kind === "sandbox") return { action: name, caller: `sandbox ${caller.sandbox}`, token: null, owner: null, address, subject };
   const { id, name: tokenName, owner } = caller.token;
   return { action: name, caller: `token ${tokenName}`, token: id, owner, address, subject };
 }

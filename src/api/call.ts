@@ -1,10 +1,11 @@
 import type { RouteName } from "../contract/api/paths.ts";
 import type { Body, EventData, Json, Params, Query } from "../contract/api/routes.ts";
+import type { SandboxId } from "../contract/ids.ts";
 import type { TokenView } from "../contract/token-verbs.ts";
 import type { Station } from "../station/station.ts";
 
 /** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
-export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView };
+export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView } | { kind: "sandbox"; sandbox: SandboxId };
 
 /** A call that was checked: the caller may make it, and everything in it has the shape that its route names. */
 export interface Call<Name extends RouteName> {
@@ -15,6 +16,8 @@ export interface Call<Name extends RouteName> {
   readonly station: Station;
   /** To whom the caller belongs, and what it makes. */
   readonly owner: string;
+  /** The sandbox that the caller is in, where it came with that one's token. */
+  readonly sandbox: SandboxId | null;
   /** As a log of events shall name the caller. */
   readonly by: string;
   /** Of a route that has events and something else; `json` stands for that. */

@@ -8,7 +8,7 @@ import { useServer } from "./testing.ts";
 const CALLS_PER_ROUTE = 12;
 const ANSWER_MS = 60_000;
 
-const { server, token, ask, post, endedRun, defects, station } = useServer();
+const { server, token, ask, post, endedRun, defects, station, insideToken } = useServer();
 
 interface Schema {
   type?: string;
@@ -158,8 +158,9 @@ async function attempt(path: string, method: string, given: Attempt, as: string)
 describe("whatever is sent to a route", () => {
   test("is answered, without a failure of the station's own, and without telling how it is made", async () => {
     // Each with what it asks for: what is refused for its scope is not looked at.
-    const tokens = { read: await token("read"), run: await token("run"), admin: await token("admin") };
+    const tokens = { read: await token("read"), run: await token("run"), admin: await token("admin"), sandbox: "" };
     const { id: sandbox } = (await (await post("/v1/sandboxes")).json()) as { id: string };
+    tokens.sandbox = insideToken(sandbox);
     const run = await endedRun();
     const { ref: process } = (await (await post(`/v1/sandboxes/${sandbox}/processes`, { argv: ["cat"], stdin: "pipe" })).json()) as {
       ref: string;

@@ -16,6 +16,7 @@ function gateAt() {
   let now = 0;
   let looks = 0;
   const gate = createGate({
+    authenticateSandbox: () => null,
     now: () => now,
     async authenticate(token) {
       looks += 1;
@@ -67,7 +68,12 @@ describe("how often", () => {
   test("a token or an address may ask is bounded, and comes back with time", async () => {
     let time = 0;
     const view = (id: string) => ({ id, name: id, scope: "run", owner: "local", createdAt: "", expiresAt: null }) as TokenView;
-    const gate = createGate({ authenticate: async (secret) => view(secret), now: () => time, requestsPerMinute: 60 });
+    const gate = createGate({
+      authenticateSandbox: () => null,
+      authenticate: async (secret) => view(secret),
+      now: () => time,
+      requestsPerMinute: 60,
+    });
     const ask = async (secret: string, address: string) => {
       try {
         await gate.admit({ authorization: `Bearer ${secret}`, address });

@@ -1,11 +1,15 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
+import type { Route } from "../contract/api/route.ts";
 import { CaissonError } from "../contract/error.ts";
+import type { SandboxId } from "../contract/ids.ts";
 import type { Scope, TokenView } from "../contract/token-verbs.ts";
 import type { Caller } from "./call.ts";
 import { createRates } from "./rates.ts";
 
 export type Authenticate = (token: string) => Promise<TokenView | null>;
+/** Whose token it is. */
+export type AuthenticateSandbox = (token: string) => SandboxId | null;
 
 /** Wrong tokens from one address, after which no unknown one is looked at for the rest of the minute. */
 const FAILURES_PER_MINUTE = 20;
@@ -22,16 +26,33 @@ const rank: Readonly<Record<Scope, number>> = { read: 0, run: 1, admin: 2 };
 export const mayDo = (has: Scope, needs: Scope): boolean => rank[has] >= rank[needs];
 
 /** Throws `denied` for a token that may not do this. */
-export function checkScope(caller: Caller, scope: Scope): void {
+export function checkScope(caller: Caller, scope: Route["scope"]): void {
+  if (caller.kind === "sandbox" || scope === "sandbox") {
+    checkInside(caller, scope);
+    return;
+  }
   if (caller.kind === "socket" || mayDo(caller.token.scope, scope)) return;
   throw new CaissonError("denied", `the token ${caller.token.name} may only ${caller.token.scope}`, {
     hint: `This needs a token with the scope ${scope}: caisson token create NAME --scope ${scope}`,
   });
 }
 
+/** A sandbox's token is for the calls of the programs in it, and for nothing else; they are for no other. */
+function checkInside(caller: Caller, scope: Route["scope"]): void {
+  if (caller.kind === "sandbox" && scope === "sandbox") return;
+  if (caller.kind === "sandbox") {
+    throw new CaissonError("denied", `the token of sandbox ${caller.sandbox} is only for what programs inside say and hear`, {
+      hint: "See the calls under /v1/inside.",
+    });
+  }
+  throw new CaissonError("denied", "this is for the programs in a sandbox, with the sandbox's own token", {
+    hint: "Make the sandbox with stationAccess; inside, CAISSON_SANDBOX_TOKEN is its token.",
+  });
+}
+
 /** Throws `denied` where somebody who may not name anything of the machine does. */
 export function checkReach(caller: Caller, reached: readonly string[]): void {
-  if (caller.kind === "socket" || caller.token.scope === "admin" || reached.length === 0) return;
+  if (caller.kind !== "token" || caller.token.scope === "admin" || reached.length === 0) return;
   throw new CaissonError(
     "denied",
     `the token ${caller.token.name} may not reach the station's machine, and this names ${reached.join(", ")}`,
@@ -53,7 +74,7 @@ export interface StationNames {
  * A page in a browser must not talk to the station in its user's name: it would have an `Origin`, or, where a name of
  * its own leads to this machine, another `Host`. Throws `denied`.
  */
-export function checkOrigin({ headers, via, names }: { headers: Headers; via: "socket" | "port"; names: StationNames }): void {
+export function checkOrigin({ headers, via, names }: { headers: Headers; via: "socket" | "port" | "inside"; names: StationNames }): void {
   const { publicUrl, scheme } = names;
   const host = headers.get("host") ?? "";
   const publicHost = publicUrl === null ? null : new URL(publicUrl).host;
@@ -84,13 +105,23 @@ export interface Gate {
    * an address that asks too often.
    */
   admit(request: { authorization: string | null; address: string }): Promise<{ secret: string; token: TokenView }>;
+  /** The same for a sandbox's own. */
+  admitSandbox(request: { authorization: string | null; address: string }): Promise<{ secret: string; sandbox: SandboxId }>;
 }
+
+/** Whether a request comes with a sandbox's token, right or wrong. */
+export const hasSandboxToken = (authorization: string | null): boolean => /^Bearer sbt_/i.test(authorization ?? "");
 
 /**
  * Past the limit an address may go on with tokens that were right before: somebody else's wrong ones must not lock it
  * out.
  */
-export function createGate(options: { authenticate: Authenticate; now?: () => number; requestsPerMinute?: number }): Gate {
+export function createGate(options: {
+  authenticate: Authenticate;
+  authenticateSandbox: AuthenticateSandbox;
+  now?: () => number;
+  requestsPerMinute?: number;
+}): Gate {
   const { now = () => performance.now(), requestsPerMinute = REQUESTS_PER_MINUTE } = options;
   const rates = createRates({ perMinute: requestsPerMinute, burst: Math.min(REQUESTS_AT_ONCE, requestsPerMinute), now });
   const count = (key: string, who: string) => {
@@ -113,28 +144,39 @@ export function createGate(options: { authenticate: Authenticate; now?: () => nu
       failures.set(address, { count: 1, until: now() + MINUTE_MS });
     }
   };
+  const authenticated = async <Found>(
+    { authorization, address }: { authorization: string | null; address: string },
+    find: (secret: string) => Promise<Found | null>,
+  ): Promise<{ secret: string; found: Found }> => {
+    count(`from ${address}`, "this address");
+    if (authorization === null) throw unauthenticated("no token was given");
+    const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization)?.[1];
+    const digest = createHash("sha256")
+      .update(secret ?? "")
+      .digest("base64");
+    const before = failuresOf(address);
+    if (before !== null && before.count >= FAILURES_PER_MINUTE && !known.has(digest)) {
+      throw tooOften("too many wrong tokens came from this address", Math.ceil((before.until - now()) / 1000));
+    }
+    const found = secret === undefined ? null : await find(secret);
+    if (secret === undefined || found === null) {
+      known.delete(digest);
+      countFailure(address);
+      throw unauthenticated("the token is not valid");
+    }
+    if (known.size >= KNOWN_TOKENS_MAX) known.clear();
+    known.add(digest);
+    return { secret, found };
+  };
   return {
-    async admit({ authorization, address }) {
-      count(`from ${address}`, "this address");
-      if (authorization === null) throw unauthenticated("no token was given");
-      const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization)?.[1];
-      const digest = createHash("sha256")
-        .update(secret ?? "")
-        .digest("base64");
-      const before = failuresOf(address);
-      if (before !== null && before.count >= FAILURES_PER_MINUTE && !known.has(digest)) {
-        throw tooOften("too many wrong tokens came from this address", Math.ceil((before.until - now()) / 1000));
-      }
-      const token = secret === undefined ? null : await options.authenticate(secret);
-      if (secret === undefined || token === null) {
-        known.delete(digest);
-        countFailure(address);
-        throw unauthenticated("the token is not valid");
-      }
-      if (known.size >= KNOWN_TOKENS_MAX) known.clear();
-      known.add(digest);
-      count(token.id, `the token ${token.name}`);
-      return { secret, token };
+    async admit(request) {
+      const { secret, found } = await authenticated(request, options.authenticate);
+      count(found.id, `the token ${found.name}`);
+      return { secret, token: found };
+    },
+    async admitSandbox(request) {
+      const { secret, found } = await authenticated(request, async (given) => options.authenticateSandbox(given));
+      return { secret, sandbox: found };
     },
   };
 }

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { insideSocket } from "../lib/inside-socket.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 
 /** How long a station that is just ending is waited for. */
@@ -33,6 +34,7 @@ export async function takePlace(stateDir: string): Promise<StationPlace> {
   if (lock === null) throw taken(await pidIn(infoPath));
   const leave = async () => {
     await rm(socketPath, { force: true });
+    await rm(insideSocket(stateDir), { force: true });
     await rm(infoPath, { force: true });
   };
   try {

@@ -6,6 +6,7 @@ import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
+import { insideSocket } from "../lib/inside-socket.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
@@ -13,7 +14,7 @@ import { type Arrival, createAdmission } from "./admit.ts";
 import { type App, createApp } from "./app.ts";
 import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
-import type { Authenticate } from "./gate.ts";
+import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
@@ -34,6 +35,7 @@ export interface ServerOptions extends ExposureOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
+  authenticateSandbox: AuthenticateSandbox;
   audit: AuditSink;
   stateDir: string;
   version: string;
@@ -96,10 +98,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const faces: Faces = { app, upgrades };
   const { server: byPort, stopRenewing } = await portServer(faces, { exposure, onDefect: options.onDefect });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
-  const servers = [byPort, bySocket];
+  const byInside = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "inside" }) });
+  const servers = [byPort, bySocket, byInside];
   try {
     url = await listenOnPort(byPort, { exposure, port: options.port });
     await listenOnSocket(bySocket, place.socketPath);
+    await listenOnSocket(byInside, insideSocket(options.stateDir));
   } catch (error) {
     stopRenewing();
     for (const server of servers) server.close();

@@ -7,6 +7,7 @@ import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import type { Program } from "../runtimes/fake/program.ts";
+import { sandboxOfToken, sandboxToken } from "../sandbox/sandbox-token.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import type { ExposureOptions } from "./exposure.ts";
 import type { ObserveOptions } from "./observe/observation.ts";
@@ -37,6 +38,7 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
     startServer({
       stationFor: (view) => ownedStation(station, view),
       authenticate: (token) => station.tokens.authenticate(token),
+      authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: (id) => join(base, "state", "sandboxes", id), nowMs: Date.now() }),
       audit: station.audit,
       stateDir: join(base, "state"),
       version: "0",
@@ -51,6 +53,9 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
     count += 1;
     return (await station.tokens.create({ name: `test-${count}`, scope, ...options })).token;
   };
+  /** The token that programs in this sandbox have. */
+  const insideToken = (sandbox: string, nowMs = Date.now()): string =>
+    sandboxToken(sandbox, { folder: join(base, "state", "sandboxes", sandbox), nowMs });
   /** A request with a token over TCP, or, without one, by the socket. */
   const ask = async (path: string, init: RequestInit & { as?: string } = {}): Promise<Response> => {
     const { as, ...rest } = init;
@@ -67,5 +72,5 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
     await station.runs.wait(run);
     return run;
   };
-  return { station: () => station, server: () => server, start, token, ask, post, endedRun, base: () => base, defects };
+  return { station: () => station, server: () => server, start, token, insideToken, ask, post, endedRun, base: () => base, defects };
 }

@@ -2,6 +2,7 @@ import type { BodyInput, Json, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { fileCalls } from "./calls/file-calls.ts";
 import { healthCalls } from "./calls/health-calls.ts";
+import { insideCalls } from "./calls/inside-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
 import { networkCalls } from "./calls/network-calls.ts";
 import { processCalls } from "./calls/process-calls.ts";
@@ -67,6 +68,7 @@ export function connect(options: ConnectOptions): Client {
     uploads: uploadCalls(to),
     streams: streamCalls(to),
     health: healthCalls(to),
+    inside: insideCalls(to),
   };
 }
 
@@ -83,6 +85,7 @@ export interface Client {
   readonly secrets: ReturnType<typeof secretCalls>;
   readonly machine: ReturnType<typeof machineCalls>;
   readonly health: ReturnType<typeof healthCalls>;
+  readonly inside: ReturnType<typeof insideCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;

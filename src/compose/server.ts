@@ -8,6 +8,8 @@ import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
 import { CaissonError } from "../contract/error.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
+import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
+import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import { startDetached } from "./network.ts";
 import type { LocalVerbs } from "./station.ts";
@@ -32,6 +34,7 @@ export interface ServerParts {
 /** The station of this state folder as a server: here, in the background, or where it runs already. */
 export function composeServer(parts: ServerParts): ServerControl {
   const { stateDir, station, say } = parts;
+  const store = createStore({ stateDir });
   const { socketPath } = stationFolder(stateDir);
   const reach = async (): Promise<ReachedStation | null> => {
     const status = await withClient(socketPath, (client) => client.status()).catch(absent);
@@ -49,6 +52,7 @@ export function composeServer(parts: ServerParts): ServerControl {
         stateDir,
         version: parts.version,
         authenticate: (token) => station.tokens.authenticate(token),
+        authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
         audit: station.audit,
         onDefect,
       });

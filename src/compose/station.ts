@@ -1,6 +1,5 @@
 import type { AgentVerbs } from "../station/agents/verbs.ts";
 import type { LocalAudit } from "../station/audit/local-audit.ts";
-import type { HealthVerbs } from "../station/health/verbs.ts";
 import type { ImageVerbs } from "../station/images/verbs.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
@@ -13,6 +12,8 @@ import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { UploadVerbs } from "../station/uploads/verbs.ts";
+import { composeHealth } from "./health.ts";
+import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 
@@ -118,6 +119,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     secrets: composeSecrets(stateDir),
     health: composeHealth(parts, local),
     uploads: composeUploads(local),
+    inside: composeInside(stateDir, local),
     async watch(onDefect) {
       const { startWatching } = await import("../station/health/start-watching.ts");
       return startWatching({ local: await local(), runtimes, settings: config.health, onDefect });
@@ -251,16 +253,6 @@ function composeTokens(stateDir: string): LocalTokens {
       return createLocalTokens({ stateDir });
     },
   );
-}
-
-function composeHealth({ stateDir, config }: StationParts, local: () => Promise<LocalStation>): HealthVerbs {
-  return lazyVerbs<HealthVerbs>({ list: "answer", incidents: "answer", incident: "answer" }, async () => {
-    const [{ createLocalHealth }, { createStore }] = await Promise.all([
-      import("../station/health/local-health.ts"),
-      import("../sandbox/store.ts"),
-    ]);
-    return createLocalHealth({ stateDir, store: createStore({ stateDir }), log: async () => (await local()).log, settings: config.health });
-  });
 }
 
 function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {

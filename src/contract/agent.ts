@@ -96,6 +96,7 @@ const OneAgent = z.strictObject({
        */
       secretNames: z.array(EnvName).max(100).default([]),
       gateway: GatewaySpec.optional(),
+      stationAccess: z.boolean().default(false),
       /** Further folders of the user's, and how they are looked at; absent: they are shown as they are. */
       mounts: z.array(FolderMount).max(MOUNTS_MAX).optional(),
       mountGuard: FolderGuard.optional(),

@@ -37,6 +37,8 @@ export const RunSettings = z.strictObject({
   /** Secrets that the station's configuration defines. */
   secretNames: z.array(EnvName).max(100).default([]),
   gateway: GatewaySpec.optional(),
+  /** Whether programs in its sandbox reach the station; see `SandboxSpec`. */
+  stationAccess: z.boolean().optional(),
   maxSteps: z.int().min(1).max(100_000).optional(),
   timeoutMs: z.int().min(1000).optional(),
   onAsk: OnAsk.optional(),

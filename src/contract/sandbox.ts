@@ -94,6 +94,11 @@ export const SandboxSpec = z.strictObject({
   /** By the name of the variable that holds the placeholder inside. */
   secrets: z.record(EnvName, SecretSpec).default({}),
   gateway: GatewaySpec.optional(),
+  /**
+   * Whether programs inside reach the station with a token of the sandbox's own: to report events, take messages, say
+   * that they live, and leave files. Nothing else of it.
+   */
+  stationAccess: z.boolean().default(false),
   /** Given to every command; a command's own variables win. */
   env: z
     .record(

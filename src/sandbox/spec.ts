@@ -29,13 +29,23 @@ export function refuseLayer(spec: SandboxSpec, runtime: string): void {
 
 /** Throws `unsupported` for a policy, a secret or a gateway that a runtime cannot enforce here. */
 export function refuseNetwork(
-  { network, secrets, gateway }: Pick<SandboxSpec, "network" | "secrets" | "gateway">,
+  {
+    network,
+    secrets,
+    gateway,
+    stationAccess = false,
+  }: Pick<SandboxSpec, "network" | "secrets" | "gateway"> & Partial<Pick<SandboxSpec, "stationAccess">>,
   capabilities: Pick<Capabilities, "network" | "transparentNetwork" | "reasons">,
 ): void {
   const carries = capabilities.network.includes("allow");
   // `none` is not refused: a runtime that cannot enforce it says so in the sandbox's warnings.
   const mode = network.mode === "none" || capabilities.network.includes(network.mode) ? null : network.mode;
-  const refused = mode ?? (Object.keys(secrets).length > 0 && !carries ? "secrets" : gateway !== undefined && !carries ? "gateway" : null);
+  const asked = [
+    ["secrets", Object.keys(secrets).length > 0],
+    ["gateway", gateway !== undefined],
+    ["station access", stationAccess],
+  ] as const;
+  const refused = mode ?? (carries ? null : (asked.find(([, isAsked]) => isAsked)?.[0] ?? null));
   if (refused !== null) {
     throw new CaissonError("unsupported", `the network (${refused}) cannot be enforced by this runtime`, {
       hint: capabilities.reasons.network ?? "Use the oci or the docker runtime.",

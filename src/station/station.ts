@@ -2,6 +2,7 @@ import type { AgentVerbs } from "./agents/verbs.ts";
 import type { AuditVerbs } from "./audit/verbs.ts";
 import type { HealthVerbs } from "./health/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
+import type { InsideVerbs } from "./inside/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
@@ -29,4 +30,5 @@ export interface Station extends AsyncDisposable {
   readonly health: HealthVerbs;
   readonly uploads: UploadVerbs;
   readonly secrets: SecretVerbs;
+  readonly inside: InsideVerbs;
 }

@@ -119,6 +119,7 @@ const rawWriters = [
   "src/cli/terminal/process-stdio.ts",
   "src/cli/terminal/print-diff.ts",
   "src/cli/sandboxes/cp.ts",
+  "src/cli/station/artifact-commands.ts",
   // Messages for a program, which never is a terminal.
   "src/cli/mcp/mcp.ts",
 ];

@@ -95,6 +95,7 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
     secrets: ofSecrets,
     secretNames: (names) => names.map((name) => ({ text: `use your secret ${name}, as your configuration defines it`, field: name })),
     gateway: ofGateway,
+    stationAccess: (allowed) => (allowed ? [{ text: "talk to the station from inside", never: GIVEN_ONLY("--station-access") }] : []),
     mounts: (mounts) =>
       mounts.map(({ path, target, access }) => ({
         text: `have the folder ${visible(path)} at ${visible(target)} (${access})`,

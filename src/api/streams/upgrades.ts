@@ -189,7 +189,7 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   const query = readQuery(asRoute, options.search, queryKinds(asRoute)) as Record<string, unknown>;
   const serveStream = (await options.streams())[name];
   const { station, owner } = ofCaller(caller, options);
-  const seesAll = caller.kind === "socket" || caller.token.scope === "admin";
+  const seesAll = caller.kind === "socket" || (caller.kind === "token" && caller.token.scope === "admin");
   const view = seesAll ? "everything" : `own ${owner}`;
   return () => serveStream({ socket, caller, station, view, params, query, signal, isEnding: () => requests.isEnding() });
 }

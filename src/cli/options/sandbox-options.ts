@@ -23,6 +23,7 @@ export const sandboxOptions: readonly OptionSpec[] = [
   ...hidingOptions,
   { name: "allow-hooks", summary: "With MODE rw: also let git's hooks and settings and shell start-up files be written" },
   { name: "env", short: "e", value: "K=V", repeat: true, summary: "A variable inside; K alone takes the value from outside" },
+  { name: "station-access", summary: "Let programs inside report events and leave files with the station (CAISSON_SANDBOX_URL)" },
   { name: "allow-root", summary: "Let commands be root inside, and use sudo" },
   { name: "memory", short: "m", value: "SIZE", summary: "Memory for all processes together, such as 512m (default 4g)" },
   { name: "cpus", value: "N", summary: "CPUs, such as 1.5 (default 2)" },

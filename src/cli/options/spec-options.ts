@@ -36,6 +36,7 @@ export function sandboxFrom(
     limits: withTimeout({ ...context.config.limits, ...limits }, extra.timeoutMs),
     ...settings,
     allowRoot: given.flag("allow-root"),
+    stationAccess: given.flag("station-access"),
     keep: extra.keep,
     labels: extra.labels ?? {},
     ...defined({ name: given.option("name") }),

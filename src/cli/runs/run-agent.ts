@@ -117,6 +117,7 @@ function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<
       image: parse("image", (_, image) => imageFrom(image, context.cwd)),
       snapshot: given.option("snapshot"),
       allowRoot: given.flag("allow-root") || undefined,
+      stationAccess: given.flag("station-access") || undefined,
       timeoutMs: parse("timeout", parseDuration),
       maxSteps: parse("max-steps", parseCount),
       permissions: parse("permissions", parseChoice("strict")),

@@ -15,6 +15,40 @@ export const healthCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import("./health-commands.ts")).health }),
   },
   {
+    path: ["artifacts"],
+    summary: "List the files that programs in a sandbox left with the station, or read one",
+    details: "Programs leave them with PUT $CAISSON_SANDBOX_URL/v1/inside/artifacts/NAME, in a sandbox made with --station-access.",
+    options: [{ name: "output", short: "o", value: "FILE", summary: "Write it to this file, which must not exist" }, jsonOption],
+    arguments: [
+      { name: "SANDBOX|RUN", summary: "an id, the beginning of it, or a name", completes: ["sandbox", "run"] },
+      { name: "NAME", summary: "the one to read, to standard output", optional: true },
+    ],
+    examples: [
+      ["caisson artifacts run_k3v7q2m5x4ab", ""],
+      ["caisson artifacts build report.pdf --output report.pdf", ""],
+    ],
+    load: async () => ({ run: (await import("./artifact-commands.ts")).artifacts }),
+  },
+  {
+    path: ["sandbox", "tell"],
+    summary: "Leave a message for the programs in a sandbox, or say whether they shall go on",
+    details: "They take it with POST $CAISSON_SANDBOX_URL/v1/inside/messages, in a sandbox made with --station-access.",
+    options: [
+      {
+        name: "control",
+        value: "WORD",
+        summary: "What their next heartbeat hears: resume, pause or abort",
+        choices: ["resume", "pause", "abort"],
+      },
+    ],
+    arguments: [
+      { name: "SANDBOX", summary: "see `caisson sandbox ls`", completes: ["sandbox"] },
+      { name: "TEXT", summary: "the message", optional: true },
+    ],
+    examples: [['caisson sandbox tell build "use the other branch"', ""]],
+    load: async () => ({ run: (await import("./artifact-commands.ts")).tell }),
+  },
+  {
     path: ["incident", "ls"],
     summary: "List what was restarted because it gave no sign of life",
     options: [jsonOption],

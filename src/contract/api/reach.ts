@@ -35,6 +35,7 @@ const spec: Reach<Omit<CreateSandbox["spec"], "keep">> = {
   network: ofNetwork,
   secrets: ofSecrets,
   gateway: inside,
+  stationAccess: inside,
   env: inside,
   allowRoot: inside,
   readOnlyPaths: inside,
@@ -71,6 +72,7 @@ const settings: Reach<RunSettings> = {
   // They are the station's own, for the hosts that its configuration names.
   secretNames: inside,
   gateway: inside,
+  stationAccess: inside,
   maxSteps: inside,
   timeoutMs: inside,
   onAsk: inside,

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { agentRoutes } from "./agent-routes.ts";
 import { fileRoutes } from "./file-routes.ts";
 import { healthRoutes } from "./health-routes.ts";
+import { insideRoutes } from "./inside-routes.ts";
 import { machineRoutes } from "./machine-routes.ts";
 import { networkRoutes } from "./network-routes.ts";
 import type { RouteName } from "./paths.ts";
@@ -28,6 +29,7 @@ export const routes = {
   ...sessionRoutes,
   ...healthRoutes,
   ...uploadRoutes,
+  ...insideRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

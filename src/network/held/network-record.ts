@@ -28,6 +28,7 @@ const noNetwork: NetworkState = {
   policy: { mode: "none" },
   secrets: {},
   gateway: null,
+  stationAccess: false,
   revoked: [],
   changedBy: "",
   placeholders: {},
@@ -35,10 +36,10 @@ const noNetwork: NetworkState = {
 };
 
 /** Null for a spec that asks for nothing of a network. */
-export function firstState(spec: Pick<SandboxSpec, "network" | "secrets" | "gateway">): NetworkState | null {
-  const { network, secrets, gateway } = spec;
-  if (network.mode === "none" && Object.keys(secrets).length === 0 && gateway === undefined) return null;
-  return { ...noNetwork, policy: network, secrets, gateway: gateway ?? null };
+export function firstState(spec: Pick<SandboxSpec, "network" | "secrets" | "gateway" | "stationAccess">): NetworkState | null {
+  const { network, secrets, gateway, stationAccess } = spec;
+  if (network.mode === "none" && Object.keys(secrets).length === 0 && gateway === undefined && !stationAccess) return null;
+  return { ...noNetwork, policy: network, secrets, gateway: gateway ?? null, stationAccess };
 }
 
 interface RecordOptions {

@@ -20,7 +20,7 @@ interface ServiceOptions {
 }
 
 export function needsServing(state: NetworkState): boolean {
-  return state.policy.mode !== "none" || state.gateway !== null || state.authority !== null;
+  return state.policy.mode !== "none" || state.gateway !== null || state.stationAccess || state.authority !== null;
 }
 
 /** Whether, when and by whom a sandbox's network is served, as one handle of the sandbox sees to it. */

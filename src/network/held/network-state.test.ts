@@ -10,6 +10,7 @@ const initial: NetworkState = {
   policy: { mode: "none" },
   secrets: {},
   gateway: null,
+  stationAccess: false,
   revoked: [],
   placeholders: {},
   authority: null,

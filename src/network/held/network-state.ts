@@ -14,6 +14,8 @@ export const NetworkState = z.object({
   policy: NetworkPolicy,
   secrets: z.record(EnvName, SecretSpec),
   gateway: GatewaySpec.nullable(),
+  /** Whether programs inside reach the station, with a token of the sandbox's own. */
+  stationAccess: z.boolean().default(false),
   revoked: z.array(EnvName),
   /** Who made the last change, for those who are told of it. */
   changedBy: z.string().max(200).default(""),

@@ -3,8 +3,10 @@ import { CaissonError } from "../../contract/error.ts";
 import type { Capabilities } from "../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
+import { sandboxToken } from "../../sandbox/sandbox-token.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 import type { Store } from "../../sandbox/store.ts";
+import { STATION_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { createHeldSecrets } from "./held-secrets.ts";
 import { openNetworkRecord } from "./network-record.ts";
@@ -91,7 +93,7 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
     async env() {
       if (!needsServing(record.state)) return {};
       if (Object.keys(record.state.secrets).length > 0) await secrets.book();
-      return env();
+      return record.state.stationAccess ? { ...(await env()), ...stationEnv(sandbox.id, folder) } : await env();
     },
     serve: () => service.serve(),
     ensureServed: () => service.ensureServed(),
@@ -106,6 +108,14 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
   };
   void sandbox.closed.then(() => held.close());
   return held;
+}
+
+/** Made with each command: a token is good for a day. */
+function stationEnv(sandbox: string, folder: string): Record<string, string> {
+  return {
+    CAISSON_SANDBOX_URL: `http://127.0.0.1:${STATION_PORT}`,
+    CAISSON_SANDBOX_TOKEN: sandboxToken(sandbox, { folder, nowMs: Date.now() }),
+  };
 }
 
 function refuseTransparent(policy: NetworkState["policy"], sandbox: OwnedSandbox): void {

@@ -3,6 +3,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, type NewEventOf } from "../../contract/event-family.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import { type DenialReason, type NetworkEvent, networkEvents } from "../../contract/network-event.ts";
+import { insideSocket } from "../../lib/inside-socket.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { FetchRequest, FetchResult } from "../../sandbox/sandbox-network.ts";
 import { createAuthority } from "../authority/authority.ts";
@@ -10,9 +11,10 @@ import { createEgress } from "../egress/egress.ts";
 import type { Egress, NetworkEventInput } from "../egress/egress-options.ts";
 import { resolveByHost } from "../egress/resolve.ts";
 import type { GatewayOptions } from "../gateway/gateway-options.ts";
-import { GATEWAY_PORT, PROXY_PORT } from "../inside/ports.ts";
+import { GATEWAY_PORT, PROXY_PORT, STATION_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
+import { createStationRelay } from "../station/station-relay.ts";
 import { createLazyGateway } from "./lazy-gateway.ts";
 import { createLazyMirror } from "./lazy-mirror.ts";
 import { isMadeTransparent, type NetworkState } from "./network-state.ts";
@@ -77,6 +79,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     hostedTools: () => state.policy.mode === "open",
     howToRaise: "Whoever made the sandbox gives its bound (--gateway-cost, --gateway-tokens).",
   });
+  const station = createStationRelay({ sandbox: sandbox.id, socketPath: insideSocket(host.stateDir) });
   const transparent = createTransparentPorts(sandbox, egress);
   const claims = new Map<number, { close(): void }>();
   const claim = async (port: number, handle: Egress["handle"]) => {
@@ -92,12 +95,13 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     await claim(PROXY_PORT, egress.handle);
     await transparent.use(policy);
     if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);
+    if (next.stationAccess) await claim(STATION_PORT, station.handle);
   };
   const close = async () => {
     for (const each of claims.values()) each.close();
     claims.clear();
     transparent.close();
-    await Promise.all([egress.close(), mirror.close(), gateway.close()]);
+    await Promise.all([egress.close(), mirror.close(), gateway.close(), station.close()]);
   };
   try {
     await apply(state);

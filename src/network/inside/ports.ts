@@ -4,3 +4,4 @@
  */
 export const PROXY_PORT = 19_080;
 export const GATEWAY_PORT = 19_081;
+export const STATION_PORT = 19_082;

@@ -1,5 +1,6 @@
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { createStore } from "../../sandbox/store.ts";
+import { forgetGone } from "../inside/forget-gone.ts";
 import type { LocalStation } from "../local-station.ts";
 import { collectIncident } from "./collect-incident.ts";
 import { createFindWatched } from "./find-watched.ts";
@@ -14,6 +15,9 @@ import { createStationBeat } from "./station-beat.ts";
 const TICK_MS = 1_000;
 const FIND_EVERY_TICKS = 2;
 const BEAT_EVERY_TICKS = 3;
+const FORGET_EVERY_TICKS = 3_600;
+/** Not while a station begins. */
+const FORGET_AT_TICK = 60;
 
 export interface WatchingOptions {
   local: LocalStation;
@@ -32,6 +36,9 @@ export function startWatching(options: WatchingOptions): AsyncDisposable {
     if (ticks % BEAT_EVERY_TICKS === 0) await beat.beat();
     ticks += 1;
     await watch.tick();
+    if (ticks % FORGET_EVERY_TICKS === FORGET_AT_TICK) {
+      await forgetGone({ ...local, store: createStore(local), nowMs: Date.now() });
+    }
   };
   // It keeps no process alive that has nothing else to do.
   const timer = setInterval(() => void tick().catch(onDefect), TICK_MS).unref();

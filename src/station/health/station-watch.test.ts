@@ -55,7 +55,8 @@ async function seconds(count: number): Promise<void> {
     tickedMs += 1000;
     clockMs += 1000;
     await watch.tick();
-    await new Promise((resolve) => setImmediate(resolve));
+    // A guest that is asked answers in between, and is heard at another millisecond.
+    await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await watch.settled();
 }

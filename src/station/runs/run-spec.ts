@@ -30,6 +30,7 @@ export function runSpec(options: {
     network: definition.sandbox.network,
     secrets: definition.sandbox.secrets,
     gateway: definition.sandbox.gateway,
+    stationAccess: definition.sandbox.stationAccess,
     allowRoot: definition.sandbox.allowRoot,
     keep: true,
     ...ownedBy(session.owner),

@@ -142,6 +142,7 @@ function settingsGiven(
     "sandbox.runtime": settings.runtime,
     "sandbox.network": network,
     "sandbox.gateway": settings.gateway,
+    "sandbox.stationAccess": settings.stationAccess,
     "harness.timeoutMs": settings.timeoutMs,
     "harness.maxSteps": settings.maxSteps,
     model: model ?? defaultModel,
@@ -160,7 +161,7 @@ async function withSettings(
   },
 ): Promise<AgentDefinition> {
   const { sandbox, harness, permissions, floor } = definition;
-  const { runtime, ociRuntime, image, gateway, allowRoot, mountGuard, maxSteps, timeoutMs } = settings;
+  const { runtime, ociRuntime, image, gateway, stationAccess, allowRoot, mountGuard, maxSteps, timeoutMs } = settings;
   if (image !== undefined && settings.snapshot !== undefined)
     throw new CaissonError("invalid", "a run starts from an image or from a snapshot, not from both");
   const snapshot = settings.snapshot === undefined ? undefined : await options.findSnapshot(settings.snapshot);
@@ -173,7 +174,18 @@ async function withSettings(
     floor: joinedFloor(floor, permissionFloor(settings.permissions)),
     sandbox: {
       ...sandbox,
-      ...defined({ runtime, ociRuntime, image, snapshot, network, gateway, allowRoot, mounts, mountGuard: mounts && mountGuard }),
+      ...defined({
+        runtime,
+        ociRuntime,
+        image,
+        snapshot,
+        network,
+        gateway,
+        stationAccess,
+        allowRoot,
+        mounts,
+        mountGuard: mounts && mountGuard,
+      }),
       env: { ...sandbox.env, ...settings.env },
       limits: { ...options.limits, ...sandbox.limits, ...settings.limits },
       secrets: { ...absoluteSecrets(sandbox.secrets, options.cwd), ...options.secrets },

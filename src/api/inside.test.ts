@@ -1,0 +1,110 @@
+import { describe, expect, test } from "vitest";
+import { insideLimits } from "../contract/inside-verbs.ts";
+import { useServer } from "./testing.ts";
+
+const { station, token, insideToken, ask, post, defects } = useServer();
+
+async function made(): Promise<{ id: string; as: string }> {
+  const { id } = (await (await post("/v1/sandboxes", {})).json()) as { id: string };
+  return { id, as: insideToken(id) };
+}
+const put = (name: string, data: string, as: string) => ask(`/v1/inside/artifacts/${name}`, { method: "PUT", body: data, as });
+
+describe("programs inside, with their sandbox's token", () => {
+  test("report events, which are data in the sandbox's log, without control characters", async () => {
+    const { id, as } = await made();
+    const evil = "\u001b]0;owned\u0007\u202eabc\nline";
+    const answer = await post("/v1/inside/events", { type: "task.progress", data: { [`k${evil}`]: [evil, 3] } }, { as });
+    expect([answer.status, await answer.json()]).toEqual([201, { seq: 1 }]);
+    const log = (await (await ask(`/v1/sandboxes/${id}/log`)).json()) as { events: object[] };
+    expect(log.events).toMatchObject([
+      {
+        seq: 1,
+        type: "sandbox.reported",
+        data: { sandbox: id, type: "task.progress", data: { "k]0;ownedabc\nline": ["]0;ownedabc\nline", 3] } },
+      },
+    ]);
+    for (const type of ["Task", "a b", "../x", "a..b", "", "run.ended\n"]) {
+      expect((await post("/v1/inside/events", { type }, { as })).status, type).toBe(400);
+    }
+    const large = await post("/v1/inside/events", { type: "x", data: "x".repeat(insideLimits.eventBytesMax) }, { as });
+    expect(large.status).toBe(413);
+  });
+
+  test("take the messages that their owner left, each once", async () => {
+    const { id, as } = await made();
+    expect((await post(`/v1/sandboxes/${id}/inside`, { text: "one" })).status).toBe(204);
+    await post(`/v1/sandboxes/${id}/inside`, { text: "two" });
+    expect((await post(`/v1/sandboxes/${id}/inside`, { text: "x".repeat(insideLimits.messageBytesMax + 1) })).status).toBe(400);
+    expect(await (await ask(`/v1/sandboxes/${id}/inside`)).json()).toMatchObject({ waiting: 2, lastBeatAt: null });
+    const taken = (await (await post("/v1/inside/messages", {}, { as })).json()) as { messages: { text: string }[] };
+    expect(taken.messages.map(({ text }) => text)).toEqual(["one", "two"]);
+    expect(await (await post("/v1/inside/messages", {}, { as })).json()).toEqual({ messages: [] });
+  });
+
+  test("say that they live, and hear what they shall do", async () => {
+    const { id, as } = await made();
+    const beat = async () => await (await post("/v1/inside/heartbeat", {}, { as })).json();
+    expect(await beat()).toEqual({ control: "resume" });
+    await post(`/v1/sandboxes/${id}/inside`, { control: "abort" });
+    expect(await beat()).toEqual({ control: "abort" });
+    expect(await (await ask(`/v1/sandboxes/${id}/inside`)).json()).toMatchObject({ control: "abort", lastBeatAt: expect.any(String) });
+  });
+
+  test("leave files for their owner, whole or not at all", async () => {
+    const { id, as } = await made();
+    expect((await put("report.txt", "first", as)).status).toBe(201);
+    expect(await (await put("report.txt", "second", as)).json()).toMatchObject({ name: "report.txt", bytes: 6 });
+    for (const name of ["..", ".hidden", "%2e%2e%2fx", "a%2fb"]) expect([400, 404], name).toContain((await put(name, "x", as)).status);
+    expect(await (await ask(`/v1/artifacts/${id}`)).json()).toMatchObject({ artifacts: [{ name: "report.txt", bytes: 6 }] });
+    expect(await (await ask(`/v1/artifacts/${id}/report.txt`)).text()).toBe("second");
+    expect((await ask(`/v1/artifacts/${id}/other`)).status).toBe(404);
+  });
+
+  test("may do each so often a minute", async () => {
+    const { as } = await made();
+    const statuses: number[] = [];
+    for (let call = 0; call < 12; call += 1) statuses.push((await post("/v1/inside/heartbeat", {}, { as })).status);
+    expect(statuses.slice(0, 10)).toEqual(Array(10).fill(200));
+    const refused = await post("/v1/inside/heartbeat", {}, { as });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    // Each kind has its own count, and so has each sandbox.
+    expect((await post("/v1/inside/messages", {}, { as })).status).toBe(200);
+    expect((await post("/v1/inside/heartbeat", {}, { as: (await made()).as })).status).toBe(200);
+  });
+
+  test("speak of their own sandbox alone", async () => {
+    const [mine, other] = [await made(), await made()];
+    await post(`/v1/sandboxes/${other.id}/inside`, { text: "not for you" });
+    expect(await (await post("/v1/inside/messages", {}, { as: mine.as })).json()).toEqual({ messages: [] });
+    for (const path of [`/v1/sandboxes/${other.id}/inside`, `/v1/sandboxes/${mine.id}/inside`, `/v1/artifacts/${other.id}`, "/v1/status"]) {
+      expect((await ask(path, { as: mine.as })).status, path).toBe(403);
+    }
+    expect((await ask("/mcp", { method: "POST", as: mine.as, body: "{}" })).status).toBe(403);
+    // Half of one and half of another are the token of neither.
+    const [, , hour, signature] = mine.as.split("_");
+    const forged = `sbt_${other.id.slice(3)}_${hour}_${signature}`;
+    expect((await post("/v1/inside/messages", {}, { as: forged })).status).toBe(401);
+    const longer = mine.as.replace(`_${hour}_`, `_${Number(hour) + 1}_`);
+    expect((await post("/v1/inside/messages", {}, { as: longer })).status).toBe(401);
+  });
+
+  test("have nothing to say once the sandbox is gone, or a day later", async () => {
+    const { id, as } = await made();
+    const late = await made();
+    const yesterday = insideToken(late.id, Date.now() - 25 * 3_600_000);
+    expect((await post("/v1/inside/heartbeat", {}, { as: yesterday })).status).toBe(401);
+    expect((await post("/v1/inside/heartbeat", {}, { as })).status).toBe(200);
+    await station().sandboxes.remove(id);
+    expect((await post("/v1/inside/heartbeat", {}, { as })).status).toBe(401);
+    expect((await put("x", "x", as)).status).toBe(401);
+    expect(defects).toEqual([]);
+  });
+
+  test("are not spoken for by any other token", async () => {
+    for (const scope of ["read", "run", "admin"] as const) {
+      expect((await post("/v1/inside/heartbeat", {}, { as: await token(scope) })).status).toBe(403);
+    }
+  });
+});

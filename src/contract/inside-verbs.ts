@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { SandboxId } from "./ids.ts";
+import { ArtifactName, ReportedType } from "./inside-event.ts";
+import { SandboxLogEvent } from "./sandbox-log-event.ts";
+
+/** What programs in a sandbox may tell the station, and be told, with the sandbox's own token. */
+
+export const insideLimits = {
+  eventBytesMax: 100 * 1024,
+  messageBytesMax: 10 * 1024,
+  messagesMax: 100,
+  artifactBytesMax: 64 * 1024 * 1024,
+  artifactsMax: 100,
+  artifactsBytesMax: 256 * 1024 * 1024,
+} as const;
+
+/** Calls a minute. */
+export const insideRates = { events: 100, heartbeats: 10, polls: 30, others: 60 } as const;
+
+export const ReportEvent = z.strictObject({ type: ReportedType, data: z.json().default(null) });
+export type ReportEvent = z.input<typeof ReportEvent>;
+
+const text = z
+  .string()
+  .min(1)
+  .refine((words) => Buffer.byteLength(words) <= insideLimits.messageBytesMax, `must be at most ${insideLimits.messageBytesMax} bytes`);
+
+/** `resume`: go on. Of a run's sandbox it is what its run was told. */
+export const InsideControl = z.enum(["resume", "pause", "abort"]);
+export type InsideControl = z.infer<typeof InsideControl>;
+
+export const TellInside = z
+  .strictObject({ text: text.optional(), control: InsideControl.optional() })
+  .refine(({ text: words, control }) => words !== undefined || control !== undefined, "there is neither a text nor a control");
+export type TellInside = z.infer<typeof TellInside>;
+
+export const InsideMessage = z.object({ at: z.iso.datetime(), from: z.string(), text: z.string() });
+export type InsideMessage = z.infer<typeof InsideMessage>;
+
+export const ArtifactView = z.object({
+  name: ArtifactName,
+  bytes: z.int().nonnegative(),
+  storedAt: z.iso.datetime(),
+});
+export type ArtifactView = z.infer<typeof ArtifactView>;
+export const StoredArtifact = z.object({ name: ArtifactName, bytes: z.int().nonnegative(), sha256: z.string() });
+export type StoredArtifact = z.infer<typeof StoredArtifact>;
+
+export const NumberedSandboxEvent = SandboxLogEvent.and(z.object({ seq: z.int().positive() }));
+export type NumberedSandboxEvent = z.infer<typeof NumberedSandboxEvent>;
+
+/** What was heard from inside a sandbox, and what waits for it there. */
+export const InsideView = z.object({
+  sandbox: SandboxId,
+  /** When a program inside last said that it lives; null: never. */
+  lastBeatAt: z.iso.datetime().nullable(),
+  control: InsideControl,
+  /** Messages that nobody inside has taken. */
+  waiting: z.int().nonnegative(),
+});
+export type InsideView = z.infer<typeof InsideView>;

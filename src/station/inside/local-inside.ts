@@ -1,0 +1,124 @@
+import { CaissonError } from "../../contract/error.ts";
+import { makeEvent, readableEvent } from "../../contract/event-family.ts";
+import { SandboxId } from "../../contract/ids.ts";
+import { ArtifactStored, SandboxReported } from "../../contract/inside-event.ts";
+import { type InsideControl, insideLimits, ReportEvent, TellInside } from "../../contract/inside-verbs.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import { RunId } from "../../contract/run.ts";
+import { type NewSandboxLogEvent, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import type { Log } from "../../log/log.ts";
+import type { Store } from "../../sandbox/store.ts";
+import { sandboxStream } from "../health/health-log.ts";
+import { findSandbox } from "../names/find-sandbox.ts";
+import { appendForeign } from "../runs/append-foreign.ts";
+import { headOfRun, runStream } from "../runs/head-of-run.ts";
+import { RUN_LABEL } from "../runs/run-spec.ts";
+import { createArtifacts } from "./artifacts.ts";
+import { openMailbox } from "./mailbox.ts";
+import { plainJson } from "./plain-json.ts";
+import type { InsideVerbs } from "./verbs.ts";
+
+const EVENTS_PER_PAGE = 1000;
+
+export interface LocalInsideOptions {
+  stateDir: string;
+  store: Store;
+  log: () => Promise<Log>;
+  /** The run that a word stands for. Throws `not_found`, `invalid`. */
+  findRun: (word: string) => Promise<string>;
+}
+
+/** What programs inside say is put where it is data, and bounded; see `InsideVerbs`. */
+export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
+  const { store } = options;
+  const artifacts = createArtifacts(options);
+  const runOf = async (sandbox: SandboxId) => (await store.read(sandbox)).spec.labels[RUN_LABEL] ?? null;
+  const mailOf = (sandbox: SandboxId) => openMailbox(store.dir(sandbox));
+  const append = async (sandbox: SandboxId, event: Extract<NewSandboxLogEvent, { type: "sandbox.reported" | "artifact.stored" }>) => {
+    const log = await options.log();
+    const run = await runOf(sandbox);
+    if (run !== null) {
+      await appendForeign(log, run, () => event);
+      return { seq: await log.lastSeq(runStream(run)) };
+    }
+    return { seq: (await log.append(sandboxStream(sandbox), [makeEvent(sandboxLogEvents, event)])).lastSeq };
+  };
+  const controlOf = async (sandbox: SandboxId): Promise<InsideControl> => {
+    const run = await runOf(sandbox);
+    if (run === null) return await mailOf(sandbox).control();
+    const { facts } = await headOfRun(await options.log(), run);
+    if (facts.finish !== null || facts.stopRequested !== null) return "abort";
+    return facts.paused === null ? "resume" : "pause";
+  };
+  const artifactsOf = (thing: string) => ownerOf(thing, { ...options, artifacts, runOf });
+  return {
+    async report(sandbox, given) {
+      const { type, data } = parseRequest(ReportEvent, given, "an event");
+      const plain = plainJson(data);
+      if (Buffer.byteLength(JSON.stringify(plain)) > insideLimits.eventBytesMax) {
+        throw new CaissonError("too_large", `the event has more than ${insideLimits.eventBytesMax} bytes`);
+      }
+      return await append(sandbox, { type: SandboxReported.shape.type.value, data: { sandbox, type, data: plain } });
+    },
+    async takeMessages(sandbox) {
+      await store.read(sandbox);
+      return await mailOf(sandbox).take();
+    },
+    async beat(sandbox) {
+      const control = await controlOf(sandbox);
+      await mailOf(sandbox).beat();
+      return control;
+    },
+    async putArtifact(sandbox, name, data) {
+      const stored = await artifacts.put((await runOf(sandbox)) ?? sandbox, name, data);
+      await append(sandbox, { type: ArtifactStored.shape.type.value, data: { sandbox, ...stored } });
+      return stored;
+    },
+    async view(word) {
+      const sandbox = await findSandbox(word, store);
+      const mail = mailOf(sandbox);
+      return { sandbox, lastBeatAt: await mail.lastBeatAt(), control: await controlOf(sandbox), waiting: await mail.waiting() };
+    },
+    async tell(word, given, { by }) {
+      const { text, control } = parseRequest(TellInside, given, "a message");
+      const sandbox = await findSandbox(word, store);
+      if (control !== undefined && (await runOf(sandbox)) !== null) {
+        throw new CaissonError("invalid", `sandbox ${sandbox} is a run's, and hears what its run is told`, {
+          hint: "Pause, resume or stop the run.",
+        });
+      }
+      if (control !== undefined) await mailOf(sandbox).setControl(control);
+      if (text !== undefined) await mailOf(sandbox).leave({ at: new Date().toISOString(), from: by, text });
+    },
+    async events(word, { fromSeq = 1, limit = EVENTS_PER_PAGE } = {}) {
+      const stream = sandboxStream(await findSandbox(word, store));
+      const stored = await (await options.log()).read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE) });
+      return stored.flatMap((each) => {
+        const event = readableEvent(sandboxLogEvents, each);
+        return event === null ? [] : [{ ...event, seq: each.seq }];
+      });
+    },
+    artifacts: async (thing) => artifacts.list(await artifactsOf(thing)),
+    readArtifact: async (thing, name) => artifacts.read(await artifactsOf(thing), name),
+  };
+}
+
+/** A run, or a sandbox that is none's; of one that is gone its whole id is enough, while there is something of it. */
+async function ownerOf(
+  thing: string,
+  options: Pick<LocalInsideOptions, "store" | "findRun"> & {
+    artifacts: ReturnType<typeof createArtifacts>;
+    runOf: (sandbox: SandboxId) => Promise<string | null>;
+  },
+): Promise<string> {
+  const isWhole = SandboxId.safeParse(thing).success || RunId.safeParse(thing).success;
+  if (isWhole && (await options.artifacts.owners()).includes(thing)) return thing;
+  const sandbox = await findSandbox(thing, options.store).catch(notThere);
+  if (sandbox === null) return await options.findRun(thing);
+  return (await options.runOf(sandbox)) ?? sandbox;
+}
+
+function notThere(error: unknown): null {
+  if (error instanceof CaissonError && (error.code === "not_found" || error.code === "invalid")) return null;
+  throw error;
+}

@@ -1,0 +1,35 @@
+import type { SandboxId } from "../../contract/ids.ts";
+import type {
+  ArtifactView,
+  InsideControl,
+  InsideMessage,
+  InsideView,
+  NumberedSandboxEvent,
+  ReportEvent,
+  StoredArtifact,
+  TellInside,
+} from "../../contract/inside-verbs.ts";
+
+/**
+ * What goes between programs in a sandbox and its owner. The first four are for whoever has the sandbox's own token,
+ * and are told its id; the others take whatever stands for a sandbox, those about artifacts for a run, too. All throw
+ * `not_found`.
+ */
+export interface InsideVerbs {
+  /** Puts an event into the log of the sandbox's run, else into its own. Throws `invalid`, `too_large`. */
+  report(sandbox: SandboxId, event: ReportEvent): Promise<{ seq: number }>;
+  /** Takes the messages that wait, the oldest first: nobody else gets them. */
+  takeMessages(sandbox: SandboxId): Promise<InsideMessage[]>;
+  /** It lives; the answer is what it shall do. */
+  beat(sandbox: SandboxId): Promise<InsideControl>;
+  /** All of it or nothing; one of the same name is replaced. Throws `too_large`, `no_space`, `busy` past a bound. */
+  putArtifact(sandbox: SandboxId, name: string, data: AsyncIterable<Uint8Array>): Promise<StoredArtifact>;
+  view(sandbox: string): Promise<InsideView>;
+  /** Leaves a message for whoever asks inside, or says what it shall do. Throws `busy` when too many wait. */
+  tell(sandbox: string, request: TellInside, options: { by: string }): Promise<void>;
+  /** The events of a sandbox that is no run's, from a number on. */
+  events(sandbox: string, options?: { fromSeq?: number; limit?: number }): Promise<NumberedSandboxEvent[]>;
+  /** By name. */
+  artifacts(thing: string): Promise<ArtifactView[]>;
+  readArtifact(thing: string, name: string): Promise<AsyncIterable<Uint8Array>>;
+}
