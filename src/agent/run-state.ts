@@ -161,6 +161,8 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "todo.changed":
       state.todo = event.data.todo;
       return;
+    case "run.queued":
+    case "run.prioritized":
     case "run.claimed":
     case "run.paused":
     case "run.continued":

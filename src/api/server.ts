@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
-import type { StationStatus } from "../contract/api/station-routes.ts";
+import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
@@ -43,6 +43,16 @@ export interface ServerOptions extends ExposureOptions {
   port: number;
   onDefect: (error: unknown) => void;
   observe?: ObserveOptions;
+  /** The runs that it drives. */
+  runs: ServerRuns;
+}
+
+export interface ServerRuns {
+  counts(): { atWork: number; queued: number; draining: boolean };
+  /** Starts nothing more, and takes no new work. */
+  drain(): void;
+  /** Resolves when no run is driven. */
+  idle(): Promise<void>;
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -51,7 +61,11 @@ export interface RunningServer extends AsyncDisposable {
   /** That was taken. */
   readonly port: number;
   /** Resolves when somebody asked over the API that it end. */
-  readonly askedToEnd: Promise<void>;
+  readonly askedToEnd: Promise<ShutDown>;
+  /** Resolves when somebody asked that it end and wait for no run. */
+  readonly askedToEndAtOnce: Promise<void>;
+  /** Resolves when it drives no run. */
+  drained(): Promise<void>;
   /** Takes no more requests, lets those under way finish for a few seconds, and ends. Idempotent. */
   close(): Promise<void>;
 }
@@ -65,10 +79,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const exposure = await judgeExposure(options);
   const place = await takePlace(options.stateDir);
   const requests = createOpenRequests();
-  const asked = Promise.withResolvers<void>();
+  const { runs } = options;
+  const asked = Promise.withResolvers<ShutDown>();
+  const askedAtOnce = Promise.withResolvers<void>();
   const startedAt = new Date().toISOString();
   let url = "";
-  const status = (): StationStatus => ({ version: options.version, pid: process.pid, startedAt, url, requests: requests.count() });
+  const status = (): StationStatus => {
+    const { draining, atWork, queued } = runs.counts();
+    const itself = { version: options.version, pid: process.pid, startedAt, url, requests: requests.count() };
+    return { ...itself, draining, runs: { atWork, queued } };
+  };
   const admit = createAdmission({ ...options, names: exposure });
   const mcp = lazyMcp(options);
   let closing: Promise<void> | undefined;
@@ -78,7 +98,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     status,
     version: options.version,
     names: exposure,
-    isEnding: () => closing !== undefined,
+    isEnding: () => closing !== undefined || runs.counts().draining,
     onDefect: options.onDefect,
   });
   const app = createApp({
@@ -89,7 +109,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     requests,
     server: {
       status,
-      shutDown: () => asked.resolve(),
+      shutDown(request) {
+        runs.drain();
+        asked.resolve(request);
+        if (!request.drain) askedAtOnce.resolve();
+      },
       openApi: async () => (await import("./openapi.ts")).openApiDocument(),
     },
   });
@@ -136,6 +160,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     socketPath: place.socketPath,
     port: (byPort.address() as AddressInfo).port,
     askedToEnd: asked.promise,
+    askedToEndAtOnce: askedAtOnce.promise,
+    drained: () => runs.idle(),
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
   };

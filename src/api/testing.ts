@@ -3,21 +3,32 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { socketFetch } from "../client/socket-fetch.ts";
+import type { ServedRuns } from "../compose/serving.ts";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
+import type { StationConfig } from "../contract/config.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import type { Program } from "../runtimes/fake/program.ts";
 import { sandboxOfToken, sandboxToken } from "../sandbox/sandbox-token.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
+import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
+import { queueBounds } from "../station/queue/queue-bounds.ts";
 import type { ExposureOptions } from "./exposure.ts";
 import type { ObserveOptions } from "./observe/observation.ts";
 import { type RunningServer, startServer } from "./server.ts";
+
+interface UseServerOptions {
+  programs?: Readonly<Record<string, Program>>;
+  /** What the station may do at once. */
+  bounds?: Partial<StationConfig>;
+}
 
 /**
  * A server over a station of the fake runtime for each test, really listening. `defects` are what it would have told
  * its owner.
  */
-export function useServer({ programs = {} }: { programs?: Readonly<Record<string, Program>> } = {}) {
+export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {}) {
+  let runs: ServedRuns;
   let base = "";
   let station: LocalVerbs;
   let server: RunningServer;
@@ -26,6 +37,7 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
     base = await mkdtemp(join(tmpdir(), "caisson-test-api-"));
     const parts = await fakeStationParts(base, { programs });
     station = parts.openStation();
+    runs = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));
     server = await start();
     defects.length = 0;
   });
@@ -36,7 +48,8 @@ export function useServer({ programs = {} }: { programs?: Readonly<Record<string
   });
   const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({
-      stationFor: (view) => ownedStation(station, view),
+      stationFor: (view) => ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) }, view),
+      runs,
       authenticate: (token) => station.tokens.authenticate(token),
       authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: (id) => join(base, "state", "sandboxes", id), nowMs: Date.now() }),
       audit: station.audit,

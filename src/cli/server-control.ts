@@ -1,4 +1,4 @@
-import type { StationStatus } from "../contract/api/station-routes.ts";
+import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
 
 /** The station as a server, for the commands that start, show and end it. */
 export interface ServerControl {
@@ -27,7 +27,11 @@ export interface ServedStation extends AsyncDisposable {
   readonly status: StationStatus;
   readonly socketPath: string;
   /** Resolves when somebody asked over the API that it end. */
-  readonly askedToEnd: Promise<void>;
+  readonly askedToEnd: Promise<ShutDown>;
+  /** Resolves when somebody asked that it end and wait for no run. */
+  readonly askedToEndAtOnce: Promise<void>;
+  /** Resolves when it drives no run. */
+  drained(): Promise<void>;
   /** Takes no more requests, lets those under way finish for a few seconds, and ends. */
   close(): Promise<void>;
 }
@@ -35,6 +39,9 @@ export interface ServedStation extends AsyncDisposable {
 export interface ReachedStation {
   readonly status: StationStatus;
   readonly socketPath: string;
-  /** Asks it to end, and resolves when its process has. Throws `timeout`. */
-  shutDown(): Promise<void>;
+  /**
+   * Asks it to end, and resolves when its process has. With `drain` its runs are waited for, and `onWait` hears how
+   * many are left. Throws `timeout`.
+   */
+  shutDown(request?: Partial<ShutDown> & { onWait?: (runs: number) => Promise<void> }): Promise<void>;
 }

@@ -47,7 +47,7 @@ export function connect(options: ConnectOptions): Client {
   };
   return {
     status: (given = {}) => call(to, "station.status", given),
-    shutDown: (given = {}) => call(to, "station.shutdown", given),
+    shutDown: (body = {}, given = {}) => call(to, "station.shutdown", { body, ...given }),
     tokens: {
       create: (body, given = {}) => call(to, "tokens.create", { body, ...given }),
       list: async (given = {}) => (await call(to, "tokens.list", given)).tokens,
@@ -74,7 +74,7 @@ export function connect(options: ConnectOptions): Client {
 
 export interface Client {
   status(given?: Signal): Promise<Json<"station.status">>;
-  shutDown(given?: Signal): Promise<Json<"station.shutdown">>;
+  shutDown(request?: BodyInput<"station.shutdown">, given?: Signal): Promise<Json<"station.shutdown">>;
   readonly tokens: {
     create(request: BodyInput<"tokens.create">, given?: Signal): Promise<Json<"tokens.create">>;
     list(given?: Signal): Promise<Json<"tokens.list">["tokens"]>;

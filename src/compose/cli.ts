@@ -84,7 +84,7 @@ export async function composeCli(
     removeOwnSandboxes: () => station.sandboxes.removeOwn(),
     serveNetwork: (id) => station.networks.serve(id, options.interruption),
     startDetached: startAgain,
-    server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say }),
+    server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say, bounds: config.station }),
     contexts: lazyContexts(configDir),
     async serveMcp(asked) {
       const { serveMcpOverStdio } = await import("../api/mcp/stdio.ts");

@@ -6,11 +6,14 @@ import { type RunningServer, startServer } from "../api/server.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
+import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
 import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
+import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
+import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { startDetached } from "./network.ts";
 import type { LocalVerbs } from "./station.ts";
 
@@ -18,6 +21,7 @@ import type { LocalVerbs } from "./station.ts";
 const START_MS = 30_000;
 const END_MS = 30_000;
 const LOOK_MS = 20;
+const DRAIN_LOOK_MS = 250;
 const REASON_BYTES_MAX = 4096;
 
 export interface ServerParts {
@@ -29,6 +33,8 @@ export interface ServerParts {
   env: Readonly<Record<string, string | undefined>>;
   /** Told what is worth a word to the user. */
   say(text: string): void;
+  /** What the station may do at once. */
+  bounds: StationConfig;
 }
 
 /** The station of this state folder as a server: here, in the background, or where it runs already. */
@@ -39,16 +45,19 @@ export function composeServer(parts: ServerParts): ServerControl {
   const reach = async (): Promise<ReachedStation | null> => {
     const status = await withClient(socketPath, (client) => client.status()).catch(absent);
     if (status === null) return null;
-    return { status, socketPath, shutDown: () => shutDown(socketPath, status.pid) };
+    return { status, socketPath, shutDown: (request = {}) => shutDown({ socketPath, pid: status.pid }, request) };
   };
   return {
     reach,
     async start(options) {
       const onDefect = (error: unknown) =>
         say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      const runs = station.serve(queueBounds(parts.bounds));
+      const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) };
       const server = await startServer({
         ...options,
-        stationFor: (view) => ownedStation(station, view),
+        stationFor: (view) => ownedStation(bounded, view),
+        runs,
         stateDir,
         version: parts.version,
         authenticate: (token) => station.tokens.authenticate(token),
@@ -57,6 +66,7 @@ export function composeServer(parts: ServerParts): ServerControl {
         onDefect,
       });
       void station.audit.forgetOld().catch(onDefect);
+      void runs.queue().catch(onDefect);
       return withWatch(server, { station, onDefect });
     },
     async startDetached(args) {
@@ -103,6 +113,8 @@ function withWatch(
     port: server.port,
     socketPath: server.socketPath,
     askedToEnd: server.askedToEnd,
+    askedToEndAtOnce: server.askedToEndAtOnce,
+    drained: () => server.drained(),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -118,8 +130,12 @@ function notStarted(said: string): CaissonError {
   });
 }
 
-async function shutDown(socketPath: string, pid: number): Promise<void> {
-  await withClient(socketPath, (client) => client.shutDown());
+async function shutDown(
+  { socketPath, pid }: { socketPath: string; pid: number },
+  { onWait, ...request }: NonNullable<Parameters<ReachedStation["shutDown"]>[0]>,
+): Promise<void> {
+  await withClient(socketPath, (client) => client.shutDown(request));
+  if (request.drain === true) await untilDrained(socketPath, onWait);
   const deadline = performance.now() + END_MS;
   while (isThere(pid)) {
     if (performance.now() > deadline) {
@@ -128,6 +144,16 @@ async function shutDown(socketPath: string, pid: number): Promise<void> {
       });
     }
     await delay(LOOK_MS);
+  }
+}
+
+/** As long as it says that it waits for runs: until it waits no more, or nobody answers. */
+async function untilDrained(socketPath: string, onWait?: (runs: number) => Promise<void>): Promise<void> {
+  for (let told: number | null = null; ; await delay(DRAIN_LOOK_MS)) {
+    const status = await withClient(socketPath, (client) => client.status()).catch(absent);
+    if (status === null || status.runs.atWork === 0) return;
+    if (status.runs.atWork !== told) await onWait?.(status.runs.atWork);
+    told = status.runs.atWork;
   }
 }
 

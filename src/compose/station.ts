@@ -16,6 +16,7 @@ import { composeHealth } from "./health.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
+import { createServing, type Serving } from "./serving.ts";
 
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
   version: string;
@@ -36,12 +37,15 @@ export interface LocalVerbs extends Station {
   readonly audit: LocalAudit;
   /** Looks after what is there, as a station does that serves; see `HealthVerbs`. */
   watch(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
+  /** From now on this process is a station; to be said before anything is done with runs. */
+  serve: Serving["serve"];
 }
 
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
 export function composeStation(parts: StationParts): LocalVerbs {
   const { stateDir, runtimes, resolver, config } = parts;
-  const { local, close } = openOnce(() => openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) }));
+  const serving = createServing({ open: () => local() });
+  const { local, close } = openOnce(async () => serving.opened(await openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) })));
   const sandboxes = lazyVerbs<LocalSandboxes>(
     {
       create: "answer",
@@ -107,6 +111,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     return createLocalImages({ runtimes });
   });
   return {
+    serve: serving.serve,
     agents: composeAgents(parts),
     sandboxes,
     images,
@@ -230,6 +235,9 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
       pause: "answer",
       resume: "answer",
       continue: "answer",
+      prioritize: "answer",
+      adopt: "answer",
+      queue: "answer",
       stop: "answer",
       remove: "answer",
       check: "answer",

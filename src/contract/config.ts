@@ -32,6 +32,22 @@ const HealthConfig = z.strictObject({
   restartsPerHour: z.int().min(0).max(20).default(3),
 });
 
+/** What a station may do at once; what is absent suits the machine. */
+export const StationConfig = z.strictObject({
+  /** Runs that are driven at once. Default: 8 for each core, as far as there is memory for them. */
+  runsMax: z.int().min(1).max(10_000).optional(),
+  /** Of one owner. Default: three quarters of all. */
+  runsPerOwnerMax: z.int().min(1).max(10_000).optional(),
+  /** Sandboxes at once, of runs and others. Default: 4 for each run. */
+  sandboxesMax: z.int().min(1).max(100_000).optional(),
+  /** Memory that is not given to sandboxes. Default: a tenth of the machine's, and at least 512 MiB. */
+  memoryReserveBytes: z.int().nonnegative().optional(),
+  /** Runs that may wait, of all owners and of one. */
+  queuedMax: z.int().min(1).max(100_000).default(10_000),
+  queuedPerOwnerMax: z.int().min(1).max(100_000).default(1_000),
+});
+export type StationConfig = z.infer<typeof StationConfig>;
+
 /** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
 export const Config = z.strictObject({
   $schema: z.string().optional(),
@@ -68,6 +84,7 @@ export const Config = z.strictObject({
   secrets: z.record(EnvName, SecretSpec).default({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
+  station: StationConfig.prefault({}),
   /** Of commits that `caisson branch` makes. */
   author: z.strictObject({ name: z.string().min(1), email: z.string().min(1) }).default({ name: "Caisson", email: "caisson@localhost" }),
 });
@@ -89,7 +106,7 @@ export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author", "network", "workspace", "health"]);
+  const groups = new Set(["limits", "models", "author", "network", "workspace", "health", "station"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

@@ -22,6 +22,7 @@ import {
   TodoList,
   ToolOutcome,
 } from "./run.ts";
+import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
 import { Usage } from "./usage.ts";
 
 /**
@@ -53,7 +54,20 @@ export const RunCreated = defineEvent("run.created", 1, {
   /** Whose it is; absent: the user's of this machine. */
   owner: Owner.optional(),
   labels: Labels.optional(),
+  /** Who is to drive it. Absent: whoever made it. */
+  driver: RunDriver.optional(),
 });
+/** A station is to drive the run when there is room for it, and not before a time. Until then it waits. */
+export const RunQueued = defineEvent("run.queued", 1, {
+  by: z.string(),
+  for: QueuedFor,
+  priority: Priority,
+  startAt: z.iso.datetime().nullable(),
+  /** Where its model's words come from, or go to. */
+  tape: TapePaths.optional(),
+});
+/** Of a run that waits: it is to be driven sooner, or later. */
+export const RunPrioritized = defineEvent("run.prioritized", 1, { by: z.string(), priority: Priority });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
 export const RunClaimed = defineEvent("run.claimed", 1, {
   owner: z.string(),
@@ -62,6 +76,8 @@ export const RunClaimed = defineEvent("run.claimed", 1, {
   host: z.string(),
   /** Whether this owner measures the time it works by a clock that nobody sets, and writes it into its events. */
   measured: z.boolean().optional(),
+  /** As what it drives the run. Absent: as whoever started or resumed it. */
+  driver: RunDriver.optional(),
 });
 export const RunSandboxed = defineEvent("run.sandboxed", 1, {
   sandbox: SandboxId,
@@ -205,6 +221,8 @@ export const TodoChanged = defineEvent("todo.changed", 1, { call: CallId, todo: 
 
 const all = [
   RunCreated,
+  RunQueued,
+  RunPrioritized,
   RunClaimed,
   RunSandboxed,
   RunPaused,

@@ -5,12 +5,13 @@ import { Labels, SandboxId } from "./ids.ts";
 import { LOCAL_OWNER } from "./owner.ts";
 import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
 import type { RunEvent } from "./run-event.ts";
-import { Usage } from "./usage.ts";
+import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
+import { addUsage, Usage } from "./usage.ts";
 
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 5;
+export const RUN_FACTS_VERSION = 6;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -37,6 +38,13 @@ export const RunFacts = z.object({
   status: z.enum(["created", "running", "paused", "ended"]),
   paused: z.object({ why: z.string(), text: z.string() }).nullable(),
   finish: FinishReason.nullable(),
+  /** Who drives it, or did last, or is to. */
+  driver: RunDriver,
+  priority: Priority,
+  /** Set while it waits for a station to drive it. */
+  queued: z.object({ for: QueuedFor, since: z.string(), startAt: z.string().nullable(), tape: TapePaths.nullable() }).nullable(),
+  /** The memory that its sandbox asks for; null: nobody said. */
+  memoryBytes: z.int().nullable(),
   stopRequested: z.string().nullable(),
   sandbox: z.object({ id: SandboxId, runtime: z.string() }).nullable(),
   /** Steps begun. */
@@ -80,6 +88,10 @@ export function emptyRunFacts(): RunFacts {
     status: "created",
     paused: null,
     finish: null,
+    driver: "caller",
+    priority: 0,
+    queued: null,
+    memoryBytes: null,
     stopRequested: null,
     sandbox: null,
     step: 0,
@@ -105,9 +117,14 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "run.created":
       applyCreated(facts, event);
       return;
+    case "run.queued":
+      applyQueued(facts, event);
+      return;
+    case "run.prioritized":
+      facts.priority = event.data.priority;
+      return;
     case "run.claimed":
-      if (facts.status === "created") facts.status = "running";
-      isWell(facts.health.driver);
+      applyClaimed(facts, event.data);
       return;
     case "run.sandboxed":
       facts.sandbox = { id: event.data.sandbox, runtime: event.data.runtime };
@@ -129,6 +146,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       facts.finish = event.data.reason;
       isWell(facts.health.driver);
       isWell(facts.health.sandbox);
+      facts.queued = null;
       return;
     case "run.reopened":
       applyReopened(facts, event.data);
@@ -193,7 +211,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
 }
 
 function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "run.created" }>): void {
-  const { harness } = AgentDefinition.parse(data.agent.definition);
+  const { harness, sandbox } = AgentDefinition.parse(data.agent.definition);
   facts.run = data.run;
   facts.name = data.name ?? null;
   facts.owner = data.owner ?? LOCAL_OWNER;
@@ -205,7 +223,24 @@ function applyCreated(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "
   facts.title = data.task.slice(0, TITLE_CHARACTERS_MAX);
   facts.budgets = data.budgets;
   facts.bounds = { steps: harness.maxSteps, timeMs: harness.timeoutMs };
+  facts.memoryBytes = sandbox.limits.memoryBytes ?? null;
+  facts.driver = data.driver ?? "caller";
   facts.createdAt = at;
+}
+
+function applyClaimed(facts: RunFacts, { driver = "caller" }: Extract<RunEvent, { type: "run.claimed" }>["data"]): void {
+  if (facts.status === "created") facts.status = "running";
+  isWell(facts.health.driver);
+  facts.driver = driver;
+  facts.queued = null;
+}
+
+/** One that goes on after its driver died has waited since it was made: it has been served before. */
+function applyQueued(facts: RunFacts, { at, data }: Extract<RunEvent, { type: "run.queued" }>): void {
+  const since = facts.queued?.since ?? (data.for === "adoption" ? facts.createdAt : at);
+  facts.driver = "station";
+  facts.priority = data.priority;
+  facts.queued = { for: data.for, since, startAt: data.startAt, tape: data.tape ?? null };
 }
 
 /** What was asked, and of whom it was asked to stop, ended with the run; so did its sandbox. */
@@ -231,15 +266,6 @@ function applyAnswered(facts: RunFacts, data: Extract<RunEvent, { type: "permiss
 function spend(facts: RunFacts, spent: { usage: Usage; costUsd: number | null }): void {
   facts.usage = addUsage(facts.usage, spent.usage);
   facts.costUsd = facts.costUsd === null || spent.costUsd === null ? null : facts.costUsd + spent.costUsd;
-}
-
-export function addUsage(a: Usage, b: Usage): Usage {
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  };
 }
 
 /** Waiting for a provider to come back is no work. */

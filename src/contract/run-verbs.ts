@@ -6,6 +6,7 @@ import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
 import { RunEvent } from "./run-event.ts";
+import { Priority, QueuePlace } from "./run-queue.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
 import { WorkspaceSource } from "./session.ts";
 import { FolderOrigin, MachineId } from "./upload.ts";
@@ -81,8 +82,12 @@ export const StartRun = z.strictObject({
    * budget that is reached ends the run.
    */
   attended: z.boolean().default(false),
-  /** Driven by a process of its own rather than by the station's. */
+  /** Driven in the background: by the station where one runs, else by a process of its own. */
   detached: z.boolean().default(false),
+  /** Where a station drives it: among the owner's runs that wait, the higher, the sooner. Default 0. */
+  priority: Priority.optional(),
+  /** Where a station drives it: not before this time. */
+  startAt: z.iso.datetime({ offset: true }).optional(),
 });
 export type StartRun = z.infer<typeof StartRun>;
 export type StartRunInput = z.input<typeof StartRun>;
@@ -106,10 +111,12 @@ export const RunView = z.object({
   /** The task, or its first thousand characters. */
   title: z.string(),
   /**
-   * `interrupted`: not over, and nobody drives it, whatever it waits for. `damaged`: its log cannot be read to its end;
-   * the rest is of what could be.
+   * `queued`: a station drives it when there is room. `interrupted`: not over, and nobody drives it, whatever it waits
+   * for. `damaged`: its log cannot be read to its end; the rest is of what could be.
    */
-  status: z.enum(["created", "running", "paused", "interrupted", "ended", "damaged"]),
+  status: z.enum(["created", "queued", "running", "paused", "interrupted", "ended", "damaged"]),
+  /** Its place, of one that is queued. */
+  queue: QueuePlace.nullable(),
   paused: z.object({ why: z.string(), text: z.string() }).nullable(),
   finish: FinishReason.nullable(),
   /** What was found wrong with its log. */
@@ -204,7 +211,7 @@ export const ContinueRun = z.strictObject({
   attended: z.boolean().default(false),
   onAsk: OnAsk.optional(),
   onBudget: OnBudget.optional(),
-  /** Driven by a process of its own rather than by the station's. */
+  /** Driven in the background: by the station where one runs, else by a process of its own. */
   detached: z.boolean().default(false),
 });
 export type ContinueRun = z.infer<typeof ContinueRun>;

@@ -16,6 +16,7 @@ import { createSessionStore, type SessionStore } from "../workspace/sessions.ts"
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
 import { type ClaimName, claimName } from "./names/claim-name.ts";
 import { findRun, withFoundRuns } from "./names/find-run.ts";
+import { createStationQueue, type StationQueue } from "./queue/station-queue.ts";
 import type { RunsOptions } from "./runs/drive.ts";
 import { endRuns } from "./runs/end-runs.ts";
 import { isGone } from "./runs/ownership.ts";
@@ -47,8 +48,8 @@ export interface LocalStation extends AsyncDisposable {
   removeRemains: RunsOptions["removeRemains"];
   places: RunsOptions["places"];
   claimName: StartRunOptions["claimName"];
-  /** Drives a run in this process, beside whatever else it does. One that is driven here already is left alone. */
-  drive: (run: string) => void;
+  drive: StationQueue["drive"];
+  serve: StationQueue["serve"];
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions" | "uploads">;
   uploads: LocalUploads;
@@ -75,7 +76,7 @@ export function createLocalStation(options: {
   /** The log is held by another process, and is waited for. */
   onLogBusy?: (text: string) => void;
 }): LocalStation {
-  const { stateDir, agents } = options;
+  const { stateDir, agents, driveDetached } = options;
   const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
   const store = createStore({ stateDir });
   const identity = { ...store.ownerOf(), host: hostname() };
@@ -107,6 +108,7 @@ export function createLocalStation(options: {
       prepareWorkspace(session, place, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
   });
   const drives = createRunDrives({ drive: runs.drive });
+  const served = createStationQueue({ log, store, stateDir, drives, crashpoint, model, owner, ownerGone, notice: options.onProgress });
   const endSandboxes = async (run: string) => {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
@@ -133,7 +135,7 @@ export function createLocalStation(options: {
   };
   const verbs = {
     uploads,
-    runs: withFoundRuns(createRunVerbs({ ...common, agents, model, drives, driveDetached: options.driveDetached, endSandboxes }), log),
+    runs: withFoundRuns(createRunVerbs({ ...common, ...served, agents, model, drives, driveDetached, endSandboxes }), log),
     sessions: createSessionVerbs({
       ...common,
       git: options.git,
@@ -162,9 +164,10 @@ export function createLocalStation(options: {
     ownerGone,
     crashpoint,
     removeRemains: remove,
-    drive: (run) => drives.begin(run, {}),
+    drive: served.drive,
+    serve: served.serve,
     async [Symbol.asyncDispose]() {
-      await drives[Symbol.asyncDispose]();
+      await served[Symbol.asyncDispose]();
       await log[Symbol.asyncDispose]();
     },
   };

@@ -64,6 +64,8 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     case "message.received":
       return [{ call: event.data.source, text: event.data.text }];
     // What the run's owner and the machine did, and pieces of what is there whole.
+    case "run.queued":
+    case "run.prioritized":
     case "run.claimed":
     case "run.sandboxed":
     case "run.paused":

@@ -1,11 +1,11 @@
-import type { StationStatus } from "../../contract/api/station-routes.ts";
+import type { ShutDown, StationStatus } from "../../contract/api/station-routes.ts";
 import type { Handlers } from "../call.ts";
 
 /** The server itself, as its own calls see it. */
 export interface ServerControl {
   status(): StationStatus;
   /** Asks it to end, which it does after the answer. */
-  shutDown(): void;
+  shutDown(request: ShutDown): void;
   openApi(): Promise<Record<string, unknown>>;
 }
 
@@ -14,8 +14,8 @@ type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | "
 export function stationHandlers(server: ServerControl): Handlers<Name> {
   return {
     "station.status": async () => ({ json: server.status() }),
-    async "station.shutdown"() {
-      server.shutDown();
+    async "station.shutdown"({ body }) {
+      server.shutDown(body);
       return { json: { pid: server.status().pid } };
     },
     "station.openapi": async () => ({ json: await server.openApi() }),

@@ -103,7 +103,13 @@ export function createRunView(options: { columns: () => number | null }): RunVie
           ...plainText(event.data.task).split("\n").flatMap(paragraph),
         ];
       case "run.claimed":
+      case "run.prioritized":
         return [];
+      case "run.queued": {
+        const { startAt } = event.data;
+        doing = "waiting in the queue";
+        return [dim(startAt === null ? "queued" : `queued; it starts at ${startAt}`)];
+      }
       case "run.sandboxed": {
         const { sandbox, runtime, why } = event.data;
         doing = "thinking";

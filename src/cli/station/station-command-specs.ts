@@ -31,10 +31,17 @@ export const stationCommands: readonly CommandSpec[] = [
   },
   {
     path: ["down"],
-    summary: "End the station; sandboxes stay, and runs it drives can be resumed",
-    options: [json],
+    summary: "End the station; sandboxes stay, and the next one goes on with its runs",
+    options: [
+      { name: "drain", summary: "Wait until the runs that it drives have ended; it takes no new ones meanwhile" },
+      { name: "timeout", value: "TIME", summary: "With --drain: wait this long at most, then let them go" },
+      json,
+    ],
     arguments: [],
-    examples: [["caisson down", ""]],
+    examples: [
+      ["caisson down", "runs are let go where they are"],
+      ["caisson down --drain --timeout 10m", "they have ten minutes to end"],
+    ],
     load: async () => ({ run: (await import("./station-commands.ts")).down }),
   },
   {

@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { NewToken } from "../../contract/token-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { parseDuration } from "../options/option-values.ts";
 import type { ReachedStation, ServedStation, ServedWhere } from "../server-control.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
@@ -20,16 +22,41 @@ export async function up(context: CliContext, given: ParsedArguments): Promise<n
   }
   await using server = await context.server.start(where);
   await tell(context, given, server);
-  await Promise.race([context.interruption.first, server.askedToEnd]);
-  await context.stderr.print(line`caisson: the station ends`);
+  const asked = await Promise.race([context.interruption.first, server.askedToEnd]);
+  if (typeof asked === "object" && asked.drain) await drained(context, server, asked.timeoutMs);
+  const { atWork } = server.status.runs;
+  await context.stderr.print(
+    line`caisson: the station ends${atWork === 0 ? "" : `; ${runsText(atWork)} let go, and the next one goes on with`}`,
+  );
   await Promise.race([server.close(), context.interruption.second]);
   return 0;
 }
 
+/** Until the runs that it drives are over, the time is, or somebody does not want to wait. */
+async function drained(context: CliContext, server: ServedStation, timeoutMs: number | undefined): Promise<void> {
+  const over = new AbortController();
+  const timeout = timeoutMs === undefined ? new Promise<never>(() => {}) : delay(timeoutMs, undefined, over);
+  const { atWork } = server.status.runs;
+  if (atWork > 0) await context.stderr.print(line`caisson: the station takes no new work, and waits for ${runsText(atWork)}`);
+  try {
+    await Promise.race([server.drained(), server.askedToEndAtOnce, timeout, context.interruption.first]);
+  } finally {
+    over.abort();
+  }
+}
+
+const runsText = (runs: number) => `${runs} ${runs === 1 ? "run" : "runs"}`;
+
 /** `caisson down` */
 export async function down(context: CliContext, given: ParsedArguments): Promise<number> {
+  const timeout = given.option("timeout");
+  const drain = given.flag("drain");
+  if (timeout !== undefined && !drain)
+    throw new CaissonError("invalid", "--timeout is how long --drain waits", { hint: "Give --drain, too." });
+  const timeoutMs = timeout === undefined ? undefined : parseDuration("timeout", timeout);
   const reached = await context.server.reach();
-  await reached?.shutDown();
+  const onWait = (runs: number) => context.stderr.print(line`caisson: the station waits for ${runsText(runs)}`);
+  await reached?.shutDown({ drain, onWait, ...defined({ timeoutMs }) });
   if (given.flag("json")) await context.stdout.printJson({ ended: reached?.status.pid ?? null });
   else if (reached === null) await context.stderr.print(line`caisson: no station runs`);
   else await context.stderr.print(line`caisson: the station ${reached.status.pid} has ended`);
@@ -46,13 +73,14 @@ export async function status(context: CliContext, given: ParsedArguments): Promi
   } else if (reached === null) {
     await context.stderr.print(line`caisson: no station runs`);
   } else {
-    const { pid, url, startedAt, version } = reached.status;
+    const { pid, url, startedAt, version, draining, runs } = reached.status;
     const rows = [
       ["process", String(pid)],
       ["address", url],
       ["socket", reached.socketPath],
       ["since", startedAt],
       ["version", version],
+      ["runs", `${runs.atWork} at work, ${runs.queued} queued${draining ? "; it takes no more, and ends" : ""}`],
     ];
     await context.stdout.print(table(rows));
   }

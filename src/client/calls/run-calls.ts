@@ -31,6 +31,11 @@ export function runCalls(to: Connection) {
     /** The next turn of a run that has ended. */
     continue: (run: string, body: BodyInput<"runs.continue">, given: Signal = {}) =>
       call(to, "runs.continue", { params: { run }, body, ...given }),
+    prioritize: (run: string, body: BodyInput<"runs.prioritize">, given: Signal = {}) =>
+      call(to, "runs.prioritize", { params: { run }, body, ...given }),
+    /** Lets the station go on with a run whose process died. */
+    adopt: (run: string, given: Signal = {}) => call(to, "runs.adopt", { params: { run }, ...given }),
+    queue: (given: Signal = {}) => call(to, "runs.queue", given),
     stop: (run: string, given: Signal = {}) => call(to, "runs.stop", { params: { run }, ...given }),
     /** Resolves when the run has ended, however long that takes. */
     async wait(run: string, given: Signal = {}): Promise<Json<"runs.wait">> {

@@ -102,6 +102,8 @@ const run: Reach<StartRun> = {
   settings: (given) => reached(settings, given),
   attended: inside,
   detached: inside,
+  priority: inside,
+  startAt: inside,
 };
 
 const continued: Reach<Omit<ContinueRun, "by">> = {

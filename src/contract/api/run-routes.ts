@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Budgets, RunId } from "../run.ts";
 import { RunEvent } from "../run-event.ts";
+import { Priority, RunQueueView } from "../run-queue.ts";
 import {
   AnswerQuestion,
   ContinueRun,
@@ -39,7 +40,7 @@ const reason = z.strictObject({ text: z.string().min(1).max(10_000).default("pau
 
 export const runRoutes = {
   "runs.start": {
-    summary: "Start a run. It is driven by the station, or with `detached` by a process of its own, which outlives it.",
+    summary: "Start a run. It is there when this answers, and the station drives it as soon as there is room; until then it is `queued`.",
     scope: "run",
     body: StartRun,
     reaches: reachOfRun,
@@ -129,6 +130,24 @@ export const runRoutes = {
     summary: "Read the whole log, and say what is damaged.",
     scope: "admin",
     answer: { json: z.object({ damage: z.array(LogDamage) }) },
+  },
+  "runs.adopt": {
+    summary: "Let the station go on with a run whose process died.",
+    scope: "run",
+    params,
+    answer: { json: RunView },
+  },
+  "runs.prioritize": {
+    summary: "Change the priority of a run that waits in the queue.",
+    scope: "run",
+    params,
+    body: z.strictObject({ priority: Priority }),
+    answer: { json: RunView },
+  },
+  "runs.queue": {
+    summary: "The queue: which runs wait, in the order in which they are started, and for what; what is at work, and the bounds.",
+    scope: "read",
+    answer: { json: RunQueueView },
   },
   "runs.stop": { summary: "End a run. Answers when it has ended.", scope: "run", params, answer: {} },
 } as const satisfies Record<string, Route>;

@@ -14,14 +14,32 @@ export const StationStatus = z.object({
   url: z.string(),
   /** How many requests are under way, this one included; streams that are open among them. */
   requests: z.int().nonnegative(),
+  /** Whether it is about to end, and takes no new work. */
+  draining: z.boolean(),
+  /** Runs that it drives, and those that wait in its queue. */
+  runs: z.object({ atWork: z.int().nonnegative(), queued: z.int().nonnegative() }),
 });
 export type StationStatus = z.infer<typeof StationStatus>;
+
+const DRAIN_MS_MAX = 7 * 24 * 60 * 60_000;
+
+/** How a station ends. */
+export const ShutDown = z.strictObject({
+  /** Whether the runs that it drives are waited for. */
+  drain: z.boolean().default(false),
+  /** How long; after that they are let go. Absent: as long as they take. */
+  timeoutMs: z.int().positive().max(DRAIN_MS_MAX).optional(),
+});
+export type ShutDown = z.infer<typeof ShutDown>;
 
 export const stationRoutes = {
   "station.status": { summary: "The station itself.", scope: "read", answer: { json: StationStatus } },
   "station.shutdown": {
-    summary: "End the station. Requests under way have a few seconds; runs it drives are let go, and can be resumed.",
+    summary:
+      "End the station. Requests under way have a few seconds; runs it drives are let go, and the next station goes on with them. With `drain` they are waited for first, and no new work is taken meanwhile.",
     scope: "admin",
+    body: ShutDown,
+    bodyOptional: true,
     answer: { status: 202, json: z.object({ pid: z.int().positive() }) },
   },
   "station.openapi": { summary: "This document.", scope: "read", answer: { json: z.record(z.string(), z.unknown()) } },

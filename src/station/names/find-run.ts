@@ -76,6 +76,8 @@ export function withFoundRuns(verbs: RunVerbs, log: Log): RunVerbs {
     pause: async (run, asked) => await verbs.pause(await find(run), asked),
     resume: async (run, asked) => await verbs.resume(await find(run), asked),
     continue: async (run, request, asked) => await verbs.continue(await find(run), request, asked),
+    prioritize: async (run, asked) => await verbs.prioritize(await find(run), asked),
+    adopt: async (run, asked) => await verbs.adopt(await find(run), asked),
     remove: async (run) => await verbs.remove(await find(run)),
     stop: async (run, asked) => await verbs.stop(await find(run), asked),
   };

@@ -18,7 +18,9 @@ type ForeignEvent = Extract<
       | "run.continued"
       | `health.${string}`
       | "sandbox.reported"
-      | "artifact.stored";
+      | "artifact.stored"
+      | "run.queued"
+      | "run.prioritized";
   }
 >;
 
@@ -34,16 +36,17 @@ const RACES_MAX = 1000;
 export async function appendForeign(
   log: Log,
   run: string,
-  make: (facts: RunFacts) => ForeignEvent | readonly ForeignEvent[] | null,
+  make: (facts: RunFacts, seq: number) => ForeignEvent | readonly ForeignEvent[] | null,
 ): Promise<void> {
   for (let races = 0; ; races++) {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended") throw hasEnded(run, facts);
-    const event = make(facts);
-    if (event === null) return;
+    const made = make(facts, seq);
+    const events = made === null ? [] : [made].flat();
+    if (events.length === 0) return;
     try {
-      const events = [event].flat().map((each: ForeignEvent) => makeEvent(runEvents, each));
-      await log.append(runStream(run), events, { expectedSeq: seq });
+      const stored = events.map((each: ForeignEvent) => makeEvent(runEvents, each));
+      await log.append(runStream(run), stored, { expectedSeq: seq });
       return;
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict" || races >= RACES_MAX) throw error;

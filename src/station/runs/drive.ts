@@ -8,6 +8,7 @@ import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
+import type { RunDriver } from "../../contract/run-queue.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
@@ -61,6 +62,8 @@ export interface DriveOptions extends RunsOptions {
   owner: string;
   runs: Runs;
   signal: AbortSignal;
+  /** As what this process drives it; default `caller`. */
+  driver?: RunDriver;
   /** A sub-run works in its parent's sandbox. */
   shared?: Workplace;
 }
@@ -75,7 +78,8 @@ export async function driveOwned(run: string, options: DriveOptions): Promise<Ru
   // Somebody else may have ended it before it was ours.
   if (journal.state.status === "ended") return journal.state;
   const { pid } = options.identity;
-  await journal.append([{ type: "run.claimed", data: { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true } }]);
+  const claim = { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true, ...defined({ driver: options.driver }) };
+  await journal.append([{ type: "run.claimed", data: claim }]);
   if (journal.state.stopRequested !== null) await endStopped(journal, { ...options, signal });
   else if (!(await options.sessions.has(journal.state.session))) await endWithoutSession(journal, options);
   else if (options.shared) await driveIn(journal, options.shared, { ...options, signal });

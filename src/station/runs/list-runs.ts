@@ -2,6 +2,8 @@ import { realpath } from "node:fs/promises";
 import { dirname, normalize } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { worseLevel } from "../../contract/health.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
+import type { QueuePlace } from "../../contract/run-queue.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
@@ -15,6 +17,8 @@ export interface ViewOptions {
   sessions: SessionStore;
   /** Who drives a run now. */
   driverOf: (run: string) => Promise<string | null>;
+  /** A run's place in the queue; null for one that does not wait. */
+  placeOf: (facts: RunFacts) => QueuePlace | null;
 }
 
 /**
@@ -47,7 +51,7 @@ function onceEach(sessions: Pick<SessionStore, "get">): Pick<SessionStore, "get"
 
 export async function viewOf(
   head: HeadOfRun,
-  { driverOf, sessions }: Pick<ViewOptions, "driverOf"> & { sessions: Pick<SessionStore, "get"> },
+  { driverOf, placeOf, sessions }: Pick<ViewOptions, "driverOf" | "placeOf"> & { sessions: Pick<SessionStore, "get"> },
 ): Promise<RunView> {
   const { facts, seq, at, damage } = head;
   const {
@@ -70,6 +74,7 @@ export async function viewOf(
     budgets,
     bounds,
   } = facts;
+  const status = await statusOf(head, driverOf);
   return {
     run,
     name,
@@ -81,7 +86,8 @@ export async function viewOf(
     agent,
     model,
     title,
-    status: await statusOf(head, driverOf),
+    status,
+    queue: status === "queued" ? placeOf(facts) : null,
     paused,
     finish,
     damage,
@@ -112,6 +118,7 @@ async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["dri
   if (damage !== null) return "damaged";
   if (facts.finish !== null) return "ended";
   if ((await driverOf(facts.run)) !== null) return facts.paused === null ? "running" : "paused";
+  if (facts.queued !== null) return "queued";
   return facts.status === "created" ? "created" : "interrupted";
 }
 

@@ -27,6 +27,8 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
   text?: string;
   /** The whole run's bounds from here on, by what it has spent. Those that are not given stay. */
   budgets: (facts: RunFacts) => Budgets;
+  /** Where a station is to drive it, when there is room. */
+  queuedFor?: "resume" | "continue";
 }
 
 /**
@@ -139,7 +141,7 @@ interface KeptName extends AsyncDisposable {
 
 function reopening(
   state: RunState,
-  { text, budgets, ...about }: ReopenRun,
+  { text, budgets, queuedFor, ...about }: ReopenRun,
   { isUndone, lostName }: { isUndone: boolean; lostName: string | undefined },
 ): NewRunEvent[] {
   const goesOn = text === undefined ? "It goes on now." : "A message continues it.";
@@ -153,6 +155,9 @@ function reopening(
     ...(text === undefined
       ? []
       : [{ type: "message.received" as const, data: { message: newId("msg"), source: "user" as const, mode: "steer" as const, text } }]),
+    ...(queuedFor === undefined
+      ? []
+      : [{ type: "run.queued" as const, data: { by: about.by, for: queuedFor, priority: state.priority, startAt: null } }]),
   ];
 }
 

@@ -1,12 +1,12 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { DriveRun } from "./runs.ts";
+import type { DriveRun, DriveRunOptions } from "./runs.ts";
 
 export interface RunDrives extends AsyncDisposable {
   /**
    * Drives a run until it has ended, or the signal or this object lets it go. One that is driven here already is left
    * alone.
    */
-  begin(run: string, options: Partial<Pick<Parameters<DriveRun>[1], "signal" | "model">>): void;
+  begin(run: string, options: Partial<DriveRunOptions>): void;
   /** Settles as the last drive of a run here did, or will. Undefined: there was none. */
   outcome(run: string): Promise<void> | undefined;
 }
@@ -17,10 +17,10 @@ export function createRunDrives(options: { drive: DriveRun }): RunDrives {
   /** Those that failed stay, for whoever asks later why the run did not go on. */
   const drives = new Map<string, { settled: Promise<void>; isActive: boolean }>();
   return {
-    begin(run, { signal, model }) {
+    begin(run, { signal, ...asked }) {
       if (drives.get(run)?.isActive === true) return;
       const signals = signal === undefined ? letGo.signal : AbortSignal.any([letGo.signal, signal]);
-      const driving = options.drive(run, { signal: signals, ...(model === undefined ? {} : { model }) });
+      const driving = options.drive(run, { signal: signals, ...asked });
       const drive = {
         isActive: true,
         settled: driving.then(

@@ -3,10 +3,16 @@ import { onTopOfSpent } from "../../agent/run-budgets.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
-import { waitsForResume } from "../../contract/run-facts.ts";
+import { type RunFacts, waitsForResume } from "../../contract/run-facts.ts";
+import { Priority, type RunDriver } from "../../contract/run-queue.ts";
 import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import { hasEnded } from "./append-foreign.ts";
+import type { Log } from "../../log/log.ts";
+import { checkMemory } from "../queue/admission.ts";
+import { queuePlace } from "../queue/queue-place.ts";
+import { storedQueue } from "../queue/queue-view.ts";
+import type { RunQueue } from "../queue/run-queue.ts";
+import { appendForeign, hasEnded } from "./append-foreign.ts";
 import { headOfRun } from "./head-of-run.ts";
 import { listRuns, viewOf } from "./list-runs.ts";
 import { removeRun } from "./remove-run.ts";
@@ -24,29 +30,46 @@ export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
   drives: RunDrives;
   /** Starts a process that drives a run, independent of this one. */
   driveDetached: (run: string) => Promise<void>;
+  /** Of a process that is a station: what it drives waits there for its turn. Null for all others. */
+  queue: () => RunQueue | null;
 }
 
 export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
   const { log, runs, drives } = options;
-  const views = { log, sessions: options.sessions, driverOf: runs.driverOf };
+  const placeOf = (facts: RunFacts) => options.queue()?.placeOf(facts) ?? queuePlace(facts, null, null);
+  const views = { log, sessions: options.sessions, driverOf: runs.driverOf, placeOf };
   const view = async (run: string): Promise<RunView> => await viewOf(await headOfRun(log, run), views);
 
   /** Resolves with the run as it was before its driver began. */
-  const begin = async (run: string, { signal, detached }: { signal: AbortSignal | undefined; detached: boolean }): Promise<RunView> => {
+  const begin = async (
+    run: string,
+    { signal, detached, driver }: { signal: AbortSignal | undefined; detached: boolean; driver?: RunDriver | undefined },
+  ): Promise<RunView> => {
     const before = await view(run);
     if (detached) await beginDetached(run, { ...options, fromSeq: before.seq + 1 });
-    else drives.begin(run, signal === undefined ? {} : { signal });
+    else drives.begin(run, defined({ signal, driver }));
     return before;
   };
-  const reopen = async (run: string, request: ReopenRun): Promise<void> => {
+  const reopen = async (run: string, request: Omit<ReopenRun, "queuedFor">, why: "resume" | "continue"): Promise<void> => {
+    const queue = options.queue();
+    using _ = queue?.admit((await headOfRun(log, run)).facts.owner) ?? null;
     // This process may still be putting away what the run left.
     await drives.outcome(run)?.catch(() => undefined);
-    await runs.reopen(run, request);
+    await runs.reopen(run, { ...request, ...(queue !== null && { queuedFor: why }) });
+    await queue?.refresh(run);
+  };
+  /** Where what was said may change what a run in the queue waits for. */
+  const refreshed = async (run: string, saying: Promise<void>): Promise<void> => {
+    await saying;
+    await options.queue()?.refresh(run);
   };
 
   return {
     async start(given, { signal, owner = LOCAL_OWNER } = {}) {
       const request = parseRequest(StartRun, given, "a run");
+      const queue = options.queue();
+      if (queue !== null) return await view(await startQueued(request, queue, { ...options, owner }));
+      refuseWaiting(request);
       const run = await createRequestedRun(request, { ...options, owner });
       const made = await view(run);
       if (request.detached) await options.driveDetached(run);
@@ -69,36 +92,83 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       return { message: await runs.send(run, parseRequest(SendMessage, message, "a message")) };
     },
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
-    pause: (run, asked) => runs.pause(run, asked),
+    pause: (run, asked) => refreshed(run, runs.pause(run, asked)),
     async resume(run, { by, signal, detached = false, budgets = {}, reopens = true }) {
       const { facts } = await headOfRun(log, run);
       if (facts.status === "ended" && !reopens) throw hasEnded(run, facts);
-      if (facts.status === "ended") await reopen(run, { by, budgets: () => budgets });
+      const queue = options.queue();
+      if (facts.status === "ended") await reopen(run, { by, budgets: () => budgets }, "resume");
       else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
+      else if (queue !== null) await queue.goOn(run, { by, why: "resume" });
       else if (waitsForResume(facts)) await runs.goOn(run, { by });
-      return await begin(run, { signal, detached });
+      return queue === null ? await begin(run, { signal, detached, driver: reopens ? undefined : "detached" }) : await view(run);
     },
     async continue(run, given, { signal } = {}) {
       const { text, by, model, budgets, attended, detached, onAsk, onBudget } = parseRequest(ContinueRun, given, "a turn");
-      await reopen(run, {
+      const reopened = {
         text,
         by,
-        budgets: (facts) => onTopOfSpent(budgets, facts),
+        budgets: (facts: RunFacts) => onTopOfSpent(budgets, facts),
         onAsk: onAsk ?? (attended ? "wait" : "deny"),
         onBudget: onBudget ?? (attended ? "ask" : "stop"),
         ...defined({ model }),
-      });
-      return await begin(run, { signal, detached });
+      } as const;
+      await reopen(run, reopened, "continue");
+      return options.queue() === null ? await begin(run, { signal, detached }) : await view(run);
     },
-    stop: (run, asked) => stopRun(run, asked, options),
+    async prioritize(run, { priority, by }) {
+      await refreshed(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
+      return await view(run);
+    },
+    async adopt(run, { by }) {
+      const queue = options.queue();
+      if (queue === null) throw noStation("goes on with a run that it did not begin");
+      const { facts } = await headOfRun(log, run);
+      if (facts.status === "ended") throw hasEnded(run, facts);
+      await queue.goOn(run, { by, why: "adoption" });
+      return await view(run);
+    },
+    queue: async () => options.queue()?.view() ?? (await storedQueue(log)),
+    stop: (run, asked) => refreshed(run, stopRun(run, asked, options)),
     remove: (run) => removeRun(run, log),
     check: () => log.check(),
   };
 }
 
+async function startQueued(request: StartRun, queue: RunQueue, options: StartRunOptions & { owner: string }): Promise<string> {
+  using _ = queue.admit(options.owner);
+  const { priority = 0, startAt } = request;
+  const tape = tapeOf(request);
+  const run = await createRequestedRun(request, options, {
+    queued: {
+      ...{ by: "user", for: "start", priority, startAt: startAt === undefined ? null : new Date(startAt).toISOString() },
+      ...(Object.keys(tape).length > 0 && { tape }),
+    },
+    checkLimits: ({ memoryBytes }) => checkMemory(memoryBytes, queue.bounds),
+  });
+  await queue.refresh(run);
+  return run;
+}
+
+/** Nobody would start it later, or sooner than others. */
+function refuseWaiting({ priority, startAt }: StartRun): void {
+  if (priority === undefined && startAt === undefined) return;
+  throw noStation(startAt === undefined ? "has a queue in which a priority counts" : "starts a run at a later time");
+}
+
+const noStation = (does: string) =>
+  new CaissonError("unavailable", `no station runs here, and only a station ${does}`, { hint: "Start one: caisson up --detach" });
+
 function boundsOfOpenRun(run: string): CaissonError {
   return new CaissonError("conflict", `the run ${run} has not ended, and its bounds cannot be changed from outside`, {
     hint: `Where it asks about one: caisson answer ${run} allow --max-steps N`,
+  });
+}
+
+async function prioritize(run: string, { priority, by }: { priority: number; by: string }, log: Log): Promise<void> {
+  await appendForeign(log, run, ({ queued }) => {
+    if (queued !== null) return [{ type: "run.prioritized", data: { by, priority } }];
+    throw new CaissonError("conflict", `the run ${run} does not wait in a queue`, { hint: "`caisson queue` lists those that do." });
   });
 }
 

@@ -5,8 +5,9 @@ import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
-import { RunCreated } from "../../contract/run-event.ts";
+import { RunCreated, RunQueued } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
+import type { RunDriver } from "../../contract/run-queue.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { ownedBy } from "../owners/owned-by.ts";
@@ -30,14 +31,26 @@ export interface NewRun {
   /** Whose it is; absent: the user's of this machine. */
   owner?: string;
   labels?: Readonly<Record<string, string>>;
+  driver?: RunDriver;
+  /** A station is to drive it, when there is room. */
+  queued?: NewQueued;
 }
+
+export type NewQueued = (typeof RunQueued)["shape"]["data"]["_output"];
 
 /**
  * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it,
  * `cancelled` when the signal let it go, `superseded` when another process took it over meanwhile, `unavailable` when
  * the log could not be used for longer than it waits. The run stays as it is then.
  */
-export type DriveRun = (run: string, options: { signal: AbortSignal; model?: (name: string) => Promise<Model> }) => Promise<RunState>;
+export type DriveRun = (run: string, options: DriveRunOptions) => Promise<RunState>;
+
+export interface DriveRunOptions {
+  signal: AbortSignal;
+  model?: (name: string) => Promise<Model>;
+  /** As what; default `caller`. */
+  driver?: RunDriver;
+}
 
 /** The engine under the verbs: it makes runs, drives them, and takes what others say to them. */
 export interface Runs {
@@ -86,18 +99,19 @@ export function createRuns(options: RunsOptions): Runs {
     async create(request) {
       const run = request.id ?? newId("run");
       const definition = await withSubAgents(request.definition, options.agent);
+      const queued = request.queued === undefined ? [] : [RunQueued.make(request.queued)];
       options.crashpoint("run.created:before");
-      await log.append(runStream(run), [createdEvent(run, { ...request, definition })], { expectedSeq: 0 });
+      await log.append(runStream(run), [createdEvent(run, { ...request, definition }), ...queued], { expectedSeq: 0 });
       options.crashpoint("run.created:after");
       return run;
     },
-    drive: (run, { signal, model }) => driveOwned(run, { ...options, owner, runs, signal, ...(model && { model }) }),
+    drive: (run, { signal, ...asked }) => driveOwned(run, { ...options, owner, runs, signal, ...defined(asked) }),
     state: async (run) => (await foldRun(log, run)).state,
     facts: async (run) => (await headOfRun(log, run)).facts,
     driverOf,
     async send(run, message) {
       const id = newId("msg");
-      await appendForeign(log, run, () => ({ type: "message.received", data: { message: id, ...message } }));
+      await appendForeign(log, run, () => [{ type: "message.received", data: { message: id, ...message } }]);
       return id;
     },
     async answer(run, answer) {
@@ -107,19 +121,19 @@ export function createRuns(options: RunsOptions): Runs {
         const question = wanted === undefined ? asked[0] : asked.find((each) => each.question === wanted);
         const isRaised = question?.kind === "budget" && answer.answer !== "deny";
         const raised = isRaised ? { budgets: { ...raisedBudgets(facts), ...budgets } } : {};
-        if (question) return { type: "permission.answered", data: { question: question.question, ...rest, ...raised } };
+        if (question) return [{ type: "permission.answered", data: { question: question.question, ...rest, ...raised } }];
         throw new CaissonError("not_found", `the run ${run} has no such open question`, {
           hint: `It may have been answered already; \`caisson logs ${run}\` shows what was asked and answered.`,
         });
       });
     },
-    pause: (run, { text }) => appendForeign(log, run, () => ({ type: "run.paused", data: { why: "user", text } })),
-    goOn: (run, { by }) => appendForeign(log, run, () => ({ type: "run.continued", data: { by } })),
+    pause: (run, { text }) => appendForeign(log, run, () => [{ type: "run.paused", data: { why: "user", text } }]),
+    goOn: (run, { by }) => appendForeign(log, run, () => [{ type: "run.continued", data: { by } }]),
     reopen: (run, request) => reopenRun(run, request, { ...options, owner }),
     async stop(run, { by }) {
       try {
         // Once is enough, whoever asked first.
-        await appendForeign(log, run, (facts) => (facts.stopRequested === null ? { type: "run.stop_requested", data: { by } } : null));
+        await appendForeign(log, run, (facts) => (facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : []));
         // Nobody drives it: then nobody else will end it.
         if ((await driverOf(run)) === null) await runs.drive(run, { signal: new AbortController().signal });
       } catch (error) {
@@ -150,7 +164,7 @@ function createdEvent(run: string, request: NewRun) {
     model: request.model,
     budgets: request.budgets ?? {},
     ...ownedBy(request.owner),
-    ...defined({ name: request.name, labels: labelsOf(request) }),
+    ...defined({ name: request.name, labels: labelsOf(request), driver: request.driver }),
   });
 }
 

@@ -25,7 +25,7 @@ import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { namedSecrets } from "../secrets/named-secrets.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
-import type { Runs } from "./runs.ts";
+import type { NewQueued, Runs } from "./runs.ts";
 
 /** Where what the model says is written to, or read from. */
 export interface ModelTape {
@@ -58,17 +58,29 @@ export interface StartRunOptions extends RunCreation {
   claimName: ClaimName;
 }
 
+/** Where a station is to drive the run. */
+export interface Queueing {
+  queued: NewQueued;
+  /** Throws `invalid` for what a sandbox could never have. */
+  checkLimits: (limits: LimitsRequest) => void;
+}
+
 /**
  * Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this
  * process dies on it.
  */
-export async function createRequestedRun(request: StartRun, options: StartRunOptions & { owner: string }): Promise<string> {
+export async function createRequestedRun(
+  request: StartRun,
+  options: StartRunOptions & { owner: string },
+  queueing?: Queueing,
+): Promise<string> {
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const nameable = await options.secretsOf(options.owner);
   const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
   const file = await definitionOf(request, { secrets, nameable }, options);
   const asked = await withSettings(file, request, { ...options, secrets });
   refuseBeyondMachine(asked.sandbox.limits);
+  queueing?.checkLimits(asked.sandbox.limits);
   const model = request.model ?? options.defaultModel ?? asked.model;
   if (model === undefined) {
     throw new CaissonError("invalid", "no model was chosen", {
@@ -83,7 +95,9 @@ export async function createRequestedRun(request: StartRun, options: StartRunOpt
   // A session and all its runs are one owner's.
   const owner = known?.owner ?? options.owner;
   const { task, budgets, labels, name } = request;
-  const run = { id: newId("run"), definition, task, model, budgets, owner, labels, ...defined({ name }) };
+  const driver = queueing !== undefined ? "station" : request.detached ? "detached" : undefined;
+  const own = defined({ name, driver, queued: queueing?.queued } as const);
+  const run = { id: newId("run"), definition, task, model, budgets, owner, labels, ...own };
   checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
   const newSession = known ? undefined : request.session?.id;
   await using _session =

@@ -141,6 +141,7 @@ export async function createTestStation(options: {
           treeOfUpload: async (upload) => uploadedTree(dir, upload),
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
+          queue: () => null,
         }),
         log,
       ),

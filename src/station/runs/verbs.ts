@@ -1,5 +1,6 @@
 import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
+import type { RunQueueView } from "../../contract/run-queue.ts";
 import type {
   AnswerQuestion,
   ContinueRunInput,
@@ -71,6 +72,15 @@ export interface RunVerbs {
    * `conflict` for a run that has not ended: `send` is for those.
    */
   continue(run: string, request: ContinueRunInput, options?: { signal?: AbortSignal }): Promise<RunView>;
+  /** Of a run that waits in the queue. Throws `conflict` for one that does not. */
+  prioritize(run: string, options: { priority: number; by: string }): Promise<RunView>;
+  /**
+   * Lets the station go on with a run that nobody drives, whoever drove it before. Throws `conflict` for one that has
+   * ended or whose driver lives, `unavailable` where no station runs.
+   */
+  adopt(run: string, options: { by: string }): Promise<RunView>;
+  /** The runs that wait for a station to drive them, in their order. */
+  queue(): Promise<RunQueueView>;
   /**
    * Resolves when it has ended. One that was stopped before is no error; `conflict` for one that ended otherwise,
    * `timeout` when what drives it does not answer, `cancelled` with the signal: it was asked to stop then, and has not

@@ -1,0 +1,60 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxId } from "../../contract/ids.ts";
+import { isErrno } from "../../lib/is-errno.ts";
+import type { Store } from "../../sandbox/store.ts";
+import { RUN_LABEL } from "../runs/run-spec.ts";
+import type { Room } from "./schedule.ts";
+
+/**
+ * What a sandbox counts that was not given a bound of its own: the usual bound is a ceiling, and hardly ever reached.
+ */
+const UNASKED_MEMORY_BYTES = 256 * 1024 * 1024;
+
+export interface TakenRoom extends Room {
+  /** Runs that have a sandbox. */
+  runs: ReadonlySet<string>;
+}
+
+export interface SandboxRoom {
+  /** What the sandboxes of this state folder take, whoever made them. */
+  taken(): Promise<TakenRoom>;
+}
+
+export const roomFor = (memoryBytes: number | null | undefined): Room => ({
+  sandboxes: 1,
+  memoryBytes: memoryBytes ?? UNASKED_MEMORY_BYTES,
+});
+
+/** Each record is read once: what a sandbox asked for does not change. */
+export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
+  const folder = join(stateDir, "sandboxes");
+  const known = new Map<string, { memoryBytes: number; run: string | undefined }>();
+  const lookAt = async (id: string) => {
+    const found = known.get(id);
+    if (found !== undefined) return found;
+    // One that is just being made or removed, or that cannot be read, is there all the same.
+    const record = await store.read(id).catch(() => null);
+    if (record === null) return { ...roomFor(null), run: undefined };
+    const { limits, labels } = record.spec;
+    const entry = { memoryBytes: roomFor(limits.memoryBytes).memoryBytes, run: labels[RUN_LABEL] };
+    known.set(id, entry);
+    return entry;
+  };
+  return {
+    async taken() {
+      const names = await readdir(folder).catch((error: unknown) => {
+        if (isErrno(error, "ENOENT")) return [];
+        throw error;
+      });
+      const ids = new Set(names.filter((name) => SandboxId.safeParse(name).success));
+      for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+      const entries = await Promise.all([...ids].map(lookAt));
+      return {
+        sandboxes: entries.length,
+        memoryBytes: entries.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
+        runs: new Set(entries.flatMap(({ run }) => run ?? [])),
+      };
+    },
+  };
+}
