@@ -16,6 +16,7 @@ import { composeHealth } from "./health.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
+import { openOnce } from "./open-once.ts";
 import { createServing, type Serving } from "./serving.ts";
 
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
@@ -202,22 +203,6 @@ async function openLocal(parts: LocalParts): Promise<LocalStation> {
   // Before anything else: somebody may want to make a session of the same name as one that was never finished.
   await sweepUnfinished(local);
   return local;
-}
-
-/** One log, and one set of driven runs, for all verbs of this process. */
-function openOnce(open: () => Promise<LocalStation>): { local: () => Promise<LocalStation>; close: () => Promise<void> } {
-  let opening: Promise<LocalStation> | undefined;
-  return {
-    local() {
-      opening ??= open().catch((error: unknown) => {
-        // The next call tries again.
-        opening = undefined;
-        throw error;
-      });
-      return opening;
-    },
-    close: async () => await (await opening?.catch(() => undefined))?.[Symbol.asyncDispose](),
-  };
 }
 
 function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
