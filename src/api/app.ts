@@ -25,6 +25,7 @@ import { secretHandlers } from "./handlers/secrets.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
+import { webhookHandlers } from "./handlers/webhooks.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
@@ -70,6 +71,7 @@ export function createApp(options: AppOptions): App {
     ...healthHandlers,
     ...uploadHandlers,
     ...insideHandlers,
+    ...webhookHandlers,
   };
   const sandboxCalls = createSandboxCalls();
   const audit = createAudit({ sink: options.audit, onDefect });

@@ -15,6 +15,7 @@ import { contextCommands } from "./station/context-command-specs.ts";
 import { healthCommands } from "./station/health-command-specs.ts";
 import { secretCommands } from "./station/secret-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
+import { webhookCommands } from "./station/webhook-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
 export const specOptions: readonly OptionSpec[] = [
@@ -228,6 +229,7 @@ export const commands: readonly CommandSpec[] = [
   ...stationCommands,
   mcpCommand,
   ...healthCommands,
+  ...webhookCommands,
   ...contextCommands,
   ...secretCommands,
   ...storageCommands,

@@ -11,6 +11,7 @@ import { sandboxCalls } from "./calls/sandbox-calls.ts";
 import { secretCalls } from "./calls/secret-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
 import { uploadCalls } from "./calls/upload-calls.ts";
+import { webhookCalls } from "./calls/webhook-calls.ts";
 import { type Connection, call, type Fetch, type Signal } from "./request.ts";
 import { type StreamCalls, streamCalls } from "./stream-calls.ts";
 import { type OpenSocket, openGlobalSocket } from "./stream-socket.ts";
@@ -59,6 +60,7 @@ export function connect(options: ConnectOptions): Client {
     machine: machineCalls(to),
     images: imageCalls(to),
     agents: agentCalls(to),
+    webhooks: webhookCalls(to),
     sandboxes: sandboxCalls(to),
     processes: processCalls(to),
     files: fileCalls(to),
@@ -88,6 +90,7 @@ export interface Client {
   readonly inside: ReturnType<typeof insideCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;
+  readonly webhooks: ReturnType<typeof webhookCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;
   readonly processes: ReturnType<typeof processCalls>;
   readonly networks: ReturnType<typeof networkCalls>;

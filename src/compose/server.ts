@@ -16,6 +16,7 @@ import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { startDetached } from "./network.ts";
 import type { LocalVerbs } from "./station.ts";
+import { startWork } from "./station-work.ts";
 
 /** How long a station in the background has to listen, and one that was asked to end to do so. */
 const START_MS = 30_000;
@@ -65,9 +66,8 @@ export function composeServer(parts: ServerParts): ServerControl {
         audit: station.audit,
         onDefect,
       });
-      void station.audit.forgetOld().catch(onDefect);
       void runs.queue().catch(onDefect);
-      return withWatch(server, { station, onDefect });
+      return withWork(server, startWork(station, { onDefect }));
     },
     async startDetached(args) {
       const running = await reach();
@@ -97,13 +97,9 @@ export function composeServer(parts: ServerParts): ServerControl {
 }
 
 /** It is not waited for: the station listens before it looks after anything. */
-function withWatch(
-  server: RunningServer,
-  { station, onDefect }: { station: Pick<LocalVerbs, "watch">; onDefect: (error: unknown) => void },
-): RunningServer {
-  const watching = station.watch(onDefect).catch(onDefect);
+function withWork(server: RunningServer, work: AsyncDisposable): RunningServer {
   const close = async () => {
-    await (await watching)?.[Symbol.asyncDispose]();
+    await work[Symbol.asyncDispose]();
     await server.close();
   };
   return {

@@ -7,17 +7,19 @@ import type { LocalNetworks } from "../station/networks/local-networks.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";
-import type { SecretVerbs } from "../station/secrets/verbs.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { UploadVerbs } from "../station/uploads/verbs.ts";
+import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
+import { composeAudit, composeSecrets, composeTokens } from "./access.ts";
 import { composeHealth } from "./health.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 import { openOnce } from "./open-once.ts";
 import { createServing, type Serving } from "./serving.ts";
+import { composeWebhooks } from "./webhooks.ts";
 
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
   version: string;
@@ -40,6 +42,7 @@ export interface LocalVerbs extends Station {
   watch(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
   /** From now on this process is a station; to be said before anything is done with runs. */
   serve: Serving["serve"];
+  readonly webhooks: LocalWebhooks;
 }
 
 /** The station of this machine and state folder: each group of verbs is loaded with its first call. */
@@ -105,6 +108,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalNetworks({ stateDir, runtimes, sandboxes, runs });
     },
   );
+  const webhooks = composeWebhooks(stateDir, local);
   const sessions = composeSessions(local);
   const machine = composeMachine(parts, { sandboxes, sessions, runs });
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
@@ -123,6 +127,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     sessions,
     audit: composeAudit(local),
     secrets: composeSecrets(stateDir),
+    webhooks,
     health: composeHealth(parts, local),
     uploads: composeUploads(local),
     inside: composeInside(stateDir, local),
@@ -132,6 +137,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     },
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
+      await webhooks.close();
       await close();
       await parts.runtimes[Symbol.asyncDispose]();
     },
@@ -231,35 +237,11 @@ function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
   );
 }
 
-function composeAudit(local: () => Promise<LocalStation>): LocalAudit {
-  return lazyVerbs<LocalAudit>({ list: "answer", made: "answer", failed: "answer", forgetOld: "answer" }, async () => {
-    const { createLocalAudit } = await import("../station/audit/local-audit.ts");
-    return createLocalAudit({ log: (await local()).log });
-  });
-}
-
-function composeTokens(stateDir: string): LocalTokens {
-  return lazyVerbs<LocalTokens>(
-    { create: "answer", list: "answer", revoke: "answer", rotate: "answer", authenticate: "answer" },
-    async () => {
-      const { createLocalTokens } = await import("../station/tokens/local-tokens.ts");
-      return createLocalTokens({ stateDir });
-    },
-  );
-}
-
 function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {
   return lazyVerbs<UploadVerbs>(
     { put: "answer", list: "answer", get: "answer", remove: "answer", sweep: "answer" },
     async () => (await local()).verbs.uploads,
   );
-}
-
-function composeSecrets(stateDir: string): SecretVerbs {
-  return lazyVerbs<SecretVerbs>({ set: "answer", list: "answer", remove: "answer" }, async () => {
-    const { createLocalSecrets } = await import("../station/secrets/local-secrets.ts");
-    return createLocalSecrets({ stateDir });
-  });
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {

@@ -11,6 +11,7 @@ import type { SecretVerbs } from "./secrets/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
 import type { TokenVerbs } from "./tokens/verbs.ts";
 import type { UploadVerbs } from "./uploads/verbs.ts";
+import type { WebhookVerbs } from "./webhooks/verbs.ts";
 
 /**
  * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and
@@ -31,4 +32,5 @@ export interface Station extends AsyncDisposable {
   readonly uploads: UploadVerbs;
   readonly secrets: SecretVerbs;
   readonly inside: InsideVerbs;
+  readonly webhooks: WebhookVerbs;
 }

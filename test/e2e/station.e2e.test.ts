@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -22,6 +23,44 @@ function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
     });
   });
 }
+
+describe("webhooks", () => {
+  test("a run that ends is told to whoever asked, and what is asked of the station is in its audit log", async () => {
+    const told: { type: string; subject: string }[] = [];
+    const receiver = createHttpServer((request, response) => {
+      let body = "";
+      request.on("data", (data) => {
+        body += data;
+      });
+      request.on("end", () => {
+        told.push(JSON.parse(body));
+        response.writeHead(204).end();
+      });
+    });
+    receiver.listen(0, "127.0.0.1");
+    await once(receiver, "listening");
+    const model = join(base(), "told.yaml");
+    writeFileSync(model, "turns: [{ say: Done. }]\n");
+    await run(["up", "--detach", "--port", "0", "--no-token"]);
+    try {
+      const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+      expect((await run(["webhook", "create", "ends", url])).stderr).toContain("is not reached by https");
+      const made = await run(["webhook", "create", "ends", url, "--event", "run.ended", "--allow-private", "--json"]);
+      expect(JSON.parse(made.text)).toMatchObject({ name: "ends", secret: expect.stringMatching(/^whsec_/) });
+      const body = JSON.stringify({ task: "Say so.", model: `scripted:${model}` });
+      const started = JSON.parse((await curl(["-d", body, "-H", "content-type: application/json", "http://station/v1/runs"])).stdout);
+      await expect.poll(() => told).toMatchObject([{ type: "caisson.run.ended", subject: started.run }]);
+      expect(JSON.parse((await run(["webhook", "deliveries", "ends", "--json"])).text)).toMatchObject([
+        { state: "delivered", run: started.run },
+      ]);
+      expect((await run(["audit", "--action", "runs"])).text).toMatch(/user +socket +runs\.start/);
+    } finally {
+      await run(["webhook", "rm", "ends"]);
+      await run(["down"]);
+      receiver.close();
+    }
+  });
+});
 
 describe("caisson up", () => {
   test("serves until it is told to end, and there is one for each state folder", async () => {
@@ -62,8 +101,8 @@ describe("caisson up", () => {
 
   test("says why it cannot listen, in the background, too", async () => {
     for (const [args, reason] of [
-      [["--listen-host", "0.0.0.0"], "others could reach it"],
-      [["--listen-host", "example.org"], "others could reach it"],
+      [["--listen-host", "0.0.0.0"], "others would read the tokens"],
+      [["--listen-host", "example.org"], "is not an address"],
       [["--port", "70000"], "is not a port"],
     ] as const) {
       for (const detach of [[], ["--detach"]]) {

@@ -13,6 +13,7 @@ import { sandboxRoutes } from "./sandbox-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { stationRoutes } from "./station-routes.ts";
 import { uploadRoutes } from "./upload-routes.ts";
+import { webhookRoutes } from "./webhook-routes.ts";
 
 /**
  * The table: what every call of the HTTP API takes and gives. The server, its document and the client derive from it.
@@ -30,6 +31,7 @@ export const routes = {
   ...healthRoutes,
   ...uploadRoutes,
   ...insideRoutes,
+  ...webhookRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

@@ -1,0 +1,20 @@
+import { ownedStation } from "../station/owners/owned-station.ts";
+import type { LocalVerbs } from "./station.ts";
+
+/** What a station that serves does by itself, besides answering. It ends when it is disposed of. */
+export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error: unknown) => void }): AsyncDisposable {
+  const end = new AbortController();
+  const { signal } = end;
+  const works = [
+    station.audit.forgetOld(),
+    station.webhooks.deliver({ runsFor: (view) => ownedStation(station, view).runs, onDefect, signal }),
+  ].map((work) => work.catch(onDefect));
+  const watching = station.watch(onDefect).catch(onDefect);
+  return {
+    async [Symbol.asyncDispose]() {
+      end.abort();
+      await (await watching)?.[Symbol.asyncDispose]();
+      await Promise.all(works);
+    },
+  };
+}

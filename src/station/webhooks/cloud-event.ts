@@ -1,0 +1,51 @@
+import { createHmac } from "node:crypto";
+
+/** What is longer is named, and left for its receiver to fetch. */
+const BODY_BYTES_MAX = 256 * 1024;
+
+export interface ToldEvent {
+  run: string;
+  seq: number;
+  type: string;
+  at: string;
+  data: unknown;
+}
+
+/** An event of a run as a CloudEvent 1.0, as JSON. */
+export function cloudEvent({ run, seq, type, at, data }: ToldEvent): string {
+  const attributes = {
+    specversion: "1.0",
+    id: `${run}.${seq}`,
+    source: `/v1/runs/${run}`,
+    type: `caisson.${type}`,
+    subject: run,
+    time: at,
+    sequence: String(seq),
+    datacontenttype: "application/json",
+  };
+  const whole = JSON.stringify({ ...attributes, data });
+  if (Buffer.byteLength(whole) <= BODY_BYTES_MAX) return whole;
+  return JSON.stringify({ ...attributes, data: { tooLarge: true, href: `/v1/runs/${run}/events?fromSeq=${seq}&limit=1` } });
+}
+
+/** The headers of the Standard Webhooks: the receiver checks the signature, and drops ids that it has seen. */
+export function signedHeaders(message: { id: string; body: string; secret: string; nowMs: number }): Record<string, string> {
+  const { id, body, secret } = message;
+  const timestamp = String(Math.floor(message.nowMs / 1000));
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
+  return {
+    "content-type": "application/cloudevents+json; charset=utf-8",
+    "user-agent": "caisson-webhook",
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": `v1,${signature}`,
+  };
+}
+
+/** Whether one of the patterns (`run.ended`, `run.*`, `*`) means a type. */
+export function isMeant(patterns: readonly string[], type: string): boolean {
+  return patterns.some(
+    (pattern) => pattern === "*" || pattern === type || (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))),
+  );
+}

@@ -1,0 +1,189 @@
+import type { OwnerView } from "../../contract/owner.ts";
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { Attempt, WebhookId } from "../../contract/webhook-verbs.ts";
+import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
+import type { RunVerbs } from "../runs/verbs.ts";
+import { cloudEvent, isMeant, signedHeaders } from "./cloud-event.ts";
+import type { Delivery, WebhookRecord, WebhookStore } from "./webhook-store.ts";
+
+/** Between the attempts, with a little chance; after the last one it is given up. About a day and a half in all. */
+const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 10 * 60_000, 3_600_000, 3 * 3_600_000, 6 * 3_600_000, 24 * 3_600_000];
+const RETRY_AFTER_SECONDS_MAX = 3_600;
+/** Of one webhook; while there are so many, no new event is taken from the log. */
+const RETRYING_MAX = 100;
+/** How often the list of webhooks is looked at, since other processes change it, too; and how long a retry sleeps. */
+const LOOK_MS = 1_000;
+const SLEEP_MS_MAX = 60_000;
+/** Events that are none of a webhook's business, after which it is put down how far it came. */
+const REACHED_EVERY = 1_000;
+/** The receiver wants no more. */
+const GONE = 410;
+
+export interface DeliverParts {
+  store: WebhookStore;
+  /** The runs as the webhook's owner sees them. */
+  runsFor(view: OwnerView): Pick<RunVerbs, "allEvents" | "events">;
+  post(post: OutwardPost): Promise<OutwardAnswer>;
+  now(): number;
+  /** Called by whoever changes a webhook in this process. */
+  woken: Set<() => void>;
+  onDefect(error: unknown): void;
+  signal: AbortSignal;
+}
+
+/** Sends to every webhook what it is to be told, each at its own pace, until the signal. */
+export async function deliverAll(parts: DeliverParts): Promise<void> {
+  const working = new Map<WebhookId, { as: string; end: AbortController; done: Promise<unknown> }>();
+  const look = () => {
+    const wanted = parts.signal.aborted ? [] : parts.store.all().filter(({ paused }) => paused === null);
+    for (const [id, { as, end }] of working) {
+      if (!wanted.some((each) => each.id === id && termsOf(each) === as)) end.abort();
+    }
+    for (const record of wanted.filter(({ id }) => !working.has(id))) {
+      const end = new AbortController();
+      const done = deliverTo(record, { ...parts, signal: end.signal })
+        .catch((error: unknown) => {
+          if (!end.signal.aborted) parts.onDefect(error);
+        })
+        .finally(() => working.delete(record.id));
+      working.set(record.id, { as: termsOf(record), end, done });
+    }
+  };
+  while (!parts.signal.aborted) {
+    look();
+    await sleep(LOOK_MS, parts);
+  }
+  look();
+  await Promise.all([...working.values()].map(({ done }) => done));
+}
+
+/** What a webhook works by, apart from how far it came. */
+function termsOf({ reached: _, ...terms }: WebhookRecord): string {
+  return JSON.stringify(terms);
+}
+
+async function deliverTo(record: WebhookRecord, parts: DeliverParts): Promise<void> {
+  const gone = new AbortController();
+  const until = { ...parts, signal: AbortSignal.any([parts.signal, gone.signal]), onGone: () => gone.abort() };
+  await Promise.all([tellNew(record, until), tellAgain(record, until)]);
+}
+
+interface TellParts extends DeliverParts {
+  /** Told when the receiver wants no more. */
+  onGone(): void;
+}
+
+async function tellNew(record: WebhookRecord, parts: TellParts): Promise<void> {
+  const { store, signal } = parts;
+  let passed = 0;
+  for await (const fed of parts.runsFor(record.view).allEvents({ afterPosition: record.reached, signal })) {
+    const event = fed.event === null || !isMeant(record.events, fed.event.type) ? null : fed.event;
+    if (event === null || store.delivery(record.id, fed.position) !== null) {
+      passed += 1;
+      if (passed % REACHED_EVERY === 0) store.reach(record.id, fed.position);
+      continue;
+    }
+    while (!signal.aborted && store.count(record.id, "retrying") >= RETRYING_MAX) await sleep(LOOK_MS, parts);
+    if (signal.aborted) return;
+    await tell(record, { parts, fed: { ...fed, event }, attempts: 1 });
+  }
+}
+
+async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void> {
+  const { store, signal, now } = parts;
+  while (!signal.aborted) {
+    const due = store.nextRetry(record.id);
+    const waitMs = due?.nextAt == null ? SLEEP_MS_MAX : Date.parse(due.nextAt) - now();
+    if (due === null || waitMs > 0) {
+      await sleep(Math.min(waitMs, SLEEP_MS_MAX), parts);
+      continue;
+    }
+    const event = await eventAt(record, { delivery: due, parts });
+    if (event === null) {
+      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "its run was removed" });
+      continue;
+    }
+    const { run, seq, position } = due;
+    await tell(record, { parts, fed: { run, seq, position, event }, attempts: due.attempts + 1 });
+  }
+}
+
+async function eventAt(record: WebhookRecord, { delivery, parts }: { delivery: Delivery; parts: DeliverParts }) {
+  try {
+    for await (const event of parts.runsFor(record.view).events(delivery.run, { fromSeq: delivery.seq })) {
+      return event.seq === delivery.seq ? event : null;
+    }
+  } catch {
+    // Removed, or damaged since.
+  }
+  return null;
+}
+
+type Told = Pick<FedRunEvent, "run" | "seq" | "position"> & { event: NonNullable<FedRunEvent["event"]> };
+
+async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: TellParts; fed: Told; attempts: number }): Promise<void> {
+  const { store, now, signal } = parts;
+  const { type, at, data } = fed.event;
+  const body = cloudEvent({ run: fed.run, seq: fed.seq, type, at, data });
+  const result = await attempt(record, { id: `msg_${record.id}_${fed.position}`, body, post: parts.post, now, signal });
+  // Given up in the middle: nobody knows whether it arrived, so it is sent again, with the same id.
+  if (signal.aborted && !result.ok) return;
+  const pauseMs = result.ok ? null : pauseAfter(attempts, result.retryAfterSeconds);
+  store.keep(record.id, {
+    position: fed.position,
+    run: fed.run,
+    seq: fed.seq,
+    type,
+    state: result.ok ? "delivered" : pauseMs === null ? "dead" : "retrying",
+    attempts,
+    at: new Date(now()).toISOString(),
+    nextAt: pauseMs === null ? null : new Date(now() + pauseMs).toISOString(),
+    status: result.status,
+    error: result.error,
+  });
+  if (result.status !== GONE) return;
+  store.change({ ...record, paused: "its receiver answered that it is gone" });
+  parts.onGone();
+}
+
+/** Null when it was the last attempt. */
+function pauseAfter(attempts: number, retryAfterSeconds: number | null): number | null {
+  const pauseMs = PAUSES_MS[attempts - 1];
+  if (pauseMs === undefined) return null;
+  const withChance = pauseMs * (0.9 + Math.random() * 0.2);
+  return Math.max(withChance, Math.min(retryAfterSeconds ?? 0, RETRY_AFTER_SECONDS_MAX) * 1000);
+}
+
+/** One message to a webhook, signed. */
+export async function attempt(
+  { url, secret, allowPrivate }: Pick<WebhookRecord, "url" | "secret" | "allowPrivate">,
+  message: { id: string; body: string; signal?: AbortSignal } & Pick<DeliverParts, "post" | "now">,
+): Promise<Attempt & { retryAfterSeconds: number | null }> {
+  const { id, body, post, now, signal } = message;
+  const began = performance.now();
+  const headers = signedHeaders({ id, body, secret, nowMs: now() });
+  const answer = await post({ url, headers, body, allowPrivate, ...(signal && { signal }) });
+  const durationMs = Math.round(performance.now() - began);
+  if ("error" in answer) return { ok: false, status: null, error: answer.error, durationMs, retryAfterSeconds: null };
+  const { status, retryAfterSeconds } = answer;
+  const ok = status >= 200 && status < 300;
+  return { ok, status, error: ok ? null : refusalOf(status), durationMs, retryAfterSeconds };
+}
+
+function refusalOf(status: number): string {
+  return status >= 300 && status < 400 ? `it answered ${status}, and redirects are not followed` : `it answered ${status}`;
+}
+
+/** Until the time, the signal, or until somebody changed a webhook. */
+async function sleep(ms: number, { signal, woken }: Pick<DeliverParts, "signal" | "woken">): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const end = () => resolve();
+  const timer = setTimeout(end, ms);
+  signal.addEventListener("abort", end);
+  woken.add(end);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", end);
+  woken.delete(end);
+}

@@ -1,0 +1,107 @@
+import { chmodSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import type { OwnerView } from "../../contract/owner.ts";
+import type { DeliveryView, WebhookId } from "../../contract/webhook-verbs.ts";
+
+/** Deliveries that went well, kept to be looked at; and those that were given up, kept to be sent again. */
+const DELIVERED_KEPT = 100;
+const DEAD_KEPT = 1000;
+
+export interface WebhookRecord {
+  id: WebhookId;
+  name: string;
+  url: string;
+  events: string[];
+  allowPrivate: boolean;
+  view: OwnerView;
+  secret: string;
+  createdAt: string;
+  paused: string | null;
+  /** The position of the last event that needs no more looking at. */
+  reached: number;
+}
+
+export interface Delivery extends Omit<DeliveryView, "id"> {
+  position: number;
+}
+
+/**
+ * Webhooks and their deliveries, in a database of their own: secrets are in it, and what came of a delivery is nothing
+ * that happened in a run. Several processes may use it at once.
+ */
+export function openWebhookStore(path: string) {
+  const database = new DatabaseSync(path, { timeout: 5000 });
+  chmodSync(path, 0o600);
+  database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;
+    CREATE TABLE IF NOT EXISTS webhooks (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL, reached INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS deliveries (
+      webhook TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE, position INTEGER NOT NULL, state TEXT NOT NULL,
+      next_ms INTEGER, record TEXT NOT NULL, PRIMARY KEY (webhook, position)) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (webhook, state, next_ms);`);
+  const toRecord = (row: unknown): WebhookRecord => {
+    const { record, reached } = row as { record: string; reached: number };
+    return { ...(JSON.parse(record) as WebhookRecord), reached };
+  };
+  const toDelivery = (row: unknown) => JSON.parse((row as { record: string }).record) as Delivery;
+  const statements = prepare(database);
+  return {
+    all: (): WebhookRecord[] => statements.all.all().map(toRecord),
+    /** Throws SQLite's own error for a name that is taken. */
+    add: (record: WebhookRecord) => void statements.add.run(record.id, record.name, JSON.stringify(record), record.reached),
+    change: (record: WebhookRecord) => void statements.change.run(JSON.stringify(record), record.id),
+    remove: (id: WebhookId) => void statements.remove.run(id),
+    reach: (id: WebhookId, position: number) => void statements.reach.run(position, id),
+    count: (id: WebhookId, state: Delivery["state"]) => (statements.count.get(id, state) as { count: number }).count,
+    deliveries: (id: WebhookId, state: Delivery["state"] | undefined, limit: number): Delivery[] =>
+      statements.deliveries.all(id, state ?? null, state ?? null, limit).map(toDelivery),
+    delivery(id: WebhookId, position: number): Delivery | null {
+      const row = statements.delivery.get(id, position);
+      return row === undefined ? null : toDelivery(row);
+    },
+    /** The next one to be tried again, whenever that is. */
+    nextRetry(id: WebhookId): Delivery | null {
+      const row = statements.nextRetry.get(id);
+      return row === undefined ? null : toDelivery(row);
+    },
+    /** What came of an attempt. A new event's moves `reached` with it. */
+    keep(id: WebhookId, delivery: Delivery) {
+      const { position, state, nextAt } = delivery;
+      database.exec("BEGIN IMMEDIATE");
+      try {
+        statements.keep.run(id, position, state, nextAt === null ? null : Date.parse(nextAt), JSON.stringify(delivery));
+        statements.reach.run(position, id);
+        if (state !== "retrying") statements.trim.run(id, state, id, state, state === "dead" ? DEAD_KEPT : DELIVERED_KEPT);
+        database.exec("COMMIT");
+      } catch (error) {
+        database.exec("ROLLBACK");
+        throw error;
+      }
+    },
+    close: () => database.close(),
+  };
+}
+export type WebhookStore = ReturnType<typeof openWebhookStore>;
+
+function prepare(database: DatabaseSync) {
+  return {
+    all: database.prepare("SELECT record, reached FROM webhooks ORDER BY name"),
+    add: database.prepare("INSERT INTO webhooks (id, name, record, reached) VALUES (?, ?, ?, ?)"),
+    change: database.prepare("UPDATE webhooks SET record = ? WHERE id = ?"),
+    remove: database.prepare("DELETE FROM webhooks WHERE id = ?"),
+    reach: database.prepare("UPDATE webhooks SET reached = max(reached, ?) WHERE id = ?"),
+    count: database.prepare("SELECT count(*) AS count FROM deliveries WHERE webhook = ? AND state = ?"),
+    deliveries: database.prepare(
+      "SELECT record FROM deliveries WHERE webhook = ? AND (? IS NULL OR state = ?) ORDER BY position DESC LIMIT ?",
+    ),
+    delivery: database.prepare("SELECT record FROM deliveries WHERE webhook = ? AND position = ?"),
+    nextRetry: database.prepare("SELECT record FROM deliveries WHERE webhook = ? AND state = 'retrying' ORDER BY next_ms LIMIT 1"),
+    keep: database.prepare(
+      "INSERT INTO deliveries (webhook, position, state, next_ms, record) VALUES (?, ?, ?, ?, ?) ON CONFLICT (webhook, position) " +
+        "DO UPDATE SET state = excluded.state, next_ms = excluded.next_ms, record = excluded.record",
+    ),
+    trim: database.prepare(
+      "DELETE FROM deliveries WHERE webhook = ? AND state = ? AND position <= " +
+        "(SELECT position FROM deliveries WHERE webhook = ? AND state = ? ORDER BY position DESC LIMIT 1 OFFSET ?)",
+    ),
+  };
+}

@@ -1,0 +1,205 @@
+import { createHmac } from "node:crypto";
+import { statSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
+import { createLocalWebhooks, type LocalWebhooks } from "./local-webhooks.ts";
+
+let stateDir = "";
+let webhooks: LocalWebhooks;
+let time = 0;
+let posts: OutwardPost[] = [];
+let answer: (post: OutwardPost) => OutwardAnswer | Promise<OutwardAnswer>;
+let feed: FedRunEvent[] = [];
+let heard: (() => void)[] = [];
+let ended: AbortController;
+let working: Promise<void> | undefined;
+const defects: unknown[] = [];
+
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "caisson-test-webhooks-"));
+  [posts, feed, heard, defects.length] = [[], [], [], 0];
+  time = Date.parse("2030-01-01T00:00:00Z");
+  answer = () => ({ status: 204, retryAfterSeconds: null });
+  ended = new AbortController();
+  working = undefined;
+  webhooks = open();
+});
+afterEach(async () => {
+  await stop();
+  await webhooks.close();
+  await rm(stateDir, { recursive: true, force: true });
+  expect(defects).toEqual([]);
+});
+
+function open(): LocalWebhooks {
+  return createLocalWebhooks({
+    stateDir,
+    lastPosition: async () => feed.length,
+    now: () => time,
+    async post(post) {
+      posts.push(post);
+      return await answer(post);
+    },
+  });
+}
+
+/** The runs of a log that is a list. */
+const runs = {
+  async *allEvents({ afterPosition = 0, signal }: { afterPosition?: number; signal?: AbortSignal } = {}) {
+    for (let at = afterPosition; signal?.aborted !== true; ) {
+      const next = feed[at];
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          heard.push(resolve);
+          signal?.addEventListener("abort", () => resolve(), { once: true });
+        });
+        continue;
+      }
+      at += 1;
+      yield next;
+    }
+  },
+  async *events(run: string, { fromSeq = 1 }: { fromSeq?: number } = {}) {
+    for (const { event, seq, ...each } of feed) if (each.run === run && seq >= fromSeq && event !== null) yield { ...event, seq };
+  },
+};
+
+function work(): void {
+  ended = new AbortController();
+  working = webhooks.deliver({ runsFor: () => runs, onDefect: (error) => defects.push(error), signal: ended.signal });
+}
+
+async function stop(): Promise<void> {
+  ended.abort();
+  await working;
+}
+
+function happen(type: "run.ended" | "model.streamed", run = "run_a"): void {
+  const seq = feed.length + 1;
+  const event = { type, version: 1, at: "2030-01-01T00:00:00.000Z", data: { n: seq } } as unknown as FedRunEvent["event"];
+  feed.push({ run, seq, position: seq, event, damage: null });
+  for (const each of heard.splice(0)) each();
+}
+
+const hook = { name: "chat", url: "https://hook.test/7" };
+const bodies = () => posts.map(({ body }) => (JSON.parse(body) as { id: string }).id);
+const states = async () => (await webhooks.deliveries("chat")).map(({ state, attempts }) => [state, attempts]);
+
+describe("webhooks", () => {
+  test("are told what they asked for, as signed CloudEvents, from when they were made", async () => {
+    happen("run.ended");
+    const { secret } = await webhooks.create(hook);
+    work();
+    happen("model.streamed");
+    happen("run.ended");
+    await expect.poll(() => posts.length).toBe(1);
+    const [post] = posts;
+    expect(JSON.parse(post?.body ?? "")).toEqual({
+      specversion: "1.0",
+      id: "run_a.3",
+      source: "/v1/runs/run_a",
+      type: "caisson.run.ended",
+      subject: "run_a",
+      time: "2030-01-01T00:00:00.000Z",
+      sequence: "3",
+      datacontenttype: "application/json",
+      data: { n: 3 },
+    });
+    const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature } = post?.headers ?? {};
+    expect(timestamp).toBe(String(time / 1000));
+    const signed = createHmac("sha256", Buffer.from(secret.slice("whsec_".length), "base64")).update(`${id}.${timestamp}.${post?.body}`);
+    expect(signature).toBe(`v1,${signed.digest("base64")}`);
+    expect(post?.headers["content-type"]).toMatch(/^application\/cloudevents\+json/);
+    expect(JSON.stringify(await webhooks.list())).not.toContain(secret);
+    expect(statSync(join(stateDir, "webhooks.db")).mode & 0o777).toBe(0o600);
+  });
+
+  test("that do not answer are asked again with the same id, and others do not wait for them", async () => {
+    await webhooks.create({ ...hook, events: ["*"] });
+    await webhooks.create({ ...hook, name: "other" });
+    answer = ({ headers }) => (headers["webhook-id"]?.includes("_1") ? { error: "no" } : { status: 200, retryAfterSeconds: null });
+    work();
+    happen("run.ended");
+    happen("run.ended");
+    await expect.poll(states).toEqual([
+      ["delivered", 1],
+      ["retrying", 1],
+    ]);
+    answer = () => ({ status: 200, retryAfterSeconds: null });
+    const before = posts.length;
+    time += 10_000;
+    await webhooks.pause("other");
+    await expect.poll(states).toEqual([
+      ["delivered", 1],
+      ["delivered", 2],
+    ]);
+    expect(posts[before]?.headers["webhook-id"]).toBe(posts.find(({ body }) => body.includes("run_a.1"))?.headers["webhook-id"]);
+  });
+
+  test("are given up on at last, which is seen, and can be replayed", async () => {
+    await webhooks.create(hook);
+    answer = () => ({ status: 500, retryAfterSeconds: null });
+    work();
+    happen("run.ended");
+    for (let attempts = 1; attempts <= 8; attempts++) {
+      await expect.poll(states).toEqual([["retrying", attempts]]);
+      time += 48 * 3_600_000;
+      await webhooks.resume("chat");
+    }
+    await expect.poll(states).toEqual([["dead", 9]]);
+    expect(await webhooks.get("chat")).toMatchObject({ dead: 1, retrying: 0 });
+    expect(await webhooks.deliveries("chat", { state: "dead" })).toMatchObject([{ status: 500, error: "it answered 500", nextAt: null }]);
+    answer = () => ({ status: 200, retryAfterSeconds: null });
+    expect(await webhooks.replay("chat")).toEqual({ replayed: 1 });
+    await expect.poll(states).toEqual([["delivered", 2]]);
+    await expect(webhooks.replay("chat", { delivery: "msg_whk_aaaaaaaaaaaa_99" })).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("lose nothing while nobody serves, and are told once", async () => {
+    await webhooks.create(hook);
+    work();
+    happen("run.ended");
+    await expect.poll(() => posts.length).toBe(1);
+    await expect.poll(states).toHaveLength(1);
+    await stop();
+    happen("run.ended");
+    await webhooks.close();
+    webhooks = open();
+    work();
+    await expect.poll(() => posts.length).toBe(2);
+    expect(bodies()).toEqual(["run_a.1", "run_a.2"]);
+  });
+
+  test("that say they are gone are paused; what happens meanwhile waits", async () => {
+    await webhooks.create(hook);
+    answer = () => ({ status: 410, retryAfterSeconds: null });
+    work();
+    happen("run.ended");
+    await expect.poll(async () => (await webhooks.get("chat")).paused).toMatch(/gone/);
+    happen("run.ended");
+    answer = () => ({ status: 200, retryAfterSeconds: null });
+    await webhooks.resume("chat");
+    await expect.poll(() => bodies().filter((id) => id === "run_a.2")).toHaveLength(1);
+  });
+
+  test("can be tried, and are refused when they make no sense", async () => {
+    await webhooks.create(hook);
+    expect(await webhooks.test("chat")).toMatchObject({ ok: true, status: 204 });
+    expect(JSON.parse(posts[0]?.body ?? "")).toMatchObject({ type: "caisson.webhook.test" });
+    await expect(webhooks.create(hook)).rejects.toMatchObject({ code: "exists" });
+    for (const bad of [
+      { ...hook, name: "b", url: "http://hook.test/" },
+      { ...hook, name: "b", url: "https://user:pw@hook.test/" },
+      { ...hook, name: "b", url: "ftp://hook.test/" },
+      { ...hook, name: "b", events: ["run"] },
+      { ...hook, name: "../b" },
+    ])
+      await expect(webhooks.create(bad), JSON.stringify(bad)).rejects.toMatchObject({ code: "invalid" });
+    await webhooks.remove("chat");
+    await expect(webhooks.get("chat")).rejects.toMatchObject({ code: "not_found" });
+  });
+});
