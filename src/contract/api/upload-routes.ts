@@ -15,7 +15,7 @@ export const uploadRoutes = {
     answer: { status: 201, json: UploadView },
   },
   "uploads.list": {
-    summary: "List uploads, or those with a digest.",
+    summary: "List uploads, or the caller's own with a digest.",
     scope: "read",
     query: z.strictObject({ digest: UploadDigest.optional() }),
     answer: { json: z.object({ uploads: z.array(UploadView) }) },

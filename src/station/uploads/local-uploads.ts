@@ -103,10 +103,12 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
         throw translated(error);
       }
     },
-    async list({ digest } = {}) {
+    async list({ digest, owner } = {}) {
       const used = await options.used();
       const found = await records();
-      return found.filter((record) => digest === undefined || record.digest === digest).map((record) => viewed(record, used));
+      const isAsked = (record: UploadRecord) =>
+        (digest === undefined || record.digest === digest) && (owner === undefined || record.owner === owner);
+      return found.filter(isAsked).map((record) => viewed(record, used));
     },
     get: async (id) => viewed(await find(id), await options.used()),
     async remove(id) {

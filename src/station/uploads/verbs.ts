@@ -8,8 +8,8 @@ export interface UploadVerbs {
    * `too_large`, `busy` while too much is kept that nothing uses, `no_space`, `cancelled`.
    */
   put(archive: AsyncIterable<Uint8Array>, options?: { digest?: string; owner?: string; signal?: AbortSignal }): Promise<UploadView>;
-  /** With a digest: only those. */
-  list(options?: { digest?: string }): Promise<UploadView[]>;
+  /** With a digest or an owner: only those. */
+  list(options?: { digest?: string; owner?: string }): Promise<UploadView[]>;
   get(id: string): Promise<UploadView>;
   /** Throws `conflict` while something uses it. */
   remove(id: string): Promise<void>;
