@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
-import type { Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
+import type { HostView, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { createStore, infoOf, type SandboxRecord } from "../../sandbox/store.ts";
@@ -10,6 +10,7 @@ import { containerName, labels } from "./container-config.ts";
 import { createSandbox } from "./create-sandbox.ts";
 import { detailsOf, runtimeName, stateLabelOf } from "./details.ts";
 import { createEngineCache, type DockerContext } from "./docker-context.ts";
+import { createDockerWall } from "./docker-wall.ts";
 import { connectEngine, type Engine, type EngineLocation } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { capabilitiesOf } from "./engine-facts.ts";
@@ -51,6 +52,8 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     create: (spec, { signal } = {}) => announced(createSandbox(docker, { spec, signal })),
     open: (id) => openSandbox(docker, id),
     salvage: (id, asked) => salvage(docker, id, asked),
+    look: (id) => lookAt(docker, id),
+    kill: (id) => kill(docker, id),
     list: () => listSandboxes(docker),
     sweep: () => sweep(docker),
     discard: (id) => discard(docker, id),
@@ -85,6 +88,26 @@ async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedS
     return await attachSandbox(docker, { record: current, engine });
   } finally {
     await engine.call(`pausing sandbox ${id}`, () => container.pause());
+  }
+}
+
+/** Its processes are the engine's to number; they are not listed. */
+async function lookAt(docker: DockerContext, id: SandboxId): Promise<HostView> {
+  const record = await docker.store.read(id);
+  const wall = createDockerWall(docker, { record, engine: await docker.engineFor(detailsOf(record).engineSocket) });
+  return { condition: await wall.condition(), stats: await wall.stats().catch(() => null), processes: [] };
+}
+
+/** The container stays, with its files. */
+async function kill(docker: DockerContext, id: SandboxId): Promise<void> {
+  const engine = await docker.engineFor(detailsOf(await docker.store.read(id)).engineSocket);
+  try {
+    await engine.docker.getContainer(containerName(id)).kill();
+  } catch (error) {
+    // 409: it does not run.
+    if (statusOf(error) !== 404 && statusOf(error) !== 409) {
+      throw engineError(error, { what: `ending sandbox ${id}`, socketPath: engine.socketPath });
+    }
   }
 }
 

@@ -14,12 +14,13 @@ import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
+import { seenProcesses } from "../../sandbox/seen-processes.ts";
 import { parseSpec } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { createStore, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
-import { guestAlive, killEverything, SANDBOX_MARK, SOCKET_NAME, startGuest } from "./guest-process.ts";
+import { guestAlive, killEverything, processesOf, SANDBOX_MARK, SOCKET_NAME, startGuest } from "./guest-process.ts";
 
 const NAME = "host";
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -54,6 +55,12 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
       const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS });
       return sandboxOver(host, record, connection);
     },
+    async look(id) {
+      const guest = z.object({ guestPid: z.int().positive() }).safeParse((await store.read(id)).details);
+      const condition = guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown";
+      return { condition, stats: null, processes: seenProcesses(processesOf(realPath(store.dir(id)), id)) };
+    },
+    kill: async (id) => killEverything(realPath(store.dir(id)), id),
     async list() {
       const { records } = await store.list();
       return records

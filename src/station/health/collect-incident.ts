@@ -1,4 +1,4 @@
-import type { Incident, SeenProcess } from "../../contract/health.ts";
+import type { Incident } from "../../contract/health.ts";
 import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
@@ -15,13 +15,14 @@ const OUTPUT_CHARACTERS_MAX = 8_000;
 
 /**
  * What can be seen of one that gives no sign of life, without asking it, before anything is done to it. Whatever cannot
- * be had is said to be missing; it keeps nobody from the restart.
+ * be had is said to be missing; it keeps nobody from the restart. No value of a secret is in it: sandboxes have none,
+ * and what is in the log was redacted before.
  */
 export async function collectIncident(
   watched: Watched,
-  about: { id: IncidentId; condition: HealthCondition; why: string; log: Log; redact: (text: string) => string },
+  about: { id: IncidentId; condition: HealthCondition; why: string; log: Log },
 ): Promise<Incident> {
-  const { id, condition, why, log, redact } = about;
+  const { id, condition, why, log } = about;
   const { subject, run } = watched;
   const missing: string[] = [];
   const or = async <Value>(what: string, getting: Promise<Value>, otherwise: Value): Promise<Value> => {
@@ -44,9 +45,9 @@ export async function collectIncident(
     why,
     outcome: null,
     stats: seen.stats,
-    processes: seen.processes.map((process): SeenProcess => ({ ...process, command: redact(process.command) })),
-    events: stored.slice(-EVENTS_MAX).map((event) => eventOf(event, redact)),
-    output: outputOf(stored, redact),
+    processes: seen.processes,
+    events: stored.slice(-EVENTS_MAX).map(eventOf),
+    output: outputOf(stored),
     missing,
   });
 }
@@ -57,20 +58,20 @@ async function lastEvents(log: Log, stream: string): Promise<StoredEvent[]> {
 }
 
 /** An event that is too long is told by its beginning, as text. */
-function eventOf({ seq, at, type, data }: StoredEvent, redact: (text: string) => string): Incident["events"][number] {
-  const text = redact(JSON.stringify(data));
+function eventOf({ seq, at, type, data }: StoredEvent): Incident["events"][number] {
+  const text = JSON.stringify(data);
   if (text.length > EVENT_CHARACTERS_MAX) return { seq, at, type, data: `${text.slice(0, EVENT_CHARACTERS_MAX)}…` };
-  return { seq, at, type, data: JSON.parse(text) };
+  return { seq, at, type, data };
 }
 
-function outputOf(stored: readonly StoredEvent[], redact: (text: string) => string): Incident["output"] {
+function outputOf(stored: readonly StoredEvent[]): Incident["output"] {
   const byCall = new Map<string, string>();
   for (const { type, data } of stored) {
     if (type !== "tool.streamed") continue;
     const { call, text } = data as { call: string; text: string };
     byCall.set(call, `${byCall.get(call) ?? ""}${text}`.slice(-OUTPUT_CHARACTERS_MAX));
   }
-  return [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text: redact(text) }));
+  return [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text }));
 }
 
 /** The oldest events go first. */

@@ -65,7 +65,7 @@ export function createStationWatch(options: WatchingOptions & { tickMs: number; 
     log,
     incidents,
     crashpoint,
-    collect: async (watched, about) => incidents.keep(await collectIncident(watched, { ...about, log, redact: (text) => text })),
+    collect: async (watched, about) => incidents.keep(await collectIncident(watched, { ...about, log })),
     ...(options.clock && { now: options.clock }),
   });
   return createHealthWatch({

@@ -37,7 +37,8 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
     look: async (): Promise<HostView> => ({
       condition: conditionOfProcess(driver),
       stats: null,
-      processes: seenProcesses([driver.pid]),
+      // Not how it was called: that may name values of the user's.
+      processes: seenProcesses([driver.pid]).map((process) => ({ ...process, command: "caisson" })),
     }),
     restart: (about) => replaceDriver(options, about),
     async [Symbol.asyncDispose]() {},
