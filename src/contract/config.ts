@@ -19,9 +19,9 @@ const NetworkConfig = z.strictObject({
 /** How a station judges what gives no sign of life. */
 const HealthConfig = z.strictObject({
   /** Without a sign for this long, one that works is unresponsive. A third of it is one miss. */
-  runningTtlMs: z.int().min(1000).max(3_600_000).default(15_000),
+  runningTtlMs: z.int().min(6000).max(3_600_000).default(15_000),
   /** The same for one in which nothing runs. */
-  idleTtlMs: z.int().min(1000).max(3_600_000).default(30_000),
+  idleTtlMs: z.int().min(6000).max(3_600_000).default(30_000),
   /** Whether it is restarted then; otherwise it is only told. */
   restart: z.boolean().default(true),
   /** How long one that is to be restarted has to answer, or to end by itself. */

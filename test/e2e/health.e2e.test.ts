@@ -1,0 +1,67 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { useCaisson } from "./caisson-process.ts";
+
+const { run, home } = useCaisson();
+let station: { url: string; pid: number; token: string };
+
+beforeAll(async () => {
+  // As by default, but faster.
+  mkdirSync(home(), { mode: 0o700 });
+  writeFileSync(join(home(), "config.json"), JSON.stringify({ health: { runningTtlMs: 6000, idleTtlMs: 6000, cooldownMs: 1000 } }));
+  station = JSON.parse((await run(["up", "--detach", "--port", "0", "--json"])).text);
+});
+// Registered after the home's own, and so done before it is removed.
+afterAll(() => run(["down"]));
+
+const made = async (...options: string[]) => (await run(["sandbox", "create", "--no-workspace", ...options])).text.trim();
+const guestOf = (id: string) => Number(readFileSync(join(home(), "sandboxes", id, "guest.pid"), "utf8"));
+const inside = async (id: string, script: string) => (await run(["exec", "-s", id, "--", "sh", "-c", script])).text;
+
+describe("a guest that was stopped", () => {
+  test("is found, restarted on the sandbox's own files, and what was seen of it is kept", async () => {
+    const id = await made();
+    await inside(id, "echo kept > /workspace/a; echo home > ~/b");
+    const before = guestOf(id);
+    process.kill(before, "SIGSTOP");
+    const incidents = async () => JSON.parse((await run(["incident", "ls", "--json"])).text);
+    await expect.poll(incidents, { timeout: 30_000, interval: 500 }).toMatchObject([{ outcome: expect.stringMatching(/^restarted/) }]);
+    expect(await inside(id, "cat /workspace/a ~/b")).toBe("kept\nhome\n");
+    expect(guestOf(id)).not.toBe(before);
+    const [{ id: incident }] = await incidents();
+    const shown = await run(["incident", "show", incident]);
+    expect(shown.text).toContain("it was stopped (SIGSTOP)");
+    expect(shown.text).toMatch(new RegExp(`${before} T .*guest init`));
+    await expect
+      .poll(async () => (await run(["health", "--json"])).text, { timeout: 10_000, interval: 200 })
+      .toMatch(new RegExp(`"id":"${id}"[^}]*},"run":null,"level":"ok"[^}]*"restarts":1`));
+    expect((await run(["sandbox", "rm", id])).code).toBe(0);
+  });
+});
+
+describe("programs in a sandbox with station access", () => {
+  test("reach the four calls for them, over the sandbox's own way out, and nothing else of the station", async () => {
+    const id = await made("--station-access");
+    const call = (method: string, path: string, more = "") =>
+      `curl -sS -o /tmp/answer -w '%{http_code} ' -X ${method} -H "Authorization: Bearer $CAISSON_SANDBOX_TOKEN" ${more} $CAISSON_SANDBOX_URL${path}; cat /tmp/answer; echo`;
+    expect(await inside(id, call("POST", "/v1/inside/heartbeat"))).toBe('200 {"control":"resume"}\n');
+    const event = call("POST", "/v1/inside/events", `-H 'content-type: application/json' -d '{"type":"task.done","data":{"files":2}}'`);
+    expect(await inside(id, event)).toBe('201 {"seq":1}\n');
+    expect(await inside(id, call("PUT", "/v1/inside/artifacts/report.txt", "--data-binary 'all well'"))).toMatch(/^201 /);
+    expect((await run(["artifacts", id, "report.txt"])).text).toBe("all well");
+    await run(["sandbox", "tell", id, "hello inside"]);
+    expect(await inside(id, call("POST", "/v1/inside/messages"))).toContain('"text":"hello inside"');
+    expect(await inside(id, call("GET", "/v1/status"))).toMatch(/^404 /);
+    // The same token from outside: the same four, and nothing once the sandbox is gone.
+    const token = (await inside(id, "echo $CAISSON_SANDBOX_TOKEN")).trim();
+    const ask = (path: string, method = "POST") =>
+      fetch(`${station.url}${path}`, { method, headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
+    expect(await ask("/v1/inside/heartbeat")).toBe(200);
+    expect(await ask("/v1/sandboxes", "GET")).toBe(403);
+    const other = await made("--station-access");
+    expect(await inside(other, call("POST", "/v1/inside/heartbeat").replace("$CAISSON_SANDBOX_TOKEN", token))).toMatch(/^401 /);
+    for (const each of [id, other]) await run(["sandbox", "rm", each]);
+    expect(await ask("/v1/inside/heartbeat")).toBe(401);
+  });
+});
