@@ -26,6 +26,8 @@ import { sessionHandlers } from "./handlers/sessions.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
 import { webhookHandlers } from "./handlers/webhooks.ts";
+import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
+import type { KeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
@@ -40,6 +42,8 @@ export interface AppOptions {
   audit: AuditSink;
   server: ServerControl;
   requests: OpenRequests;
+  /** Of calls with a key, opened with the first. */
+  answers(): KeptAnswers;
   /** Told what must not happen; callers are only told that it did. */
   onDefect: (error: unknown) => void;
   /** Of MCP clients, loaded with the first. */
@@ -116,8 +120,17 @@ export function createApp(options: AppOptions): App {
         checkScope(caller, route.scope);
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
-        await audit.made(seen, { route, body: call.body });
-        return answerOf(route, await handle(call), { life, onDefect });
+        const make = async () => {
+          await audit.made(seen, { route, body: call.body });
+          return handle(call);
+        };
+        const key = context.req.header("idempotency-key") ?? null;
+        const keyed = await keyedCall(call as ReadCall, { name, route, method, key, caller });
+        if (keyed === null) return answerOf(route, await make(), { life, onDefect });
+        const answered = await answeredOnce(keyed, { answers: options.answers(), onDefect, make });
+        if ("reply" in answered) return answerOf(route, answered.reply, { life, onDefect });
+        life.end();
+        return answered.again;
       }),
     );
   }

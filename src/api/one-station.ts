@@ -15,9 +15,15 @@ export interface StationPlace extends AsyncDisposable {
   readonly socketPath: string;
 }
 
-export function stationFolder(stateDir: string): { folder: string; socketPath: string; lockPath: string; infoPath: string } {
+export function stationFolder(stateDir: string) {
   const folder = join(stateDir, "station");
-  return { folder, socketPath: join(folder, "socket"), lockPath: join(folder, "lock"), infoPath: join(folder, "station.json") };
+  return {
+    folder,
+    socketPath: join(folder, "socket"),
+    lockPath: join(folder, "lock"),
+    infoPath: join(folder, "station.json"),
+    answersPath: join(folder, "answers.db"),
+  };
 }
 
 /**

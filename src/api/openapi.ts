@@ -156,7 +156,7 @@ function operationOf(name: RouteName, components: Components): Schema {
     ...(answer.events && { "text/event-stream": { schema: components.answer(answer.events) } }),
     ...(answer.bytes && { [answer.bytes]: { schema: { type: "string", format: "binary" } } }),
   };
-  const parameters = parametersOf(route, components);
+  const parameters = [...parametersOf(route, components), ...keyParameter(name, route)];
   return {
     operationId: name,
     tags: [name.split(".")[0]],
@@ -169,6 +169,20 @@ function operationOf(name: RouteName, components: Components): Schema {
       default: { $ref: "#/components/responses/Problem" },
     },
   };
+}
+
+/** Of what does something, and whose answer can be given again. */
+function keyParameter(name: RouteName, { answer, body, bodyBytesMax }: Route): Schema[] {
+  const isStream = (answer.json === undefined && answer.events !== undefined) || (body === "bytes" && bodyBytesMax === undefined);
+  if (pathOf(name).method !== "POST" || isStream) return [];
+  return [
+    {
+      name: "Idempotency-Key",
+      in: "header",
+      description: "Chosen by the caller: the same request with the same key is answered alike for a day, and does nothing again.",
+      schema: { type: "string", minLength: 1, maxLength: 255 },
+    },
+  ];
 }
 
 function requestBodyOf({ body, bodyOptional }: Route, components: Components): Schema {

@@ -15,9 +15,10 @@ import { type App, createApp } from "./app.ts";
 import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
+import { type KeptAnswers, openKeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
-import { takePlace } from "./one-station.ts";
+import { stationFolder, takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 import type { ServeStreams } from "./streams/stream.ts";
 import { createUpgrades, type Upgrades } from "./streams/upgrades.ts";
@@ -91,6 +92,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
   const admit = createAdmission({ ...options, names: exposure });
   const mcp = lazyMcp(options);
+  const answers = lazyAnswers(options);
   let closing: Promise<void> | undefined;
   const observation = createObservation({
     observe: options.observe ?? {},
@@ -104,6 +106,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const app = createApp({
     ...options,
     mcp: mcp.open,
+    answers: answers.open,
     admit,
     observation,
     requests,
@@ -147,6 +150,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await inTime(streams.close(), ABORT_MS);
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
+    answers.close();
     await place[Symbol.asyncDispose]();
   };
   const closeOnce = () => {
@@ -174,6 +178,15 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
   return {
     open: () => (opening ??= open()),
     close: async () => await (await opening)?.[Symbol.asyncDispose](),
+  };
+}
+
+/** Opened with the first call that has a key. */
+function lazyAnswers({ stateDir }: Pick<ServerOptions, "stateDir">) {
+  let opened: KeptAnswers | undefined;
+  return {
+    open: () => (opened ??= openKeptAnswers({ path: stationFolder(stateDir).answersPath })),
+    close: () => opened?.[Symbol.dispose](),
   };
 }
 

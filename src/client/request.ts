@@ -2,7 +2,11 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError, errorCodes } from "../contract/error.ts";
+import { pauseBefore } from "./attempts.ts";
 import type { OpenSocket } from "./stream-socket.ts";
+
+/** How often a request is made before a connection that breaks is taken for a failure. */
+const REQUESTS_MAX = 5;
 
 /** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -51,31 +55,76 @@ export async function send(
   const { input, accept } = options;
   const { method, path } = pathOf(name);
   const { body, contentType } = bodyOf(input.body);
-  const headers = {
+  const headers: Record<string, string> = {
     accept,
     ...(to.token !== undefined && { authorization: `Bearer ${to.token}` }),
     ...(contentType !== undefined && { "content-type": contentType }),
     ...options.headers,
   };
   const url = `${to.url}${filled(path, input.params ?? {})}${queryOf(input.query)}`;
+  const init = {
+    method,
+    headers,
+    ...(body !== undefined && { body }),
+    ...(body instanceof ReadableStream && { duplex: "half" }),
+    ...(input.signal && { signal: input.signal }),
+  } as RequestInit;
+  const attempt = () => asked(to, { url, init, name });
+  return isSafeToRepeat(name, { accept, body }) ? await untilAnswered(attempt, { method, headers, signal: input.signal }) : await attempt();
+}
+
+async function asked(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Response> {
   let response: Response;
   try {
-    response = await to.fetch(url, {
-      method,
-      headers,
-      ...(body !== undefined && { body }),
-      ...(body instanceof ReadableStream && { duplex: "half" }),
-      ...(input.signal && { signal: input.signal }),
-    } as RequestInit);
+    response = await to.fetch(url, init);
   } catch (cause) {
-    if (input.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
+    if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
     throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
       cause,
       hint: "Is it running? `caisson status` tells.",
+      details: { isBroken: !isAbsent(cause) },
     });
   }
   if (response.ok) return response;
   throw await failureOf(response);
+}
+
+/** Nobody listens there: to ask again at once is of no use. */
+function isAbsent(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (code === "ECONNREFUSED" || code === "ENOENT" || code === "ENOTFOUND") return true;
+  return cause !== undefined && isAbsent(cause);
+}
+
+/** Of a stream nothing can be sent again; a command belongs to its request, and has ended with it. */
+function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; body: unknown }): boolean {
+  return accept === "application/json" && name !== "sandboxes.exec" && !(body instanceof ReadableStream);
+}
+
+/**
+ * Asks again when the connection broke before there was an answer. What does something has a key, so that it is done
+ * once; while the station still does what a connection that broke asked for, it is waited for.
+ */
+async function untilAnswered(
+  attempt: () => Promise<Response>,
+  { method, headers, signal }: { method: string; headers: Record<string, string>; signal: AbortSignal | undefined },
+): Promise<Response> {
+  if (method === "POST") headers["idempotency-key"] ??= crypto.randomUUID();
+  let hasBroken = false;
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof CaissonError) || attempts === REQUESTS_MAX) throw error;
+      const broke = error.code === "unavailable" && error.details?.isBroken === true;
+      // What was changed meanwhile is not what an earlier attempt found.
+      if (broke && method !== "POST" && method !== "GET") throw error;
+      if (!broke && !(hasBroken && error.code === "busy")) throw error;
+      hasBroken = true;
+    }
+    await pauseBefore(attempts, signal);
+    if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
+  }
 }
 
 async function failureOf(response: Response): Promise<CaissonError> {

@@ -27,6 +27,8 @@ export interface Route {
   body?: z.ZodType | "bytes";
   /** Whether the body may be left out, which is the same as an empty object. */
   bodyOptional?: boolean;
+  /** Whether its answer has something that is shown this once: it is not kept for whoever asks again. */
+  shownOnce?: boolean;
   /** How long the body may be, where that is not what the server has for all. */
   bodyBytesMax?: number;
   /**
