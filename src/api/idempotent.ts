@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
 import { CaissonError } from "../contract/error.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { jsonAnswer } from "./answer.ts";
 import type { Caller, Reply } from "./call.ts";
 import type { AskedOnce, KeptAnswer, KeptAnswers } from "./kept-answers.ts";
@@ -43,7 +44,20 @@ export async function keyedCall(
     call.body = [bytes];
     digest.update(bytes);
   } else digest.update(JSON.stringify(call.body ?? null));
-  return { route, asked: { caller: caller.kind === "socket" ? "socket" : caller.token.id, key, digest: digest.digest("base64") } };
+  return { route, asked: { caller: callerOf(caller), key, digest: digest.digest("base64") } };
+}
+
+function callerOf(caller: Caller): string {
+  switch (caller.kind) {
+    case "socket":
+      return "socket";
+    case "token":
+      return caller.token.id;
+    case "sandbox":
+      return caller.sandbox;
+    default:
+      return unreachable(caller);
+  }
 }
 
 async function collected(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {

@@ -91,6 +91,15 @@ export function openKeptAnswers({ path, now = Date.now }: { path: string; now?: 
   };
 }
 
+/** Opened with the first call that has a key. */
+export function lazyAnswers(path: string): { open(): KeptAnswers; close(): void } {
+  let opened: KeptAnswers | undefined;
+  return {
+    open: () => (opened ??= openKeptAnswers({ path })),
+    close: () => opened?.[Symbol.dispose](),
+  };
+}
+
 function knownAnswer(found: Row, { digest, isUnderWay }: { digest: string; isUnderWay: boolean }): KeptAnswer {
   if (found.digest !== digest) {
     throw new CaissonError("conflict", "this Idempotency-Key was used for something else", { hint: "Use a new key for each request." });

@@ -15,7 +15,7 @@ import { type App, createApp } from "./app.ts";
 import type { AuditSink } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
-import { type KeptAnswers, openKeptAnswers } from "./kept-answers.ts";
+import { lazyAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { stationFolder, takePlace } from "./one-station.ts";
@@ -92,7 +92,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
   const admit = createAdmission({ ...options, names: exposure });
   const mcp = lazyMcp(options);
-  const answers = lazyAnswers(options);
+  const answers = lazyAnswers(stationFolder(options.stateDir).answersPath);
   let closing: Promise<void> | undefined;
   const observation = createObservation({
     observe: options.observe ?? {},
@@ -178,15 +178,6 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
   return {
     open: () => (opening ??= open()),
     close: async () => await (await opening)?.[Symbol.asyncDispose](),
-  };
-}
-
-/** Opened with the first call that has a key. */
-function lazyAnswers({ stateDir }: Pick<ServerOptions, "stateDir">) {
-  let opened: KeptAnswers | undefined;
-  return {
-    open: () => (opened ??= openKeptAnswers({ path: stationFolder(stateDir).answersPath })),
-    close: () => opened?.[Symbol.dispose](),
   };
 }
 
