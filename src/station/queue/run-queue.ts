@@ -253,7 +253,9 @@ export class RunQueue {
     this.#working.delete(run);
     this.#places = null;
     if (failure === null) this.#failures.delete(run);
-    else if (!this.#isClosed) await this.#failed(run, failure.error);
+    if (failure !== null && !this.#isClosed) await this.#failed(run, failure.error);
+    // Somebody may have let it go on while this process put away what it left.
+    else await this.#lookAt(run).catch(() => undefined);
     if (this.#working.size === 0) {
       this.#idle.resolve();
       this.#idle = Promise.withResolvers();

@@ -71,11 +71,8 @@ export interface Place {
 export function nextToStart(state: ScheduleState): WaitingRun | null {
   const { working, bounds } = state;
   if (state.isDraining || working.length >= bounds.runsMax) return null;
-  for (const own of byTurn(ready(state), state.turns)) {
-    const first = own.find((each) => isStartable(each, state));
-    if (first !== undefined) return lacking(first.needs, state) === null ? first : null;
-  }
-  return null;
+  const next = firstInTurn(state);
+  return next !== undefined && lacking(next.needs, state) === null ? next : null;
 }
 
 /** Every waiting run's place: the order is that of their starts, as far as it can be known. */
@@ -84,7 +81,7 @@ export function placesIn(state: ScheduleState): Map<string, Place> {
   for (const each of state.waiting)
     if (!isReady(each, state)) places.set(each.run, { position: null, waitsFor: each.isHeld ? "resume" : "time" });
   const order = interleaved(byTurn(ready(state), state.turns));
-  const next = order.find((each) => isStartable(each, state));
+  const next = firstInTurn(state);
   for (const [at, each] of order.entries()) places.set(each.run, { position: at + 1, ...reasonFor(each, next, state) });
   return places;
 }
@@ -93,6 +90,15 @@ export function placesIn(state: ScheduleState): Map<string, Place> {
 export function nextDueMs({ waiting, nowMs }: Pick<ScheduleState, "waiting" | "nowMs">): number | null {
   const times = waiting.flatMap(({ startAtMs }) => (startAtMs !== null && startAtMs > nowMs ? [startAtMs] : []));
   return times.length === 0 ? null : Math.min(...times);
+}
+
+/** Whose turn it is, whether there is room for it or not. */
+function firstInTurn(state: ScheduleState): WaitingRun | undefined {
+  for (const own of byTurn(ready(state), state.turns)) {
+    const first = own.find((each) => isStartable(each, state));
+    if (first !== undefined) return first;
+  }
+  return undefined;
 }
 
 function reasonFor(each: WaitingRun, next: WaitingRun | undefined, state: ScheduleState): Omit<Place, "position"> {
