@@ -131,7 +131,7 @@ test("what was changed in a session comes as pieces, as a patch, and can be coun
   expect(await sessions.undo(run)).toMatchObject({ files: [] });
   await expect(sessions.pieces("run_aaaaaaaaaaaa").next()).rejects.toMatchObject({ code: "not_found" });
   const { session } = await sessions.discard(run);
-  expect((await station().sessions.list()).map(({ id }) => id)).not.toContain(session);
+  expect((await station().sessions.list()).sessions.map(({ id }) => id)).not.toContain(session);
 });
 
 test("what the file of a secret's value says is nowhere in the state but there", async () => {

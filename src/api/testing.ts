@@ -7,6 +7,8 @@ import type { ServedRuns } from "../compose/serving.ts";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import type { StationConfig } from "../contract/config.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
+import type { StartRunInput } from "../contract/run-verbs.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import type { Program } from "../runtimes/fake/program.ts";
 import { sandboxOfToken, sandboxToken } from "../sandbox/sandbox-token.ts";
@@ -62,7 +64,7 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
       ...exposure,
     });
   let count = 0;
-  const token = async (scope: Scope, options: { expiresInMs?: number } = {}): Promise<string> => {
+  const token = async (scope: Scope, options: { expiresInMs?: number; owner?: string } = {}): Promise<string> => {
     count += 1;
     return (await station.tokens.create({ name: `test-${count}`, scope, ...options })).token;
   };
@@ -78,10 +80,11 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
   const post = (path: string, body: unknown = {}, init: RequestInit & { as?: string } = {}) =>
     ask(path, { ...init, method: "POST", headers: { "content-type": "application/json", ...init.headers }, body: JSON.stringify(body) });
   /** A run of a model that says these words, ended. */
-  const endedRun = async (): Promise<string> => {
+  const endedRun = async (over: Partial<StartRunInput> & { owner?: string } = {}): Promise<string> => {
+    const { owner = LOCAL_OWNER, ...request } = over;
     const file = join(base, "model.yaml");
     await writeFile(file, "turns: [{ say: All done. }]\n");
-    const { run } = await station.runs.start({ task: "Say so.", model: `scripted:${file}` });
+    const { run } = await station.runs.start({ task: "Say so.", model: `scripted:${file}`, ...request }, { owner });
     await station.runs.wait(run);
     return run;
   };

@@ -26,7 +26,7 @@ const wordsOf: Record<Kind, (station: Station) => Promise<string[]>> = {
     return [...list.sandboxes, ...list.damaged].flatMap((each) => withName(each.id, "name" in each ? each.name : null));
   },
   run: async ({ runs }) => (await runs.list({ limit: RUNS_MAX })).runs.flatMap(({ run, name }) => withName(run, name)),
-  session: async ({ sessions }) => (await sessions.list()).map(({ id }) => id),
+  session: async ({ sessions }) => (await sessions.list()).sessions.map(({ id }) => id),
   snapshot: async ({ sandboxes }) => (await sandboxes.snapshots()).flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
 };
 

@@ -74,8 +74,8 @@ function recorded(runtime: Runtime, store: Store): Runtime {
       destroy,
       async fork() {
         const forked = await sandbox.fork();
-        const { template, keep, labels } = forked.info;
-        return noted(forked, parseSpec({ template, keep, labels }));
+        const { template, keep, labels, owner } = forked.info;
+        return noted(forked, parseSpec({ template, keep, labels, owner }));
       },
     });
   };

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { HealthLevel } from "./health-event.ts";
-import { ChosenName, EnvName, Labels, SandboxId } from "./ids.ts";
+import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
+import { owned } from "./list-filter.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
@@ -147,6 +148,17 @@ const RUNS_PER_PAGE_MAX = 10_000;
 export const ListRuns = z.strictObject({
   state: z.enum(["open", "ended"]).optional(),
   finish: z.array(FinishReason).optional(),
+  /** The beginning of their ids, such as `run_k3v`. */
+  id: z
+    .string()
+    .regex(/^run_[a-z2-7]{0,12}$/, "an id begins with run_")
+    .optional(),
+  name: z.string().max(64).optional(),
+  agent: z.string().min(1).max(256).optional(),
+  model: z.string().min(1).max(256).optional(),
+  /** Of their last sandbox. */
+  runtime: RuntimeName.optional(),
+  ...owned,
   session: SessionId.optional(),
   /**
    * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { created, LabelsAsked, next, owned, paged } from "./list-filter.ts";
 import { Owner } from "./owner.ts";
-import { MOUNTS_MAX, SandboxInfo, SandboxSpec } from "./sandbox.ts";
+import { MOUNTS_MAX, SandboxInfo, SandboxSpec, SandboxState } from "./sandbox.ts";
 import { SecretName } from "./secret-verbs.ts";
 import { UploadedMount, UploadedWorkspace } from "./upload-verbs.ts";
 import { WorkspaceGuard } from "./workspace-guard.ts";
@@ -29,8 +30,20 @@ export type CreateSandbox = Omit<z.infer<typeof CreateSandbox>, "secretNames"> &
 export const DamagedSandbox = z.object({ id: SandboxId, dir: z.string(), reason: z.string() });
 export type DamagedSandbox = z.infer<typeof DamagedSandbox>;
 
-/** Oldest first. */
-export const SandboxList = z.object({ sandboxes: z.array(SandboxInfo), damaged: z.array(DamagedSandbox) });
+/** Which sandboxes; what is absent is not asked about. */
+export const ListSandboxes = z.strictObject({
+  state: z.array(SandboxState).max(10).optional(),
+  runtime: RuntimeName.optional(),
+  label: LabelsAsked.optional(),
+  name: z.string().max(64).optional(),
+  ...owned,
+  ...created,
+  ...paged,
+});
+export type ListSandboxes = z.input<typeof ListSandboxes>;
+
+/** Oldest first. Those whose record cannot be read are nobody's, and on the first page only. */
+export const SandboxList = z.object({ sandboxes: z.array(SandboxInfo), damaged: z.array(DamagedSandbox), ...next });
 export type SandboxList = z.infer<typeof SandboxList>;
 
 /** Counted up to a bound: then there may be more. */

@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { RuntimeName } from "./ids.ts";
+import { created, next, owned, paged } from "./list-filter.ts";
 import { SessionId } from "./run.ts";
-import { Session, SessionLock } from "./session.ts";
+import { Session, SessionLock, SessionScope } from "./session.ts";
 import { SessionApplied, SessionBranched, SessionEvent } from "./session-event.ts";
 
 /**
@@ -11,6 +13,23 @@ import { SessionApplied, SessionBranched, SessionEvent } from "./session-event.t
 /** A session as it is shown: an address in it has no password. */
 export const SessionView = Session.extend({ lock: SessionLock.nullable() });
 export type SessionView = z.infer<typeof SessionView>;
+
+/** Which sessions; what is absent is not asked about. */
+export const ListSessions = z.strictObject({
+  id: z.array(SessionId).max(1000).optional(),
+  runtime: RuntimeName.optional(),
+  scope: SessionScope.optional(),
+  ...owned,
+  ...created,
+  usedAfter: created.createdAfter,
+  usedBefore: created.createdBefore,
+  ...paged,
+});
+export type ListSessions = z.input<typeof ListSessions>;
+
+/** The last used first. */
+export const SessionList = z.object({ sessions: z.array(SessionView), ...next });
+export type SessionList = z.infer<typeof SessionList>;
 
 export const SessionDetails = SessionView.extend({ history: z.array(SessionEvent) });
 export type SessionDetails = z.infer<typeof SessionDetails>;

@@ -7,7 +7,7 @@ import { type Handlers, nothing } from "../call.ts";
 type Name = Extract<keyof Handlers, `sessions.${string}`>;
 
 export const sessionHandlers: Handlers<Name> = {
-  "sessions.list": async ({ station }) => ({ json: { sessions: await station.sessions.list() } }),
+  "sessions.list": async ({ station, query }) => ({ json: await station.sessions.list(query) }),
   "sessions.get": async ({ station, params }) => ({ json: await station.sessions.get(params.session) }),
   "sessions.diff": async ({ station, params, query, signal }) => ({
     json: await station.sessions.diff(params.session, { signal, ...defined(query) }),

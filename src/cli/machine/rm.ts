@@ -24,7 +24,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 
 /** A run's own session goes with it; one that it shares with others stays. */
 async function sessionsThatGo({ station }: CliContext, things: readonly NamedThing[]): Promise<string[]> {
-  const all = new Set((await station.sessions.list()).map(({ id }) => id));
+  const all = new Set((await station.sessions.list()).sessions.map(({ id }) => id));
   return things.filter(({ kind, id }) => kind === "session" || (kind === "run" && all.has(id))).map(({ id }) => id);
 }
 

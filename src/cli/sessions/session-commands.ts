@@ -12,7 +12,7 @@ import { agreesToLose } from "./unapplied-work.ts";
 const RUNS_MAX = 10_000;
 
 export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
-  const sessions = await context.station.sessions.list();
+  const { sessions } = await context.station.sessions.list();
   if (given.flag("json")) {
     await context.stdout.printJson(sessions);
     return 0;

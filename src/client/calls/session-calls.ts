@@ -4,7 +4,8 @@ import { type Connection, call, type Signal, send, streamOf } from "../request.t
 
 export function sessionCalls(to: Connection) {
   return {
-    list: async (given: Signal = {}) => (await call(to, "sessions.list", given)).sessions,
+    list: ({ signal, ...query }: QueryInput<"sessions.list"> & Signal = {}) =>
+      call(to, "sessions.list", { query, ...(signal && { signal }) }),
     get: (session: string, given: Signal = {}) => call(to, "sessions.get", { params: { session }, ...given }),
     diff: (session: string, query: QueryInput<"sessions.diff"> = {}, given: Signal = {}) =>
       call(to, "sessions.diff", { params: { session }, query, ...given }),

@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { Owner } from "../owner.ts";
 import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
-import { ChangedFiles, CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
+import { ChangedFiles, CreateSandbox, ListSandboxes, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
 import { ExecCommand, ExecEvent, ExecResult } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
+import { pageLimit } from "./page-limit.ts";
 import { reachOfSandbox } from "./reach.ts";
 import type { Route } from "./route.ts";
 
@@ -24,9 +26,10 @@ export const sandboxRoutes = {
   "sandboxes.list": {
     summary: "List sandboxes, the oldest first.",
     scope: "read",
-    query: z.strictObject({
+    query: ListSandboxes.extend({
       /** Whether what dead creators left is swept first; default true. */
       sweep: z.boolean().optional(),
+      limit: pageLimit,
     }),
     answer: { json: SandboxList },
   },
@@ -67,6 +70,11 @@ export const sandboxRoutes = {
     scope: "run",
     answer: {},
   },
-  "snapshots.list": { summary: "List snapshots.", scope: "read", answer: { json: z.object({ snapshots: z.array(SnapshotView) }) } },
+  "snapshots.list": {
+    summary: "List snapshots.",
+    scope: "read",
+    query: z.strictObject({ owner: Owner.optional() }),
+    answer: { json: z.object({ snapshots: z.array(SnapshotView) }) },
+  },
   "snapshots.remove": { summary: "Remove a snapshot.", scope: "run", params: { snapshot: NameOrId }, answer: {} },
 } as const satisfies Record<string, Route>;

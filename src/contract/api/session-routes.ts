@@ -11,15 +11,17 @@ import {
   DiffIgnored,
   DiffLeftOut,
   DiscardSession,
+  ListSessions,
   NoteSession,
   SessionDetails,
   SessionDiff,
-  SessionView,
+  SessionList,
   Unapplied,
   UndoneTurn,
 } from "../session-verbs.ts";
 import { Output } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
+import { pageLimit } from "./page-limit.ts";
 import type { Route } from "./route.ts";
 
 /** By a session's own id or by that of a run in it. */
@@ -43,7 +45,8 @@ export const sessionRoutes = {
   "sessions.list": {
     summary: "List sessions, the last used first.",
     scope: "read",
-    answer: { json: z.object({ sessions: z.array(SessionView) }) },
+    query: ListSessions.extend({ limit: pageLimit }),
+    answer: { json: SessionList },
   },
   "sessions.get": { summary: "One session, with its history.", scope: "read", params, answer: { json: SessionDetails } },
   "sessions.diff": {

@@ -61,7 +61,7 @@ async function isAlive(id: string, { sandboxes }: PrunedStation): Promise<boolea
 /** Nobody used them for a while, and everything in them was applied, as far as that can be known. */
 async function unusedSessions({ station, stateDir }: PruneOptions, isOld: (at: string) => boolean): Promise<PrunedThing[]> {
   const things: PrunedThing[] = [];
-  for (const { id, lastUsedAt, lock } of await station.sessions.list()) {
+  for (const { id, lastUsedAt, lock } of (await station.sessions.list()).sessions) {
     if (!isOld(lastUsedAt) || (lock && !lock.stale)) continue;
     if ((await station.sessions.unapplied(id)).files !== 0) continue;
     const { runs } = await station.runs.list({ session: id, state: "open", limit: 1 });
@@ -84,7 +84,7 @@ async function unusedRuns(
   { isOld, gone }: { isOld: (at: string) => boolean; gone: ReadonlySet<string> },
 ): Promise<PrunedThing[]> {
   const { runs } = await station.runs.list({ state: "ended", parent: null, limit: RUNS_MAX });
-  const known = new Set((await station.sessions.list()).map(({ id }) => id).filter((id) => !gone.has(id)));
+  const known = new Set((await station.sessions.list()).sessions.map(({ id }) => id).filter((id) => !gone.has(id)));
   const unused = runs.filter(({ session, updatedAt }) => isOld(updatedAt) && !known.has(session));
   return unused.map(({ run, name }) => ({ kind: "run", id: run, name, bytes: 0, why: "it ended, and its session is gone" }));
 }

@@ -31,6 +31,9 @@ export async function findRun(word: string, log: Log): Promise<RunId> {
   });
 }
 
+/** Throws `not_found`, as for every run that is not there. */
+export const noSuchRun = (word: string): never => oneOf(word, [], WORDS) as never;
+
 /** The same among those that somebody sees; `named` gives the last changed first. */
 export async function runAmong(
   word: string,

@@ -24,6 +24,9 @@ export async function findSandbox(word: string, store: Store): Promise<SandboxId
   });
 }
 
+/** Throws `not_found`, as for every sandbox that is not there. */
+export const noSuchSandbox = (word: string): never => oneOf(word, [], WORDS) as never;
+
 /** The same among those that somebody sees. */
 export async function sandboxAmong(
   word: string,

@@ -102,7 +102,7 @@ test("runs and new sessions get no name that looks like an id, or that something
   }
   await start({ name: "mine", session: { id: "mine" } });
   await expect(start({ session: { id: "other" }, name: "mine" })).rejects.toMatchObject({ code: "exists" });
-  expect((await sessions.list()).map(({ id }) => id)).toEqual(["mine"]);
+  expect((await sessions.list()).sessions.map(({ id }) => id)).toEqual(["mine"]);
   expect((await runs.list()).total).toBe(1);
 });
 

@@ -1,6 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { KeptPreview, OpenPreview, PreviewView } from "../../contract/network-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
+import { noSuchPreview } from "./no-such-preview.ts";
 import type { NetworkVerbs, OpenedPort } from "./verbs.ts";
 
 /** Each holds its sandbox and listens on a port of this machine. */
@@ -33,7 +34,7 @@ export function createKeptPreviews(
     previews: async () => [...kept.values()].map(({ view }) => view),
     async closePreview(id) {
       const found = kept.get(id);
-      if (found === undefined) throw new CaissonError("not_found", `there is no preview ${id.slice(0, 100)}`);
+      if (found === undefined) throw noSuchPreview(id);
       kept.delete(id);
       await found.port.close();
     },

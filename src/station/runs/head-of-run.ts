@@ -16,7 +16,7 @@ export interface HeadOfRun {
 /** What the log keeps of a run beside its events; nothing is folded. Throws `not_found`. */
 export async function headOfRun(log: Log, run: string): Promise<HeadOfRun> {
   const head = await log.head(runStream(run));
-  if (head === null) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps` lists the runs." });
+  if (head === null) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps --all` lists them." });
   return toRunHead(head);
 }
 

@@ -1,15 +1,14 @@
 import { realpath } from "node:fs/promises";
 import { dirname, normalize } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
 import { worseLevel } from "../../contract/health.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import type { QueuePlace } from "../../contract/run-queue.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
 import type { HeadCursor } from "../../log/head-filter.ts";
 import type { Log } from "../../log/log.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import { parseCursor, showCursor } from "../pages.ts";
 import { type HeadOfRun, runStream, toRunHead } from "./head-of-run.ts";
 
 export interface ViewOptions {
@@ -27,14 +26,25 @@ export interface ViewOptions {
  */
 export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: number }, options: ViewOptions): Promise<RunList> {
   const { state, finish, cursor, limit } = request;
-  const after = cursor === undefined ? undefined : parseCursor(cursor);
-  const where = defined({ finish, session: await sessionsOf(request, options), "parent.run": parentsOf(request) });
+  const after = cursor === undefined ? undefined : headCursor(cursor);
+  const { id = "", name, agent, model, runtime, owner } = request;
+  const one = (value: string | undefined) => (value === undefined ? undefined : [value]);
+  const where = defined({
+    finish,
+    name: one(name),
+    agent: one(agent),
+    model: one(model),
+    "sandbox.runtime": one(runtime),
+    owner: one(owner),
+    session: await sessionsOf(request, options),
+    "parent.run": parentsOf(request),
+  });
   const open = state === undefined ? undefined : state === "open";
-  const { heads, total } = await options.log.heads({ prefix: runStream(""), limit, where, ...defined({ open, after }) });
+  const { heads, total } = await options.log.heads({ prefix: runStream(id), limit, where, ...defined({ open, after }) });
   const sessions = onceEach(options.sessions);
   const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), { ...options, sessions })));
   const last = heads.at(-1);
-  return { runs, total, next: last !== undefined && heads.length === limit ? showCursor(last) : null };
+  return { runs, total, next: last !== undefined && heads.length === limit ? showCursor([last.at, last.stream]) : null };
 }
 
 /** Many runs share a session. */
@@ -172,13 +182,7 @@ function parentsOf({ parent }: Pick<ListRuns, "parent">): (string | null)[] | un
   return parent === undefined ? undefined : [parent];
 }
 
-const showCursor = ({ at, stream }: HeadCursor) => Buffer.from(JSON.stringify([at, stream])).toString("base64url");
-
-function parseCursor(text: string): HeadCursor {
-  const parts = jsonOrNull(Buffer.from(text, "base64url").toString("utf8"));
-  if (Array.isArray(parts) && parts.length === 2 && parts.every((part) => typeof part === "string")) {
-    const [at, stream] = parts as [string, string];
-    return { at, stream };
-  }
-  throw new CaissonError("invalid", "the cursor is not one of a list of runs", { hint: "Give the `next` of the page before." });
+function headCursor(text: string): HeadCursor {
+  const [at, stream] = parseCursor(text, "runs");
+  return { at, stream };
 }

@@ -25,7 +25,7 @@ export async function foldRun(
 ): Promise<{ state: RunState; seq: number }> {
   const state = emptyRunState();
   const seq = await foldFrom(log, run, { state, seq: 0 }, options);
-  if (seq === 0) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps` lists the runs." });
+  if (seq === 0) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps --all` lists them." });
   return { state, seq };
 }
 

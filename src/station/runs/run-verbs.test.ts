@@ -54,7 +54,7 @@ test("nothing is made of what cannot be asked for", async () => {
     ],
   ];
   for (const [request, code] of refused) await expect(runs.start(request), JSON.stringify(request)).rejects.toMatchObject({ code });
-  expect(await sessions.list()).toEqual([]);
+  expect((await sessions.list()).sessions).toEqual([]);
   expect((await runs.list()).total).toBe(0);
 });
 
@@ -99,7 +99,7 @@ test("an agent whose file asks for a workspace that outlives its runs gets no ot
   const request = { task: "do it", agent: "keeper" };
   await expect(runs.start(request)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("--session NAME") });
   await expect(runs.start({ ...request, session: { id: "workflow-w", scope: "workflow" } })).rejects.toMatchObject({ code: "invalid" });
-  expect(await sessions.list()).toEqual([]);
+  expect((await sessions.list()).sessions).toEqual([]);
   expect(await finished(station, { ...request, session: { id: "mine" } })).toMatchObject({ finish: "done", session: "mine" });
   // What was named is there by now, and counts as what it was made as.
   expect(await finished(station, { ...request, session: { id: "mine" }, source: undefined })).toMatchObject({ session: "mine" });

@@ -80,11 +80,10 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
     get: async (id) => infoNow(await store.read(await find(id))),
-    async list({ sweep = true } = {}) {
+    async list({ sweep = true, ...asked } = {}) {
+      const { listSandboxes } = await import("./list-sandboxes.ts");
       if (sweep) await verbs.sweep();
-      const { records, damaged } = await store.list();
-      const sandboxes = records.map(infoNow).sort((left, right) => left.createdAt.localeCompare(right.createdAt));
-      return { sandboxes, damaged: damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) };
+      return listSandboxes(asked, { store, infoOf: infoNow });
     },
     async changedFiles(word) {
       const id = await find(word);
@@ -121,9 +120,10 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
       await sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns });
     },
-    async snapshots() {
+    async snapshots({ owner } = {}) {
       const { everySnapshot } = await import("./snapshots.ts");
-      return (await everySnapshot(await everyRuntime())).map(({ snapshot }) => snapshot);
+      const all = (await everySnapshot(await everyRuntime())).map(({ snapshot }) => snapshot);
+      return owner === undefined ? all : all.filter((snapshot) => snapshot.owner === owner);
     },
     async removeSnapshot(id) {
       const { findSnapshot } = await import("./snapshots.ts");

@@ -1,5 +1,12 @@
 import type { SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
-import type { ChangedFiles, CreateSandbox, SandboxList, SnapshotSandbox, SnapshotView } from "../../contract/sandbox-verbs.ts";
+import type {
+  ChangedFiles,
+  CreateSandbox,
+  ListSandboxes,
+  SandboxList,
+  SnapshotSandbox,
+  SnapshotView,
+} from "../../contract/sandbox-verbs.ts";
 import type { HeldSandbox } from "./held-sandbox.ts";
 
 /**
@@ -22,8 +29,11 @@ export interface SandboxVerbs {
    */
   hold(id: string, options?: { signal?: AbortSignal }): Promise<HeldSandbox>;
   get(id: string): Promise<SandboxInfo>;
-  /** What dead creators left is swept first, unless that would take too long for the purpose. */
-  list(options?: { sweep?: boolean }): Promise<SandboxList>;
+  /**
+   * What dead creators left is swept first, unless that would take too long for the purpose. Throws `invalid` for a
+   * cursor that is none.
+   */
+  list(options?: ListSandboxes & { sweep?: boolean }): Promise<SandboxList>;
   /**
    * How many files of its overlaid workspace differ from the folder below, ignored ones included, at the price of a
    * look; null where that cannot be seen from outside.
@@ -44,6 +54,7 @@ export interface SandboxVerbs {
   remove(id: string): Promise<void>;
   /** Removes what dead creators left behind, except kept sandboxes, and the sandboxes of runs that have ended. */
   sweep(): Promise<void>;
-  snapshots(): Promise<SnapshotView[]>;
+  /** Everybody's whom the caller sees, or one owner's. */
+  snapshots(options?: { owner?: string }): Promise<SnapshotView[]>;
   removeSnapshot(id: string): Promise<void>;
 }

@@ -99,7 +99,7 @@ test("an address is shown without its password", async () => {
   await using station = await createTestStation({ script });
   const source = { kind: "git", url: "https://me:secret@example.org/r.git", submodules: false } as const;
   await station.sessions.create({ id: "git", source, scope: "session", cleanup: "never" });
-  const shown = [await station.verbs.sessions.get("git"), ...(await station.verbs.sessions.list())];
+  const shown = [await station.verbs.sessions.get("git"), ...(await station.verbs.sessions.list()).sessions];
   expect(shown.map((session) => session.source)).toEqual([1, 2].map(() => ({ ...source, url: "https://example.org/r.git" })));
 });
 
@@ -117,7 +117,7 @@ test("a session in use is removed and unlocked by force only; a damaged one by f
   await writeFile(join(station.sessions.paths(await station.sessions.get("two")).dir, "session.json"), "{");
   await expect(sessions.discard("two")).rejects.toMatchObject({ code: "internal" });
   expect(await sessions.discard("two", { force: true, why: "removed" })).toBe("two");
-  expect(await sessions.list()).toEqual([]);
+  expect((await sessions.list()).sessions).toEqual([]);
   await expect(sessions.discard("two", { force: true })).rejects.toMatchObject({ code: "not_found" });
 });
 
@@ -128,9 +128,9 @@ test("what nobody used for a while is cleaned up, and what is in use is not", as
   await using _ = await station.sessions.lock("used", "run_aaaaaaaaaaaa");
   expect(await sessions.cleanup({ olderThanMs: 3_600_000 })).toEqual({ removed: [], dryRun: false });
   expect(await sessions.cleanup({ olderThanMs: 0, dryRun: true })).toEqual({ removed: ["free"], dryRun: true });
-  expect(await sessions.list()).toHaveLength(2);
+  expect((await sessions.list()).sessions).toHaveLength(2);
   expect(await sessions.cleanup({ olderThanMs: 0 })).toEqual({ removed: ["free"], dryRun: false });
-  expect((await sessions.list()).map(({ id }) => id)).toEqual(["used"]);
+  expect((await sessions.list()).sessions.map(({ id }) => id)).toEqual(["used"]);
 });
 
 test("removing a session ends its runs, with the reason; one whose session is gone ends when it is driven", async () => {

@@ -12,6 +12,7 @@ import { branchWork } from "./branch-work.ts";
 import { type ChangedWork, workOfSession } from "./changed-work.ts";
 import { diffWork, patchWork } from "./diff-work.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
+import { listSessions } from "./list-sessions.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
 import { unappliedOf } from "./unapplied.ts";
@@ -55,7 +56,10 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       const session = await find(name);
       return { ...(await view(session)), history: await sessions.history(session.id) };
     },
-    list: async () => await Promise.all((await sessions.list()).map(view)),
+    async list(request = {}) {
+      const { sessions: page, next } = await listSessions(request, sessions);
+      return { sessions: await Promise.all(page.map(view)), next };
+    },
     diff: async (name, asked) => await diffWork(await findWork(name), asked),
     patch: (name, asked) => patchWork(() => findWork(name), asked),
     changes: (name, asked) => changesArchive(() => findWork(name), asked),

@@ -7,10 +7,11 @@ import type {
   CleanUpSessions,
   DiffPiece,
   DiscardSession,
+  ListSessions,
   NoteSession,
   SessionDetails,
   SessionDiff,
-  SessionView,
+  SessionList,
   Unapplied,
   UndoneTurn,
 } from "../../contract/session-verbs.ts";
@@ -31,8 +32,8 @@ export interface DiffOptions {
  */
 export interface SessionVerbs {
   get(name: string): Promise<SessionDetails>;
-  /** The last used first. One whose record is damaged is not shown. */
-  list(): Promise<SessionView[]>;
+  /** The last used first. One whose record is damaged is not shown. Throws `invalid` for a cursor that is none. */
+  list(options?: ListSessions): Promise<SessionList>;
   /** What changed in the workspace since the session began. Throws `too_large` past a bound, `cancelled`. */
   diff(name: string, options?: DiffOptions): Promise<SessionDiff>;
   /** Roughly how much of that there is, at the price of a look: for lists. */

@@ -13,6 +13,7 @@ import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId } from "../../lib/new-id.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { uploadedTree, uploadsFolder } from "../../sandbox/uploaded-tree.ts";
+import { noSuchUpload } from "./no-such-upload.ts";
 import type { UploadVerbs } from "./verbs.ts";
 
 /** The bounds of a folder that is sent, and of what is kept. */
@@ -66,7 +67,7 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
   const find = async (id: string): Promise<UploadRecord> => {
     const found = UploadId.safeParse(id).success ? await readRecord(join(root, id)) : null;
     if (found !== null) return found;
-    throw absent(id);
+    throw noSuchUpload(id);
   };
   const sweep = async () => {
     const used = await options.used();
@@ -119,17 +120,11 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
     async treeOf(id, { owner }) {
       // Whoever is about to use it has as much time for that as if it had come now.
       const found = await find(id);
-      if (found.owner !== owner) throw absent(id);
+      if (found.owner !== owner) throw noSuchUpload(id);
       await renew(root, found, now);
       return uploadedTree(stateDir, id);
     },
   };
-}
-
-function absent(id: string): CaissonError {
-  return new CaissonError("not_found", `there is no upload ${JSON.stringify(id.slice(0, 80))}`, {
-    hint: "One that nothing uses goes after a while; send it again.",
-  });
 }
 
 async function receive(

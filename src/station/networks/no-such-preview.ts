@@ -1,0 +1,5 @@
+import { CaissonError } from "../../contract/error.ts";
+
+export function noSuchPreview(id: string): CaissonError {
+  return new CaissonError("not_found", `there is no preview ${id.slice(0, 100)}`);
+}

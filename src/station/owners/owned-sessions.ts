@@ -1,0 +1,36 @@
+import type { OwnerView } from "../../contract/owner.ts";
+import type { SessionVerbs } from "../sessions/verbs.ts";
+import type { Station } from "../station.ts";
+import { decide } from "./decide.ts";
+import type { OwnThings } from "./own-things.ts";
+import { isOthers } from "./owned-runs.ts";
+
+export function ownedSessions({ sessions }: Pick<Station, "sessions">, view: OwnerView & { own: OwnThings }): SessionVerbs {
+  const { owner, sees, own } = view;
+  return decide(sessions, {
+    get: async (name) => await sessions.get(await own.session(name)),
+    async list(options = {}) {
+      if (sees === "everything") return await sessions.list(options);
+      return isOthers(options, owner) ? { sessions: [], next: null } : await sessions.list({ ...options, owner });
+    },
+    diff: async (name, options) => await sessions.diff(await own.work(name), options),
+    unapplied: async (name) => await sessions.unapplied(await own.session(name)),
+    async *patch(name, options) {
+      yield* sessions.patch(await own.work(name), options);
+    },
+    async *changes(name, options) {
+      yield* sessions.changes(await own.work(name), options);
+    },
+    note: async (name, note) => await sessions.note(await own.work(name), note),
+    apply: async (name, options) => await sessions.apply(await own.work(name), options),
+    undo: async (run) => await sessions.undo(await own.run(run)),
+    branch: async (name, options) => await sessions.branch(await own.work(name), options),
+    discard: async (name, options) => await sessions.discard(await own.session(name), options),
+    unlock: async (name, options) => await sessions.unlock(await own.session(name), options),
+    async cleanup(options) {
+      if (sees === "everything") return await sessions.cleanup(options);
+      const ids = (await sessions.list({ owner })).sessions.map(({ id }) => id);
+      return await sessions.cleanup({ ...options, only: ids.filter((id) => options.only?.includes(id) ?? true) });
+    },
+  });
+}

@@ -1,0 +1,39 @@
+import { parseRequest } from "../../contract/parse-request.ts";
+import type { SandboxInfo } from "../../contract/sandbox.ts";
+import { ListSandboxes, type SandboxList } from "../../contract/sandbox-verbs.ts";
+import type { SandboxRecord, Store } from "../../sandbox/store.ts";
+import { pageOf } from "../pages.ts";
+
+/** See `SandboxVerbs.list`. */
+export async function listSandboxes(
+  request: ListSandboxes,
+  { store, infoOf }: { store: Store; infoOf: (record: SandboxRecord) => SandboxInfo },
+): Promise<SandboxList> {
+  const asked = parseRequest(ListSandboxes, request, "a list of sandboxes");
+  const { cursor, limit } = asked;
+  const { records, damaged } = await store.list();
+  const passing = records.map(infoOf).filter((info) => passes(info, asked));
+  const endOf = ({ createdAt, id }: SandboxInfo) => [createdAt, id] as const;
+  const { items, next } = pageOf(passing, { what: "sandboxes", endOf, newestFirst: false, cursor, limit });
+  return { sandboxes: items, damaged: cursor === undefined ? damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) : [], next };
+}
+
+function passes(info: SandboxInfo, asked: ListSandboxes): boolean {
+  const { state, runtime, label = [], name, owner, createdAfter, createdBefore } = asked;
+  const at = Date.parse(info.createdAt);
+  return (
+    (state === undefined || state.includes(info.state)) &&
+    (runtime === undefined || info.runtime === runtime) &&
+    (name === undefined || info.name === name) &&
+    (owner === undefined || info.owner === owner) &&
+    label.every((each) => hasLabel(info.labels, each)) &&
+    (createdAfter === undefined || at >= Date.parse(createdAfter)) &&
+    (createdBefore === undefined || at < Date.parse(createdBefore))
+  );
+}
+
+function hasLabel(labels: Readonly<Record<string, string>>, asked: string): boolean {
+  const at = asked.indexOf("=");
+  const key = asked.slice(0, at);
+  return Object.hasOwn(labels, key) && labels[key] === asked.slice(at + 1);
+}
