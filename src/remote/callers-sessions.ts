@@ -34,7 +34,10 @@ export function callersSessions(station: Remote, options: CallersSessions): Sess
   return {
     ...sessions,
     get: async (name) => await seen(await sessions.get(name)),
-    list: async () => await Promise.all((await sessions.list()).map(seen)),
+    async list(asked) {
+      const { sessions: page, next } = await sessions.list(asked);
+      return { sessions: await Promise.all(page.map(seen)), next };
+    },
     async diff(name, asked) {
       const found = await find(name);
       return found.source.kind === "folder" ? await diffWork(work(found), asked) : await sessions.diff(name, asked);

@@ -4,6 +4,7 @@ import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import { ownThings } from "./own-things.ts";
 import { ownedHealth } from "./owned-health.ts";
+import { ownedInside } from "./owned-inside.ts";
 import { ownedNetworks } from "./owned-networks.ts";
 import { ownedRuns } from "./owned-runs.ts";
 import { ownedSandboxes } from "./owned-sandboxes.ts";
@@ -31,6 +32,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     networks: ownedNetworks(station, { ...view, own }),
     secrets: ownedSecrets(station, view),
     uploads: ownedUploads(station, view),
+    inside: ownedInside(station, { own }),
     health: ownedHealth(station, { ...view, own }),
     agents: decide(agents, {
       list: "shared",
