@@ -31,6 +31,14 @@ export function ownedRuns({ runs }: Pick<Station, "runs">, view: OwnerView & { o
     pause: async (run, options) => await runs.pause(await own.run(run), options),
     resume: async (run, options) => await runs.resume(await own.run(run), options),
     continue: async (run, request, options) => await runs.continue(await own.run(run), request, options),
+    prioritize: async (run, options) => await runs.prioritize(await own.run(run), options),
+    adopt: async (run, options) => await runs.adopt(await own.run(run), options),
+    async queue() {
+      const queue = await runs.queue();
+      if (sees === "everything") return queue;
+      const waiting = queue.runs.filter((each) => each.owner === owner);
+      return { ...queue, runs: waiting, total: waiting.length };
+    },
     stop: async (run, options) => await runs.stop(await own.run(run), options),
     remove: async (run) => await runs.remove(await own.run(run)),
     check: sees === "own" ? "refused" : "shared",
