@@ -30,7 +30,7 @@ const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> =
   "networks.change": { body: { how: "set", policy: { mode: "none" } } },
   "sessions.note": { body: {} },
   "runs.prioritize": { body: { priority: 1 } },
-  "inside.tell": { body: { message: "Hello." } },
+  "inside.tell": { body: { text: "Hello." } },
   "previews.open": { body: { port: 80 } },
   "runs.send": { body: { text: "Hello." } },
   "runs.answer": { body: { answer: "allow" } },

@@ -11,6 +11,7 @@ import { ownedSandboxes } from "./owned-sandboxes.ts";
 import { ownedSecrets } from "./owned-secrets.ts";
 import { ownedSessions } from "./owned-sessions.ts";
 import { ownedUploads } from "./owned-uploads.ts";
+import { ownedWebhooks } from "./owned-webhooks.ts";
 
 /**
  * A station as one owner sees it (ADR 30): what is made through it is theirs, and what belongs to others answers like
@@ -33,6 +34,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     secrets: ownedSecrets(station, view),
     uploads: ownedUploads(station, view),
     inside: ownedInside(station, { own }),
+    webhooks: ownedWebhooks(station, view),
     health: ownedHealth(station, { ...view, own }),
     agents: decide(agents, {
       list: "shared",

@@ -15,6 +15,7 @@ import { newId } from "../../lib/new-id.ts";
 import { postOutward } from "../../network/outward/post-outward.ts";
 import { cloudEvent } from "./cloud-event.ts";
 import { attempt, type DeliverParts, deliverAll } from "./deliver.ts";
+import { noSuchWebhook } from "./no-such-webhook.ts";
 import type { WebhookVerbs } from "./verbs.ts";
 import { type Delivery, openWebhookStore, type WebhookRecord } from "./webhook-store.ts";
 
@@ -46,7 +47,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
   const find = (word: string): WebhookRecord => {
     const found = store.all().find(({ id, name }) => id === word || name === word);
     if (found !== undefined) return found;
-    throw new CaissonError("not_found", `there is no webhook ${JSON.stringify(word)}`, { hint: "`caisson webhook ls` lists them." });
+    throw noSuchWebhook(word);
   };
   const view = ({ secret: _, reached: _reached, view: { owner }, ...record }: WebhookRecord): WebhookView => ({
     ...record,
