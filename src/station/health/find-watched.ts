@@ -76,13 +76,13 @@ async function findDriven(
 ): Promise<void> {
   const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: RUNS_MAX });
   const before = new Set(driven.keys());
-  for (const { stream, seq } of heads) {
+  for (const { stream } of heads) {
     const lease = await log.lastLease(stream);
     const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.owner));
     // One that nobody drives is for whoever resumes it; of another machine's processes nothing can be seen from here.
     if (lease === null || !owner.success || owner.data.host !== identity.host || !store.ownerAlive(owner.data)) continue;
     const isOwn = owner.data.pid === identity.pid && owner.data.startTicks === identity.startTicks;
-    driven.set(runOf(stream), { driver: isOwn ? null : owner.data, newest: `${lease.epoch} ${lease.expiresAtMs} ${seq}` });
+    driven.set(runOf(stream), { driver: isOwn ? null : owner.data, newest: `${lease.epoch} ${lease.expiresAtMs}` });
     before.delete(runOf(stream));
   }
   for (const run of before) driven.delete(run);

@@ -1,68 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { fakeStationParts } from "../../compose/testing.ts";
-import { Config } from "../../contract/config.ts";
+import { describe, expect, test } from "vitest";
 import type { HealthEvent } from "../../contract/health-event.ts";
-import type { FakeRuntime } from "../../runtimes/fake/runtime.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
-import type { LocalStation } from "../local-station.ts";
 import { sandboxStream } from "./health-log.ts";
-import type { HealthWatch } from "./health-watch.ts";
-import { createStationWatch } from "./start-watching.ts";
+import { useWatch } from "./testing.ts";
 
-const settings = Config.parse({}).health;
-let base: string;
-let parts: Awaited<ReturnType<typeof fakeStationParts>>;
-let local: LocalStation;
-let watch: HealthWatch;
-let clockMs: number;
-let tickedMs: number;
-const defects: unknown[] = [];
-
-beforeEach(async () => {
-  base = await mkdtemp(join(tmpdir(), "caisson-test-health-"));
-  parts = await fakeStationParts(base);
-  local = await parts.openLocal();
-  clockMs = Date.now();
-  tickedMs = 0;
-  defects.length = 0;
-  watch = watcher();
-});
-afterEach(async () => {
-  await watch[Symbol.asyncDispose]();
-  await local[Symbol.asyncDispose]();
-  await rm(base, { recursive: true, force: true });
-  expect(defects).toEqual([]);
-});
-
-const watcher = (over: Partial<typeof settings> = {}) =>
-  createStationWatch({
-    local,
-    runtimes: parts.runtimes,
-    settings: { ...settings, ...over },
-    tickMs: 1000,
-    now: () => tickedMs,
-    clock: () => clockMs,
-    onDefect: (error) => defects.push(error),
-  });
-const runtime = (): FakeRuntime => parts.fake;
-
-/** So many seconds, as the station counts them. */
-async function seconds(count: number): Promise<void> {
-  for (let tick = 0; tick < count; tick += 1) {
-    tickedMs += 1000;
-    clockMs += 1000;
-    await watch.tick();
-    // A guest that is asked answers in between, and is heard at another millisecond.
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  await watch.settled();
-}
+const { seconds, time, parts, local, runtime, watch, again } = useWatch();
 
 async function kept(): Promise<string> {
-  const sandbox = await (await parts.runtimes.get("fake")).create(parts.spec({ keep: true }));
+  const sandbox = await (await parts().runtimes.get("fake")).create(parts().spec({ keep: true }));
   await sandbox.writeFile("/workspace/a.txt", Buffer.from("kept\n"));
   await sandbox.release();
   // Until the watch has it open.
@@ -72,7 +17,7 @@ async function kept(): Promise<string> {
 }
 
 async function eventsOf(id: string): Promise<HealthEvent[]> {
-  return (await local.log.read(sandboxStream(id))) as unknown as HealthEvent[];
+  return (await local().log.read(sandboxStream(id))) as unknown as HealthEvent[];
 }
 const told = async (id: string) =>
   (await eventsOf(id)).map(({ type, data }) => ("level" in data ? data.level : "outcome" in data ? data.outcome : type));
@@ -94,7 +39,7 @@ describe("a sandbox that gives no sign of life", () => {
     const again = await runtime().open(id);
     expect(await runCommand(again, { argv: ["cat", "/workspace/a.txt"] })).toMatchObject({ stdout: "kept\n" });
     await again.detach();
-    const [incident] = await parts.openStation().health.incidents();
+    const [incident] = await parts().openStation().health.incidents();
     expect(incident).toMatchObject({
       subject: { kind: "sandbox", id },
       condition: "stopped",
@@ -121,8 +66,7 @@ describe("a sandbox that gives no sign of life", () => {
   });
 
   test("is left as it is until the cool-down is over", async () => {
-    await watch[Symbol.asyncDispose]();
-    watch = watcher({ cooldownMs: 300_000 });
+    await again({ cooldownMs: 300_000 });
     const id = await kept();
     const restarts = async () => (await told(id)).filter((each) => each === "health.restart_started").length;
     runtime().stop(id);
@@ -138,17 +82,17 @@ describe("a sandbox that gives no sign of life", () => {
   test("is not blamed for a station that stood still itself, nor for a clock that was set", async () => {
     const id = await kept();
     for (let gap = 0; gap < 20; gap += 1) {
-      tickedMs += 600_000;
-      clockMs += 600_000;
-      await watch.tick();
+      time.tickedMs += 600_000;
+      time.clockMs += 600_000;
+      await watch().tick();
     }
     runtime().stop(id);
     // Ticks that come ten minutes late count for nothing.
     for (let gap = 0; gap < 40; gap += 1) {
-      tickedMs += 600_000;
-      await watch.tick();
+      time.tickedMs += 600_000;
+      await watch().tick();
     }
-    clockMs += 86_400_000;
+    time.clockMs += 86_400_000;
     expect(await eventsOf(id)).toEqual([]);
     runtime().goOn(id);
   });
@@ -180,11 +124,10 @@ describe("a sandbox that gives no sign of life", () => {
   test("that a station died over is counted, and neither forgotten nor tried again and again", async () => {
     const id = await kept();
     runtime().stop(id);
-    await local.log.append(sandboxStream(id), [
+    await local().log.append(sandboxStream(id), [
       { type: "health.restart_started", version: 1, data: { subject: { kind: "sandbox", id }, incident: "inc_aaaaaaaaaaaa", why: "x" } },
     ]);
-    await watch[Symbol.asyncDispose]();
-    watch = watcher();
+    await again();
     await seconds(200);
     const all = await eventsOf(id);
     expect(all.filter(({ type }) => type === "health.restart_started")).toHaveLength(2);
@@ -195,13 +138,12 @@ describe("a sandbox that gives no sign of life", () => {
   });
 
   test("is only told of where restarts are switched off", async () => {
-    await watch[Symbol.asyncDispose]();
-    watch = watcher({ restart: false });
+    await again({ restart: false });
     const id = await kept();
     runtime().stop(id);
     await seconds(100);
     expect(await told(id)).toEqual(["late", "degraded", "unresponsive"]);
-    const station = parts.openStation();
+    const station = parts().openStation();
     expect((await station.sandboxes.get(id)).health).toBe("unresponsive");
     expect((await station.health.list()).subjects).toContainEqual(
       expect.objectContaining({ subject: { kind: "sandbox", id }, level: "unresponsive", condition: "stopped" }),

@@ -12,7 +12,7 @@ export interface WatchedDriverOptions {
   run: string;
   /** Another process of this machine. */
   driver: HostProcess;
-  /** What its owner wrote last: its lease, and the run's log. Another value with each renewal and each event. */
+  /** Its lease as it was renewed last: another value with each renewal. Others may write to the run's log, too. */
   newest: () => string;
   /** Drives the run from here on, in the driver's place. */
   takeOver: () => Promise<void>;
@@ -21,8 +21,8 @@ export interface WatchedDriverOptions {
 const LOOK_MS = 50;
 
 /**
- * What drives a run, in a process of its own: that it renews its lease, or writes to the run's log, is its sign of
- * life. Whether the run waits for a model or a person does not matter: its lease is renewed meanwhile.
+ * What drives a run, in a process of its own: that it renews its lease is its sign of life. Whether the run waits for a
+ * model or a person does not matter: its lease is renewed meanwhile.
  */
 export function watchDriver(options: WatchedDriverOptions): Watched {
   const { run, driver } = options;

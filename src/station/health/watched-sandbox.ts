@@ -87,8 +87,8 @@ export function watchSandbox(options: WatchedSandboxOptions): Watched {
       return restarted;
     },
     async [Symbol.asyncDispose]() {
+      // What is being opened lets go by itself: a guest that does not answer keeps no station from its end.
       closed = true;
-      await opening;
       await handle?.detach();
       handle = null;
     },
