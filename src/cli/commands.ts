@@ -8,6 +8,7 @@ import { previewCommands } from "./network/preview-command-specs.ts";
 import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
 import { sandboxOptions } from "./options/sandbox-options.ts";
 import { workspaceOptions } from "./options/workspace-options.ts";
+import { queueCommands } from "./runs/queue-command-specs.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
@@ -47,6 +48,7 @@ const sandboxArgument: ArgumentSpec = {
 export const commands: readonly CommandSpec[] = [
   ...chatCommands,
   ...runCommands,
+  ...queueCommands,
   undoCommand,
   {
     path: ["exec"],

@@ -7,6 +7,7 @@ import { dim, line } from "../terminal/line.ts";
 import { cutToWidth, displayWidth, visibleText } from "../terminal/plain-text.ts";
 import { shortPath } from "../terminal/short-path.ts";
 import { table } from "../terminal/table.ts";
+import { placeText } from "./queue-commands.ts";
 
 /** Runs that are shown at most; what is left out is counted. */
 const SHOWN_MAX = 1000;
@@ -148,10 +149,11 @@ function statusText(run: RunView): string {
   return run.health === "ok" || run.finish !== null ? text : `${text}, ${run.health}`;
 }
 
-function lifeText({ status, finish, paused }: RunView): string {
+function lifeText({ status, finish, paused, queue }: RunView): string {
   if (status === "damaged") return status;
   if (finish !== null) return finish;
   if (status === "interrupted") return status;
+  if (queue !== null) return placeText({ status, queue });
   if (paused !== null) return `paused: ${paused.why}`;
   return status === "created" ? "interrupted" : status;
 }

@@ -13,6 +13,7 @@ import { sourceFrom } from "../options/workspace-source.ts";
 import { line } from "../terminal/line.ts";
 import { continueRun } from "./continue-run.ts";
 import { textGiven } from "./given-text.ts";
+import { priorityFrom, startAtFrom, tellQueued } from "./queue-commands.ts";
 import { showDrivenRun } from "./show-driven-run.ts";
 
 /** `caisson run [AGENT] TASK`, `caisson run --continue[=RUN] TEXT` */
@@ -21,7 +22,9 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   const letGo = new AbortController();
   const detached = given.flag("detach");
   const request = checkOptions(StartRun, { ...(await requestFrom(context, given)), detached });
-  const { run: id } = await context.station.runs.start(request, { signal: letGo.signal });
+  const started = await context.station.runs.start(request, { signal: letGo.signal });
+  const { run: id } = started;
+  if (!given.flag("json")) await tellQueued(context, started);
   if (!detached) return await showDrivenRun(context, id, { json: given.flag("json"), letGo });
   await (given.flag("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
   return 0;
@@ -73,6 +76,8 @@ export async function newRunRequest(
     ...defined({
       model: given.option("model"),
       name: given.option("name"),
+      priority: given.option("priority") === undefined ? undefined : priorityFrom("--priority", given.option("priority") ?? ""),
+      startAt: given.option("start-at") === undefined ? undefined : startAtFrom(given.option("start-at") ?? ""),
       record: fileFrom("record"),
       replay: fileFrom("replay"),
       session,

@@ -86,6 +86,8 @@ export const runOptions: readonly OptionSpec[] = [
   },
   { name: "record", value: "DIR", summary: "Record every answer of the model" },
   { name: "replay", value: "DIR", summary: "Answer from what was recorded; a missing or changed call fails" },
+  { name: "priority", value: "PRIORITY", summary: "In the station's queue: low, normal (default), high, or a number from -100 to 100" },
+  { name: "start-at", value: "TIME", summary: "Let the station start it later: a time such as 2026-01-31T22:00, or 2h from now" },
   { name: "detach", short: "d", summary: "Run in the background; prints the run's id" },
   { name: "json", summary: "Print events as JSON lines" },
 ];

@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { type RunFacts, waitsForResume } from "../../contract/run-facts.ts";
+import type { QueuedFor } from "../../contract/run-queue.ts";
 import type { Log } from "../../log/log.ts";
 import { type HeadOfRun, runStream } from "../runs/head-of-run.ts";
 
@@ -53,4 +54,11 @@ export function isSubRun({ run, parent }: RunFacts): CaissonError {
 /** Of one that is to go on: somebody has to say so where it was paused until somebody does. */
 export function goesOn(facts: RunFacts, by: string) {
   return waitsForResume(facts) ? [{ type: "run.continued" as const, data: { by } }] : [];
+}
+
+/** What is said of one that is to wait for its turn. */
+export function toQueue(facts: RunFacts, { by, why, startAt = null }: { by: string; why: QueuedFor; startAt?: string | null }) {
+  const { priority, queued } = facts;
+  const waits = { type: "run.queued" as const, data: { by, for: why, priority, startAt } };
+  return [...goesOn(facts, by), ...(queued === null ? [waits] : [])];
 }

@@ -8,7 +8,7 @@ import { headOfRun, runStream, toRunHead } from "../runs/head-of-run.ts";
 import type { RunDrives } from "../runs/run-drives.ts";
 import type { ModelTape } from "../runs/start-run.ts";
 import { Admissions, isEnding } from "./admission.ts";
-import { type DriverLook, drivenBy, goesOn, isDriven, isSubRun, mayAdopt } from "./adoption.ts";
+import { type DriverLook, drivenBy, goesOn, isDriven, isSubRun, mayAdopt, toQueue } from "./adoption.ts";
 import { queuePlace } from "./queue-place.ts";
 import { queueRows } from "./queue-view.ts";
 import { FAILURES_MAX, retryAfterMs } from "./retry.ts";
@@ -284,12 +284,7 @@ export class RunQueue {
     const { by, why, startAt = null, ifSeq } = asked;
     crashpoint("run.queued:before");
     await appendForeign(log, run, (facts, seq) => {
-      if (ifSeq !== undefined && ifSeq !== seq) return [];
-      const { priority, queued } = facts;
-      return [
-        ...goesOn(facts, by),
-        ...(queued === null ? [{ type: "run.queued" as const, data: { by, for: why, priority, startAt } }] : []),
-      ];
+      return ifSeq === undefined || ifSeq === seq ? toQueue(facts, { by, why, startAt }) : [];
     });
     crashpoint("run.queued:after");
     await this.refresh(run);

@@ -9,6 +9,7 @@ import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, Start
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
 import { checkMemory } from "../queue/admission.ts";
+import { isDriven, isSubRun, toQueue } from "../queue/adoption.ts";
 import { queuePlace } from "../queue/queue-place.ts";
 import { storedQueue } from "../queue/queue-view.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
@@ -122,10 +123,9 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     },
     async adopt(run, { by }) {
       const queue = options.queue();
-      if (queue === null) throw noStation("goes on with a run that it did not begin");
       const { facts } = await headOfRun(log, run);
       if (facts.status === "ended") throw hasEnded(run, facts);
-      await queue.goOn(run, { by, why: "adoption" });
+      await (queue === null ? leaveToStation(facts, { by }, options) : queue.goOn(run, { by, why: "adoption" }));
       return await view(run);
     },
     queue: async () => options.queue()?.view() ?? (await storedQueue(log)),
@@ -148,6 +148,19 @@ async function startQueued(request: StartRun, queue: RunQueue, options: StartRun
   });
   await queue.refresh(run);
   return run;
+}
+
+/** The station that runs, or the next one, goes on with it. */
+async function leaveToStation(
+  facts: RunFacts,
+  { by }: { by: string },
+  { log, runs }: Pick<RunVerbsOptions, "log" | "runs">,
+): Promise<void> {
+  const { run } = facts;
+  if (facts.parent !== null) throw isSubRun(facts);
+  const driver = await runs.driverOf(run);
+  if (driver !== null) throw isDriven(run, driver);
+  await appendForeign(log, run, (now) => toQueue(now, { by, why: "adoption" }));
 }
 
 /** Nobody would start it later, or sooner than others. */

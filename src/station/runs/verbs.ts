@@ -76,7 +76,7 @@ export interface RunVerbs {
   prioritize(run: string, options: { priority: number; by: string }): Promise<RunView>;
   /**
    * Lets the station go on with a run that nobody drives, whoever drove it before. Throws `conflict` for one that has
-   * ended or whose driver lives, `unavailable` where no station runs.
+   * ended or whose driver lives. Where no station runs, the next one takes it.
    */
   adopt(run: string, options: { by: string }): Promise<RunView>;
   /** The runs that wait for a station to drive them, in their order. */
