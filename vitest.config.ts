@@ -28,6 +28,7 @@ export default defineConfig({
           include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
           exclude: notOurs,
           globalSetup: ["test/support/docker-global-setup.ts"],
+          setupFiles: ["test/support/not-through-a-station.ts"],
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,

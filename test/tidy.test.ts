@@ -82,6 +82,10 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     rule: facesKnowTheInterface,
     bad: [{ path: "src/cli/bad.ts", text: 'const { createStore } = await import("../sandbox/store.ts");' }],
   },
+  "so does the client, which stands for a station": {
+    rule: facesKnowTheInterface,
+    bad: [{ path: "src/client/bad.ts", text: 'import { createRuns } from "../station/runs/runs.ts";' }],
+  },
   "the station's interface is types alone": {
     rule: interfaceIsTypes,
     bad: [{ path: "src/station/runs/verbs.ts", text: 'import { createRuns } from "./runs.ts";' }],

@@ -1,11 +1,9 @@
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
-import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
+import { readStationNote, type StationNote, stationFolder } from "../contract/station-note.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
 
 /** How long a station that is just ending is waited for. */
 const WAIT_MS = 3_000;
@@ -15,39 +13,28 @@ export interface StationPlace extends AsyncDisposable {
   readonly socketPath: string;
 }
 
-export function stationFolder(stateDir: string) {
-  const folder = join(stateDir, "station");
-  return {
-    folder,
-    socketPath: join(folder, "socket"),
-    lockPath: join(folder, "lock"),
-    infoPath: join(folder, "station.json"),
-    answersPath: join(folder, "answers.db"),
-  };
-}
-
 /**
  * Takes the state folder's place for a station, until it is disposed of or the process dies in whatever way: the lock
  * is the kernel's, on a file that SQLite holds. What a station that was killed left is removed. Throws `conflict` with
  * the pid of the station that is there.
  */
-export async function takePlace(stateDir: string): Promise<StationPlace> {
-  const { folder, socketPath, lockPath, infoPath } = stationFolder(stateDir);
+export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">): Promise<StationPlace> {
+  const { folder, socketPath, lockPath, notePath } = stationFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   // The socket is open to whoever may enter its folder, until it has its own mode.
   await chmod(folder, 0o700);
-  const lock = await lockFile(lockPath, { isServing: async () => (await pidIn(infoPath)) !== null });
-  if (lock === null) throw taken(await pidIn(infoPath));
+  const lock = await lockFile(lockPath, { isServing: async () => (await pidIn(notePath)) !== null });
+  if (lock === null) throw taken(await pidIn(notePath));
   const leave = async () => {
     await rm(socketPath, { force: true });
     await rm(insideSocket(stateDir), { force: true });
-    await rm(infoPath, { force: true });
+    await rm(notePath, { force: true });
   };
   try {
     await leave();
-    const fresh = `${infoPath}.new`;
-    await writeFile(fresh, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
-    await rename(fresh, infoPath);
+    const fresh = `${notePath}.new`;
+    await writeFile(fresh, JSON.stringify({ pid: process.pid, ...note } satisfies StationNote), { mode: 0o600 });
+    await rename(fresh, notePath);
   } catch (error) {
     lock.close();
     throw error;
@@ -79,11 +66,8 @@ async function lockFile(path: string, { isServing }: { isServing: () => Promise<
   }
 }
 
-const Info = z.object({ pid: z.int().positive() });
-
-async function pidIn(infoPath: string): Promise<number | null> {
-  const info = Info.safeParse(jsonOrNull(await readFile(infoPath, "utf8").catch(() => "")));
-  return info.success ? info.data.pid : null;
+async function pidIn(notePath: string): Promise<number | null> {
+  return readStationNote(await readFile(notePath, "utf8").catch(() => ""))?.pid ?? null;
 }
 
 function taken(pid: number | null): CaissonError {

@@ -3,9 +3,11 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
+import { PROTOCOL } from "../contract/api/protocol.ts";
 import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
+import { stationFolder } from "../contract/station-note.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
@@ -18,7 +20,7 @@ import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
 import { lazyAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
-import { stationFolder, takePlace } from "./one-station.ts";
+import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 import type { ServeStreams } from "./streams/stream.ts";
 import { createUpgrades, type Upgrades } from "./streams/upgrades.ts";
@@ -40,6 +42,8 @@ export interface ServerOptions extends ExposureOptions {
   audit: AuditSink;
   stateDir: string;
   version: string;
+  /** The configuration that it works with, for commands that look whether it is theirs. */
+  settings: string;
   /** 0: any that is free. */
   port: number;
   onDefect: (error: unknown) => void;
@@ -78,7 +82,7 @@ export interface RunningServer extends AsyncDisposable {
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const exposure = await judgeExposure(options);
-  const place = await takePlace(options.stateDir);
+  const place = await takePlace(options.stateDir, { version: options.version, protocol: PROTOCOL, settings: options.settings });
   const requests = createOpenRequests();
   const { runs } = options;
   const asked = Promise.withResolvers<ShutDown>();
@@ -87,7 +91,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   let url = "";
   const status = (): StationStatus => {
     const { draining, atWork, queued } = runs.counts();
-    const itself = { version: options.version, pid: process.pid, startedAt, url, requests: requests.count() };
+    const itself = { version: options.version, protocol: PROTOCOL, pid: process.pid, startedAt, url, requests: requests.count() };
     return { ...itself, draining, runs: { atWork, queued } };
   };
   const admit = createAdmission({ ...options, names: exposure });

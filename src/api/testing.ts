@@ -57,6 +57,7 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
       audit: station.audit,
       stateDir: join(base, "state"),
       version: "0",
+      settings: "",
       listenHost: "127.0.0.1",
       port: 0,
       onDefect: (error) => defects.push(error),

@@ -44,6 +44,12 @@ export interface CommandSpec {
    * It passes signals on and cleans up by itself; any other command is left where it is, and what it made is removed.
    */
   handlesSignals?: boolean;
+  /**
+   * Where it is done. Absent: by the station that runs or was chosen. `here`: by this process, whatever station there
+   * is. `machine`: by this process unless a station elsewhere was chosen, since it is about this machine as its user
+   * sees it.
+   */
+  place?: "here" | "machine";
   examples: readonly (readonly [line: string, meaning: string])[];
   /** Loaded only when the command is run, so that `exec` pays for nothing else. */
   load: () => Promise<{ run: (context: CliContext, given: ParsedArguments) => Promise<number> }>;

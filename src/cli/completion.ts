@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
-import type { CommandSpec, Completed, OptionSpec } from "./command.ts";
-import { helpOption } from "./options/arguments.ts";
+import type { CommandSpec, Completed } from "./command.ts";
+import { optionsOf } from "./options/arguments.ts";
 import { line, lines } from "./terminal/line.ts";
 
 /** The command, given the table that it is itself part of. */
@@ -36,7 +36,6 @@ export function completionScript(shell: string, table: readonly CommandSpec[]): 
   }
 }
 
-const optionsOf = (command: CommandSpec): readonly OptionSpec[] => [...command.options, helpOption];
 const firstWords = (table: readonly CommandSpec[]): string[] => [...new Set(table.map((command) => command.path[0] as string))];
 const secondWords = (table: readonly CommandSpec[], first: string): string[] =>
   table.filter((command) => command.path[0] === first && command.path.length === 2).map((command) => command.path[1] as string);

@@ -6,6 +6,7 @@ import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { Station } from "../station/station.ts";
 import type { ContextControl } from "./context-control.ts";
 import type { ServerControl } from "./server-control.ts";
+import type { StationTarget } from "./station-target.ts";
 import type { Output } from "./terminal/output.ts";
 import type { Interruption } from "./terminal/signals.ts";
 
@@ -36,6 +37,8 @@ export interface CliContext {
   variable(name: string): string | undefined;
   /** Starts this program again with these arguments, in the background and independent of us. */
   startDetached(args: readonly string[]): Promise<void>;
+  /** Which station `station` is. */
+  readonly target: StationTarget;
   readonly station: Station;
   readonly tools: SandboxTools;
   readonly server: ServerControl;

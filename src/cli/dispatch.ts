@@ -1,4 +1,5 @@
 import { CaissonError, errorCodes } from "../contract/error.ts";
+import { defined } from "../lib/defined.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { CommandSpec, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
@@ -28,6 +29,12 @@ export interface RuntimeChoices {
   events: boolean;
   /** Whether nothing is said on stderr besides errors. */
   quiet?: boolean;
+  /** Absent: the station that runs, or the one that was chosen, where it is. */
+  place?: "here" | "machine";
+  /** The name of a station that was chosen for this command. */
+  context?: string;
+  /** How many sandboxes are to be kept ready. */
+  ready?: number;
 }
 
 /** Runs one command line and gives its exit code. Never throws: every failure is printed with its hint. */
@@ -74,7 +81,8 @@ async function dispatch(start: CliStart): Promise<number> {
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
   await using _station = context.station;
-  const sweeps = command.path[0] !== "completion" && command.path[0] !== "config";
+  // A station sees to its state folder itself.
+  const sweeps = context.target.kind === "here" && command.path[0] !== "completion" && command.path[0] !== "config";
   const sweeping = sweeps ? sweepInBackground(context) : undefined;
   try {
     const running = loaded.run(context, given);
@@ -86,6 +94,9 @@ async function dispatch(start: CliStart): Promise<number> {
   }
 }
 
+/** Sandboxes that a station keeps ready. */
+const READY_DEFAULT = 2;
+const READY_MAX = 100;
 /** How long a command whose sandboxes were taken away has to remove its own temporary folders. */
 const TIDY_UP_MS = 3_000;
 
@@ -107,7 +118,18 @@ function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeCh
   const events = command.path[0] === "exec" && given.flag("json");
   const quiet = command.options.some((option) => option.name === "quiet") && given.flag("quiet");
   const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.option("oci-runtime") : undefined;
-  return ociRuntime === undefined ? { events, quiet } : { events, quiet, ociRuntime };
+  const place = command.place === "here" || given.flag("no-station") ? ("here" as const) : command.place;
+  const context = command.place === "here" ? undefined : given.option("context");
+  const ready = command.path[0] === "up" && !given.flag("detach") ? readyFrom(given.option("ready")) : undefined;
+  return { events, quiet, ...defined({ ociRuntime, place, context, ready }) };
+}
+
+function readyFrom(text: string | undefined): number {
+  if (text === undefined) return READY_DEFAULT;
+  if (/^[0-9]{1,4}$/.test(text) && Number(text) <= READY_MAX) return Number(text);
+  throw new CaissonError("invalid", `--ready ${JSON.stringify(text)} is not a number of sandboxes`, {
+    hint: `It is a number from 0 to ${READY_MAX}.`,
+  });
 }
 
 async function sweepInBackground(context: CliContext): Promise<void> {

@@ -1,5 +1,5 @@
 import type { CommandSpec, OptionSpec } from "./command.ts";
-import { helpOption } from "./options/arguments.ts";
+import { optionsOf } from "./options/arguments.ts";
 
 export function overview(commands: readonly CommandSpec[], version: string): string {
   const rows = commands.map((command) => [command.path.join(" "), command.summary] as const);
@@ -36,7 +36,7 @@ export function commandHelp(command: CommandSpec): string {
   if (command.details !== undefined) lines.push("", command.details);
   if (command.arguments.length > 0)
     lines.push("", "Arguments:", ...columns(command.arguments.map((each) => [each.name, each.summary] as const)));
-  lines.push("", "Options:", ...columns([...command.options, helpOption].map((option) => [optionUsage(option), option.summary] as const)));
+  lines.push("", "Options:", ...columns(optionsOf(command).map((option) => [optionUsage(option), option.summary] as const)));
   lines.push(
     "",
     "Examples:",

@@ -10,7 +10,7 @@ const sources = globSync("src/**/*.ts", { cwd: root }).filter((path) => !/\.test
 /** Options of other programs that hints name. */
 const foreign = new Set(["add-subuids", "add-subgids", "now", "sparse", "platform"]);
 /** Every command has these. */
-const everywhere = ["help"];
+const everywhere = ["help", "context", "no-station"];
 const known = new Set([...everywhere, "version", ...commands.flatMap(({ options }) => options.map(({ name }) => name))]);
 
 /** Such as `caisson sandbox`. */

@@ -11,6 +11,8 @@ export interface ServerControl {
   startDetached(args: readonly string[]): Promise<ReachedStation>;
   /** The one of this state folder; null when none runs. */
   reach(): Promise<ReachedStation | null>;
+  /** The one elsewhere that was chosen. Throws `unavailable`, `unauthenticated`; null when none was chosen. */
+  reachChosen(): Promise<StationStatus | null>;
 }
 
 /** Where it listens, and what lies between it and those who reach it from elsewhere. */

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { createContexts } from "../compose/contexts.ts";
-import { type LocalVerbs, sandboxTools } from "../compose/station.ts";
+import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
+import { sandboxTools } from "../compose/tools.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { CliContext } from "./context.ts";
 import { runCli } from "./dispatch.ts";
@@ -44,11 +45,12 @@ export function useTerminalCli() {
       interruption,
       pager: undefined as never,
       startDetached: async () => {},
+      target: { kind: "here" },
       station: undefined as never,
       removeOwnSandboxes: async () => {},
       serveNetwork: async () => ({ why: "gone" }),
       serveMcp: notServed,
-      server: { start: notServed, startDetached: notServed, reach: async () => null },
+      server: { start: notServed, startDetached: notServed, reach: async () => null, reachChosen: async () => null },
       contexts: createContexts({ configDir: parts.local.configDir }),
       tools: sandboxTools,
       onEvent() {},

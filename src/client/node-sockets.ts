@@ -4,12 +4,13 @@ import type { AnySocket, OpenSocket } from "./stream-socket.ts";
 
 /**
  * WebSockets of Node, with the token in a header, as other requests have it; over a socket of this machine where one is
- * given, whatever host the address names.
+ * given, whatever host the address names. `ca`: the certificates that the station's must lead to.
  */
-export function nodeSockets({ socketPath }: { socketPath?: string } = {}): OpenSocket {
+export function nodeSockets({ socketPath, ca }: { socketPath?: string; ca?: string } = {}): OpenSocket {
   return (url, { protocol, token }) => {
     const options: ClientOptions = {
       perMessageDeflate: false,
+      ...(ca !== undefined && { ca }),
       headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }) },
       ...(socketPath !== undefined && { createConnection: () => connect({ path: socketPath }) }),
     };

@@ -1,20 +1,24 @@
+import { existsSync } from "node:fs";
 import type { CliContext } from "../cli/context.ts";
 import type { ContextControl } from "../cli/context-control.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { ServerControl } from "../cli/server-control.ts";
+import type { StationTarget } from "../cli/station-target.ts";
 import { line } from "../cli/terminal/line.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
-import { readEnvironment, type Variables } from "./environment.ts";
+import type { Station } from "../station/station.ts";
+import type { Caller } from "./caller.ts";
+import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
+import type { StationHere } from "./here.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
 import { createPager } from "./pager.ts";
-import { composeRuntimes } from "./runtimes.ts";
+import type { StationAccess } from "./remote.ts";
 import type { ServerParts } from "./server.ts";
 import { openStateFolder } from "./state-folder.ts";
-import { composeStation, sandboxTools } from "./station.ts";
-
-const COMMAND_LINE_MAX = 100;
+import { findOwnStation, settingsText } from "./target.ts";
+import { sandboxTools } from "./tools.ts";
 
 /**
  * What a command is given, from what the program found about itself. Makes the state folder. Throws `invalid` for a
@@ -37,59 +41,39 @@ export async function composeCli(
   const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
   const say = choices.quiet === true ? () => {} : (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];
-  const tell = (event: SandboxEvent) => {
+  const onEvent = (event: SandboxEvent) => {
     for (const listener of listeners) listener(event);
   };
-  const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
-  const compose = (ociRuntime: string | undefined) =>
-    composeRuntimes({
-      environment,
-      guestPath: options.guestPath,
-      program,
-      settings: { ...settings, ...defined({ ociRuntime }) },
-      command: commandLine(argv),
-      warn: say,
-      ...defined({ onEvent: choices.events ? tell : undefined }),
-    });
-  const { runtimes, resolver } = compose(undefined);
-  const others = new Map<string, ReturnType<typeof compose>>();
-  const resolverFor = (ociRuntime: string | undefined) => {
-    if (ociRuntime === undefined || ociRuntime === settings.ociRuntime) return resolver;
-    const known = others.get(ociRuntime) ?? compose(ociRuntime);
-    others.set(ociRuntime, known);
-    return known.resolver;
-  };
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
-  const startAgain = async (args: readonly string[]) => {
-    const { startDetached } = await import("./network.ts");
-    await startDetached({ program, args, stateDir, env: variables });
-  };
-  const station = composeStation({
-    ...local,
-    version: options.version,
-    guestPath: options.guestPath,
-    runtimes,
-    resolver,
-    resolverFor,
-    say,
-    startDetached: startAgain,
+  const settings = settingsText(config, { variables, program });
+  const chosen = await chooseTarget(choices, { stateDir, configDir, variables, version: options.version, settings });
+  const here = once(async () => {
+    const { composeHere } = await import("./here.ts");
+    return composeHere({ ...options, ...local, environment, say, onEvent });
   });
+  const working = await workingStation(chosen, { here, caller: { ...local, say } });
+  const serverSettings = { stateDir, version: options.version, settings, program, env: variables, say, bounds: config.station };
   return {
     ...face,
     ...local,
     configSources,
+    target: chosen.target,
     pager: createPager({ stdout: options.stdout, stderr: options.stderr, variables, path }),
-    station,
+    station: working.station,
     tools: sandboxTools,
-    removeOwnSandboxes: () => station.sandboxes.removeOwn(),
-    serveNetwork: (id) => station.networks.serve(id, options.interruption),
-    startDetached: startAgain,
-    server: lazyServer({ station, stateDir, version: options.version, program, env: variables, say, bounds: config.station }),
+    removeOwnSandboxes: working.removeOwn,
+    serveNetwork: async (id) => (await here()).station.networks.serve(id, options.interruption),
+    startDetached: async (args) => (await here()).startDetached(args),
+    server: lazyServer(async () => ({
+      ...(await here()),
+      ...serverSettings,
+      ...(chosen.target.kind === "elsewhere" && { chosen: { url: chosen.target.url, access: chosen.access ?? {} } }),
+    })),
     contexts: lazyContexts(configDir),
     async serveMcp(asked) {
       const { serveMcpOverStdio } = await import("../api/mcp/stdio.ts");
       const onDefect = (error: unknown) => say(`a call failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-      await serveMcpOverStdio({ ...asked, station, scope: "admin", by: "mcp", version: options.version, onDefect });
+      await serveMcpOverStdio({ ...asked, station: working.station, scope: "admin", by: "mcp", version: options.version, onDefect });
     },
     onEvent: (listener) => void listeners.push(listener),
   };
@@ -102,17 +86,57 @@ function lazyContexts(configDir: string): ContextControl {
   );
 }
 
+interface Chosen {
+  target: StationTarget;
+  /** With what one elsewhere is reached. */
+  access?: StationAccess;
+}
+
+async function chooseTarget(
+  choices: RuntimeChoices,
+  options: { stateDir: string; configDir: string; variables: Variables; version: string; settings: string },
+): Promise<Chosen> {
+  const { variables, configDir } = options;
+  const here: Chosen = { target: { kind: "here" } };
+  if (choices.place === "here") return here;
+  // Most have nothing to choose from, and need not wait until that is found out with care.
+  const isChosen = choices.context ?? variables.CAISSON_URL ?? variables.CAISSON_CONTEXT ?? existsSync(contextsFile(configDir));
+  if (isChosen !== false) {
+    const { chooseStation } = await import("./contexts.ts");
+    const chosen = await chooseStation({ configDir, variables, ...defined({ context: choices.context }) });
+    if (chosen.kind === "none") return here;
+    const { token, ca } = chosen.kind === "address" ? chosen : {};
+    if (chosen.kind === "address")
+      return { target: { kind: "elsewhere", url: chosen.url, context: chosen.context }, access: { token, ca } };
+  }
+  // What an option says of this process's runtimes, a station does not hear.
+  if (choices.place === "machine" || choices.ociRuntime !== undefined) return here;
+  return { target: await findOwnStation(options) };
+}
+
+/** The station that was chosen, as one who stands here sees it. */
+async function workingStation(
+  { target, access = {} }: Chosen,
+  options: { here: () => Promise<StationHere>; caller: Caller },
+): Promise<{ station: Station; removeOwn(): Promise<void> }> {
+  if (target.kind === "here") {
+    const { station } = await options.here();
+    return { station, removeOwn: () => station.sandboxes.removeOwn() };
+  }
+  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([import("./remote.ts"), import("./callers-station.ts")]);
+  const remote = target.kind === "socket" ? stationAtSocket(target.socketPath) : await stationAt(target, access);
+  return callersStation(remote, { ...options, isElsewhere: target.kind === "elsewhere" });
+}
+
 /** Loaded with its first use: few commands serve or look for a server. */
-function lazyServer(parts: ServerParts): ServerControl {
-  return lazyVerbs<ServerControl>({ start: "answer", startDetached: "answer", reach: "answer" }, async () => {
+function lazyServer(parts: () => Promise<ServerParts>): ServerControl {
+  return lazyVerbs<ServerControl>({ start: "answer", startDetached: "answer", reach: "answer", reachChosen: "answer" }, async () => {
     const { composeServer } = await import("./server.ts");
-    return composeServer(parts);
+    return composeServer(await parts());
   });
 }
 
-/** How this program was called, as it would be typed; what is long is only hinted at. */
-function commandLine(args: readonly string[]): string {
-  const words = args.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
-  const typed = ["caisson", ...words].join(" ");
-  return typed.length <= COMMAND_LINE_MAX ? typed : "caisson …";
+function once<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let making: Promise<Made> | undefined;
+  return () => (making ??= make());
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { isIPv4 } from "node:net";
-import { join } from "node:path";
 import { z } from "zod";
 import type { ContextControl } from "../cli/context-control.ts";
 import { CaissonError } from "../contract/error.ts";
@@ -11,9 +10,8 @@ import { defined } from "../lib/defined.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import { readRegularFile } from "../lib/read-regular-file.ts";
-import type { Variables } from "./environment.ts";
+import { contextsFile, type Variables } from "./environment.ts";
 
-const FILE_NAME = "contexts.json";
 const FILE_BYTES_MAX = 1024 * 1024;
 const CA_BYTES_MAX = 1024 * 1024;
 const CONTEXTS_MAX = 1000;
@@ -202,7 +200,7 @@ async function certificates(file: string | undefined): Promise<string | undefine
 }
 
 async function readContexts(configDir: string): Promise<StoredContexts> {
-  const file = join(configDir, FILE_NAME);
+  const file = contextsFile(configDir);
   const read = await readRegularFile(file, { bytesMax: FILE_BYTES_MAX }).catch((error: unknown) => {
     if (isErrno(error, "ENOENT") || isErrno(error, "ENOTDIR")) return null;
     throw new CaissonError("denied", `the contexts in ${file} cannot be read`, { cause: error });
@@ -225,7 +223,7 @@ async function readContexts(configDir: string): Promise<StoredContexts> {
 /** At once or not at all. */
 async function writeContexts(configDir: string, stored: StoredContexts): Promise<void> {
   await mkdir(configDir, { recursive: true, mode: 0o700 });
-  const file = join(configDir, FILE_NAME);
+  const file = contextsFile(configDir);
   const part = `${file}.part-${randomUUID()}`;
   try {
     await using handle = await open(part, "wx", 0o600);

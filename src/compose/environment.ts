@@ -45,3 +45,8 @@ function ownHome(): string {
 function absolute(path: string | undefined): string | undefined {
   return path !== undefined && isAbsolute(path) ? path : undefined;
 }
+
+/** Where a user's contexts are kept. */
+export function contextsFile(configDir: string): string {
+  return join(configDir, "contexts.json");
+}

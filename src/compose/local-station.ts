@@ -45,7 +45,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     runtime: (name, ociRuntime) => parts.resolverFor(ociRuntime).resolve(name ?? parts.config.runtime),
     runtimes: () => Promise.all(runtimes.names.filter((name) => name !== "host").map((name) => runtimes.get(name))),
     removeSandbox: (id) => parts.removeSandbox(id),
-    driveDetached: (run) => parts.startDetached(["resume", run, "--unless-ended"]),
+    driveDetached: (run) => parts.startDetached(["resume", run, "--unless-ended", "--no-station"]),
     settings: {
       defaultModel: config.models.default,
       limits: config.limits,
@@ -73,7 +73,7 @@ function crashpointFrom({ variable }: Pick<LocalParts, "variable">): Crashpoint 
   return createCrashpoint(defined({ at: variable("CAISSON_CRASH_AT"), onPoint }));
 }
 
-export function agentSource(parts: LocalParts): AgentSource {
+export function agentSource(parts: Pick<LocalParts, "cwd" | "configDir" | "configFile" | "config" | "stateDir" | "say">): AgentSource {
   return createAgentSource({
     places: agentPlaces(parts),
     trust: createTrustStore({ stateDir: parts.stateDir }),

@@ -1,13 +1,13 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { stationFolder } from "../api/one-station.ts";
 import { type RunningServer, startServer } from "../api/server.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
 import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
+import { stationFolder } from "../contract/station-note.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
 import { createStore } from "../sandbox/store.ts";
@@ -15,6 +15,7 @@ import { ownedStation } from "../station/owners/owned-station.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { startDetached } from "./network.ts";
+import type { StationAccess } from "./remote.ts";
 import type { LocalVerbs } from "./station.ts";
 import { startWork } from "./station-work.ts";
 
@@ -29,6 +30,12 @@ export interface ServerParts {
   station: LocalVerbs;
   stateDir: string;
   version: string;
+  /** The configuration that it works with, as commands compare it. */
+  settings: string;
+  /** The one elsewhere that was chosen, if one was. */
+  chosen?: { url: string; access: StationAccess };
+  /** Begins to keep sandboxes ready, where that was chosen. */
+  warm(): Promise<void>;
   /** This program and its first arguments, to be started again in the background. */
   program: readonly [string, ...string[]];
   env: Readonly<Record<string, string | undefined>>;
@@ -50,6 +57,11 @@ export function composeServer(parts: ServerParts): ServerControl {
   };
   return {
     reach,
+    async reachChosen() {
+      if (parts.chosen === undefined) return null;
+      const { clientAt } = await import("./remote.ts");
+      return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
+    },
     async start(options) {
       const onDefect = (error: unknown) =>
         say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
@@ -61,12 +73,15 @@ export function composeServer(parts: ServerParts): ServerControl {
         runs,
         stateDir,
         version: parts.version,
+        settings: parts.settings,
         authenticate: (token) => station.tokens.authenticate(token),
         authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
         audit: station.audit,
         onDefect,
       });
       void runs.queue().catch(onDefect);
+      // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
+      void parts.warm().catch(() => {});
       return withWork(server, startWork(station, { onDefect }));
     },
     async startDetached(args) {

@@ -6,7 +6,6 @@ import type { MachineVerbs } from "../station/machine/verbs.ts";
 import type { LocalNetworks } from "../station/networks/local-networks.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
-import type { SandboxTools } from "../station/sandboxes/tools.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
@@ -19,18 +18,13 @@ import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 import { openOnce } from "./open-once.ts";
 import { createServing, type Serving } from "./serving.ts";
+import { agentKinds, runKinds } from "./verb-kinds.ts";
 import { composeWebhooks } from "./webhooks.ts";
 
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
   version: string;
   guestPath: string;
 }
-
-/** Loaded with their first use. */
-export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copyIn: "answer", copyOut: "answer" }, async () => {
-  const [copying, running] = await Promise.all([import("../sandbox/copy.ts"), import("../sandbox/run-command.ts")]);
-  return { ...copying, ...running };
-});
 
 /** With what this program itself may do, besides the verbs. */
 export interface LocalVerbs extends Station {
@@ -146,25 +140,13 @@ export function composeStation(parts: StationParts): LocalVerbs {
 
 function composeAgents(parts: StationParts): AgentVerbs {
   const { stateDir, config } = parts;
-  return lazyVerbs<AgentVerbs>(
-    {
-      list: "answer",
-      show: "answer",
-      validate: "answer",
-      filesAt: "answer",
-      judge: "answer",
-      trust: "answer",
-      trusted: "answer",
-      revoke: "answer",
-    },
-    async () => {
-      const [{ createLocalAgents }, { agentPlaces }] = await Promise.all([
-        import("../station/agents/local-agents.ts"),
-        import("./local-station.ts"),
-      ]);
-      return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
-    },
-  );
+  return lazyVerbs<AgentVerbs>(agentKinds, async () => {
+    const [{ createLocalAgents }, { agentPlaces }] = await Promise.all([
+      import("../station/agents/local-agents.ts"),
+      import("./local-station.ts"),
+    ]);
+    return createLocalAgents({ stateDir, places: agentPlaces(parts), limits: config.limits });
+  });
 }
 
 function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
@@ -212,29 +194,7 @@ async function openLocal(parts: LocalParts): Promise<LocalStation> {
 }
 
 function composeRuns(local: () => Promise<LocalStation>): RunVerbs {
-  return lazyVerbs<RunVerbs>(
-    {
-      start: "answer",
-      get: "answer",
-      list: "answer",
-      events: "stream",
-      allEvents: "stream",
-      lastPosition: "answer",
-      wait: "answer",
-      send: "answer",
-      answer: "answer",
-      pause: "answer",
-      resume: "answer",
-      continue: "answer",
-      prioritize: "answer",
-      adopt: "answer",
-      queue: "answer",
-      stop: "answer",
-      remove: "answer",
-      check: "answer",
-    },
-    async () => (await local()).verbs.runs,
-  );
+  return lazyVerbs<RunVerbs>(runKinds, async () => (await local()).verbs.runs);
 }
 
 function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {

@@ -169,6 +169,11 @@ export function createStore(options: { stateDir: string }): Store {
   return store;
 }
 
+/** Whether it is one that a runtime keeps ready, and nobody's yet: no user sees it. */
+export function isWaiting({ details }: Pick<SandboxRecord, "details">): boolean {
+  return typeof details === "object" && details !== null && "waiting" in details && details.waiting === true;
+}
+
 /** What a user sees of a record. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
   const { id, runtime, state, createdAt, spec, limits, warnings } = record;

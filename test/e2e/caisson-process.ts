@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { createModeStations, stationMode } from "../support/station-modes.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
 export const launcher = join(root, "caisson");
@@ -36,6 +37,8 @@ interface RunOptions {
 export function useCaisson() {
   let outer = "";
   let base = "";
+  const stations = createModeStations();
+  let underWay = 0;
   beforeAll(async () => {
     outer = await mkdtemp(join(tmpdir(), "caisson-test-"));
     base = join(outer, "work");
@@ -43,14 +46,18 @@ export function useCaisson() {
   });
   afterAll(async () => {
     await run(["sandbox", "rm", "--all", "--yes"]);
+    stations.endAll();
     await rm(outer, { recursive: true, force: true });
   });
   const home = () => join(outer, "home");
 
   function start(argv: readonly string[], options: RunOptions = {}): Started {
+    const env = { ...process.env, CAISSON_HOME: home(), ...options.env };
+    const own = options.env ?? {};
+    const found = stations.variablesFor({ program: [launcher], home: env.CAISSON_HOME, cwd: base, env, own, isIdle: underWay === 0 });
     const child = spawn(launcher, argv, {
       cwd: options.cwd ?? base,
-      env: { ...process.env, CAISSON_HOME: home(), ...options.env },
+      env: { ...env, ...found },
       stdio: ["pipe", "pipe", "pipe"],
     });
     const stdout: Buffer[] = [];
@@ -60,7 +67,9 @@ export function useCaisson() {
     // A command that ends without reading its input is no failure of ours.
     child.stdin.on("error", () => {});
     if (options.input !== undefined) child.stdin.end(options.input);
+    underWay += 1;
     const finished = once(child, "close").then(([code, signal]) => {
+      underWay -= 1;
       const output = Buffer.concat(stdout);
       return { code, signal, stdout: output, stderr: withoutSetup(Buffer.concat(stderr).toString()), text: output.toString() } as Finished;
     });
@@ -72,9 +81,19 @@ export function useCaisson() {
   /** Sandboxes that have a folder in our home. */
   const sandboxes = (): string[] => {
     const folder = join(home(), "sandboxes");
-    return existsSync(folder) ? readdirSync(folder) : [];
+    return existsSync(folder) ? readdirSync(folder).filter((id) => !isReady(join(folder, id))) : [];
   };
   return { start, run, sandboxes, home, base: () => base };
+}
+
+/** A sandbox that a station keeps ready is nobody's yet. */
+function isReady(folder: string): boolean {
+  if (stationMode === "none") return false;
+  try {
+    return readFileSync(join(folder, "sandbox.json"), "utf8").includes('"waiting": true');
+  } catch {
+    return false;
+  }
 }
 
 /** The launcher sets up again when sources changed, which is no matter of these tests. */

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import type { RunEvent } from "../../src/contract/run-event.ts";
+import { createModeStations } from "./station-modes.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const node = join(root, "node_modules", "node", "bin", "node");
@@ -60,16 +61,18 @@ export function useRunsCli() {
   });
   afterAll(async () => {
     for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all", "--yes"], { home });
+    stations.endAll();
     await rm(base, { recursive: true, force: true });
     await rm(join(root, "build", `cli-test-${process.pid}`), { recursive: true, force: true });
   });
   const home = () => join(base, "home");
   const homes = new Set<string>();
+  const stations = createModeStations();
 
   const environment = (options: StartOptions): NodeJS.ProcessEnv => {
     const state = options.home ?? home();
     homes.add(state);
-    return {
+    const env = {
       ...process.env,
       CAISSON_HOME: state,
       XDG_CONFIG_HOME: join(base, "config"),
@@ -77,6 +80,9 @@ export function useRunsCli() {
       NO_COLOR: "1",
       ...options.env,
     };
+    const isIdle = ![...commands].some((command) => command.home === state);
+    const place = { program: [node, program] as const, home: state, cwd: join(base, "work"), env, own: options.env ?? {}, isIdle };
+    return { ...env, ...stations.variablesFor(place) };
   };
   function start(argv: readonly string[], options: StartOptions = {}): Going {
     const child = spawn(node, [program, ...argv], {

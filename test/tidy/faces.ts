@@ -12,7 +12,7 @@ function beyondInterface(file: SourceFile): string[] {
     .filter((target) => !/^src\/(contract|lib)\//.test(target) && faceOf(target) !== faceOf(file.path) && !isInterface(target));
 }
 
-const faceOf = (path: string) => /^src\/(cli|api)\//.exec(path)?.[1] ?? null;
+const faceOf = (path: string) => /^src\/(cli|api|client)\//.exec(path)?.[1] ?? null;
 const isFace = ({ path }: SourceFile) => faceOf(path) !== null && !isTest(path);
 
 /**

@@ -29,8 +29,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   // Of the station the interface alone, which a rule of its own checks.
   cli: ["contract", "lib", "station"],
   api: ["contract", "lib", "station"],
-  // The same verbs at the other end of a wire, also for browsers.
-  client: ["contract"],
+  // The same verbs at the other end of a wire, also for browsers; of the station the interface alone, as faces.
+  client: ["contract", "station"],
   // Folders of this machine for a station elsewhere: it brings changes home with the station's own rules, not a copy of
   // them.
   remote: ["contract", "lib", "sandbox", "workspace", "station"],

@@ -30,6 +30,7 @@ async function holdOn(held: HeldSandbox, { socket, signal }: Stream): Promise<vo
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave, { once: true });
   const unsubscribe = held.network?.subscribe(networkTo(socket, held.id));
+  let isGone = false;
   try {
     void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null });
     void held.closed.then(() => asked.resolve("gone"));
@@ -42,11 +43,15 @@ async function holdOn(held: HeldSandbox, { socket, signal }: Stream): Promise<vo
     });
     const how = await asked.promise;
     if (how === "destroy") await held.destroy();
-    if (how !== "release") await socket.send({ type: "closed", ...(await held.closed) });
+    isGone = how !== "release";
+    if (isGone) await socket.send({ type: "closed", ...(await held.closed) });
   } finally {
     signal.removeEventListener("abort", leave);
     unsubscribe?.();
-    await held.release();
+    // There is nothing to leave alone any more: a kept sandbox's handle would say so.
+    await held.release().catch((error: unknown) => {
+      if (!isGone) throw error;
+    });
   }
   await socket.send({ type: "released" });
 }

@@ -4,6 +4,7 @@ import { jsonOption, ociRuntimeOption, runtimeOption } from "../options/runtime-
 export const machineCommands: readonly CommandSpec[] = [
   {
     path: ["doctor"],
+    place: "machine",
     summary: "Check what works on this machine, and how to fix what does not",
     details:
       "Exit code: 0 when a sandbox can be isolated here; with --model, when the model answers, too; with --attack, when every claim held;\nwith --conformance, when every test passed.",
@@ -29,6 +30,7 @@ export const machineCommands: readonly CommandSpec[] = [
   },
   {
     path: ["demo"],
+    place: "machine",
     summary: "Take a tour: what a sandbox can do, cannot reach, and costs",
     options: [
       runtimeOption,
@@ -41,6 +43,7 @@ export const machineCommands: readonly CommandSpec[] = [
   },
   {
     path: ["config"],
+    place: "here",
     summary: "Show the settings in force, and where they come from",
     details: "An option wins over a variable of the environment, that over the config file, that over the default.",
     options: [

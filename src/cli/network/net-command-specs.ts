@@ -62,6 +62,7 @@ export const netCommands: readonly CommandSpec[] = [
       "Started by itself in the background whenever a sandbox with a network is kept. By hand it is of use after a crash, or to give it\nanother environment: secrets from variables are those of the process that serves.",
     options: [],
     arguments: [{ name: "SANDBOX", summary: "a sandbox's id" }],
+    place: "here",
     handlesSignals: true,
     examples: [["GITHUB_TOKEN=… caisson net serve sb_k3v7q2m5x4ab", ""]],
     load: async () => ({ run: (await import("./net-commands.ts")).serve }),

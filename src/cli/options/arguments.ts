@@ -2,14 +2,25 @@ import { CaissonError } from "../../contract/error.ts";
 import { nearest } from "../../lib/nearest.ts";
 import type { CommandSpec, OptionSpec, ParsedArguments } from "../command.ts";
 
-export const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
+const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
+const noStationOption: OptionSpec = { name: "no-station", summary: "Do it in this process, whatever station runs or was chosen" };
+const contextOption: OptionSpec = {
+  name: "context",
+  value: "NAME",
+  summary: "Work with the station of this context (see `caisson context`)",
+};
+
+/** With those that commands have besides their own. */
+export function optionsOf({ options, place }: Pick<CommandSpec, "options" | "place">): readonly OptionSpec[] {
+  return [...options, ...(place === "here" ? [] : [contextOption, noStationOption]), helpOption];
+}
 
 /**
  * Checks arguments against a command's spec. Throws `invalid`, naming the nearest option or the argument that is
  * missing.
  */
 export function parseArguments(spec: CommandSpec, argv: readonly string[]): ParsedArguments {
-  const options = [...spec.options, helpOption];
+  const options = optionsOf(spec);
   const found = new Map<string, string[]>();
   const words: string[] = [];
   const rest = [...argv];
@@ -78,7 +89,7 @@ function checkWords(spec: CommandSpec, words: readonly string[]): void {
 }
 
 function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>, words: readonly string[]): ParsedArguments {
-  const declared = new Set(["help", ...spec.options.map((option) => option.name)]);
+  const declared = new Set(optionsOf(spec).map((option) => option.name));
   const values = (name: string): readonly string[] => {
     if (!declared.has(name)) throw new CaissonError("internal", `${spec.path.join(" ")} has no option --${name}`);
     return found.get(name) ?? [];

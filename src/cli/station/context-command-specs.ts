@@ -13,6 +13,7 @@ const addressOptions: readonly OptionSpec[] = [
 export const contextCommands: readonly CommandSpec[] = [
   {
     path: ["login"],
+    place: "here",
     summary: "Use a station elsewhere from now on: asks for the token, tries it and keeps it",
     details: [
       "Every command then works with that station: `run`, `exec`, `diff`, `apply` and the others, on the folders of this machine.",
@@ -28,6 +29,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["logout"],
+    place: "here",
     summary: "Forget a station's token, and work on this machine again",
     options: [json],
     arguments: [{ ...name, summary: "a context's name (default: the current one)", optional: true }],
@@ -36,6 +38,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["context", "create"],
+    place: "here",
     summary: "Keep the address of a station under a name",
     options: [
       { name: "url", value: "URL", summary: "The station's address: https://…, or http:// on this machine" },
@@ -49,6 +52,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["context", "use"],
+    place: "here",
     summary: "Choose the station that commands work with; `local` is this machine's",
     options: [json],
     arguments: [name],
@@ -60,6 +64,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["context", "ls"],
+    place: "here",
     summary: "List contexts",
     options: [json],
     arguments: [],
@@ -68,6 +73,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["context", "show"],
+    place: "here",
     summary: "Show a context, or the current one; never its token",
     options: [json],
     arguments: [{ ...name, optional: true }],
@@ -76,6 +82,7 @@ export const contextCommands: readonly CommandSpec[] = [
   },
   {
     path: ["context", "rm"],
+    place: "here",
     summary: "Remove contexts with their tokens",
     options: [json],
     arguments: [{ ...name, repeat: true }],

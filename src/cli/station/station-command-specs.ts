@@ -18,10 +18,12 @@ export const stationCommands: readonly CommandSpec[] = [
       { name: "public-url", value: "URL", summary: "What others call it, such as https://caisson.example.com" },
       { name: "proxy", value: "ADDRESS", summary: "A proxy that encrypts in front of it; only it may connect", repeat: true },
       { name: "detach", short: "d", summary: "In the background: come back when it listens" },
+      { name: "ready", value: "N", summary: "Sandboxes that are kept ready for commands (default 2; 0: none)" },
       { name: "no-token", summary: "Make no first token" },
       json,
     ],
     arguments: [],
+    place: "here",
     handlesSignals: true,
     examples: [
       ["caisson up --detach", ""],
@@ -38,6 +40,7 @@ export const stationCommands: readonly CommandSpec[] = [
       json,
     ],
     arguments: [],
+    place: "here",
     examples: [
       ["caisson down", "runs are let go where they are"],
       ["caisson down --drain --timeout 10m", "they have ten minutes to end"],
@@ -46,8 +49,11 @@ export const stationCommands: readonly CommandSpec[] = [
   },
   {
     path: ["status"],
-    summary: "Whether a station runs, and where",
-    details: "Exit code: 0 when one runs, 1 when none does.",
+    summary: "Which station commands work with, and whether it runs",
+    details: [
+      "The one of CAISSON_URL, else the one that runs on this state folder, found by its socket; without one, commands do their work themselves.",
+      "Exit code: 0 when one runs, 1 when none does.",
+    ].join("\n"),
     options: [json],
     arguments: [],
     examples: [["caisson status --json", ""]],

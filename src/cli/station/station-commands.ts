@@ -17,7 +17,7 @@ const PORT_MAX = 65_535;
 export async function up(context: CliContext, given: ParsedArguments): Promise<number> {
   const where = whereFrom(context, given);
   if (given.flag("detach")) {
-    await tell(context, given, await context.server.startDetached(["up", "--no-token", ...optionsOf(where)]));
+    await tell(context, given, await context.server.startDetached(["up", "--no-token", ...optionsOf(where), ...readyOf(given)]));
     return 0;
   }
   await using server = await context.server.start(where);
@@ -65,26 +65,37 @@ export async function down(context: CliContext, given: ParsedArguments): Promise
 
 /** `caisson status` */
 export async function status(context: CliContext, given: ParsedArguments): Promise<number> {
-  const reached = await context.server.reach();
+  const { target } = context;
+  const reached = target.kind === "elsewhere" ? null : await context.server.reach();
+  const found = target.kind === "elsewhere" ? await context.server.reachChosen() : (reached?.status ?? null);
   if (given.flag("json")) {
+    const where = { commands: target.kind, ...(target.kind === "elsewhere" && target.context !== null && { context: target.context }) };
     await context.stdout.printJson(
-      reached === null ? { running: false } : { running: true, ...reached.status, socket: reached.socketPath },
+      found === null ? { running: false, ...where } : { running: true, ...found, ...(reached && { socket: reached.socketPath }), ...where },
     );
-  } else if (reached === null) {
+  } else if (found === null) {
     await context.stderr.print(line`caisson: no station runs`);
   } else {
-    const { pid, url, startedAt, version, draining, runs } = reached.status;
+    const { pid, url, startedAt, version, draining, runs } = found;
     const rows = [
       ["process", String(pid)],
       ["address", url],
-      ["socket", reached.socketPath],
+      ...(reached === null ? [] : [["socket", reached.socketPath]]),
       ["since", startedAt],
       ["version", version],
       ["runs", `${runs.atWork} at work, ${runs.queued} queued${draining ? "; it takes no more, and ends" : ""}`],
+      ["commands", commandsOf(target)],
     ];
     await context.stdout.print(table(rows));
   }
-  return reached === null ? 1 : 0;
+  return found === null ? 1 : 0;
+}
+
+/** How commands work while it runs. */
+function commandsOf(target: CliContext["target"]): string {
+  if (target.kind === "socket") return "work through it, by its socket";
+  if (target.kind === "elsewhere") return `work through it${target.context === null ? "" : `: it is the context ${target.context}`}`;
+  return `do their work themselves${target.unused === undefined ? "" : `: ${target.unused}`}`;
 }
 
 /** Where it is, and the first token, on standard output: what a program may want to read. */
@@ -128,6 +139,8 @@ function optionsOf({ listenHost, port, tls, publicUrl, proxies }: ServedWhere): 
     ...proxies.flatMap((proxy) => ["--proxy", proxy]),
   ];
 }
+
+const readyOf = (given: ParsedArguments) => given.options("ready").flatMap((number) => ["--ready", number]);
 
 function portFrom(text: string | undefined): number {
   if (text === undefined) return PORT_DEFAULT;

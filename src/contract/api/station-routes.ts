@@ -8,6 +8,8 @@ import type { Route } from "./route.ts";
 /** A station that runs. */
 export const StationStatus = z.object({
   version: z.string(),
+  /** Whoever knows another number is not understood. */
+  protocol: z.int().positive(),
   pid: z.int().positive(),
   startedAt: z.iso.datetime(),
   /** Where it listens for those with a token. */

@@ -13,7 +13,7 @@ import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { seenProcesses } from "../../sandbox/seen-processes.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
-import { infoOf, type SandboxRecord } from "../../sandbox/store.ts";
+import { infoOf, isWaiting, type SandboxRecord } from "../../sandbox/store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
@@ -155,8 +155,4 @@ async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promis
   const record = await reading;
   if (record.runtime !== "oci" || isWaiting(record)) throw new CaissonError("not_found", `there is no sandbox ${id} of the runtime oci`);
   return record;
-}
-
-function isWaiting(record: SandboxRecord): boolean {
-  return typeof record.details === "object" && record.details !== null && "waiting" in record.details && record.details.waiting === true;
 }

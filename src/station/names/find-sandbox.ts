@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import { ChosenName, SandboxId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
+import { isOrphan, isWaiting, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import { type Candidate, isIdPrefix, oneOf } from "./one-of.ts";
 
 const WORDS = { what: "sandbox", listedBy: "caisson sandbox ls" };
@@ -15,7 +15,7 @@ export async function findSandbox(word: string, store: Store): Promise<SandboxId
   return await sandboxAmong(word, {
     async all() {
       const { records, damaged } = await store.list();
-      return [...records.map(({ id, spec: { name } }) => ({ id, name })), ...damaged];
+      return [...records.filter((record) => !isWaiting(record)).map(({ id, spec: { name } }) => ({ id, name })), ...damaged];
     },
     async named(name) {
       const own = await sandboxesNamed(name, store, { owner: LOCAL_OWNER });

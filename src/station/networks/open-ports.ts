@@ -2,11 +2,11 @@ import type { ForwardPort, ForwardView, OpenPreview, PreviewView } from "../../c
 import { defined } from "../../lib/defined.ts";
 import { createForward } from "../../network/preview/forward.ts";
 import { createPreview } from "../../network/preview/preview.ts";
-import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import type { HeldSandbox } from "../sandboxes/held-sandbox.ts";
 import type { OpenedPort } from "./verbs.ts";
 
 /** Takes the handle over: it is released with the preview, or at once when there is none. */
-export async function openPreview(sandbox: OwnedSandbox, request: OpenPreview): Promise<OpenedPort<PreviewView>> {
+export async function openPreview(sandbox: HeldSandbox, request: OpenPreview): Promise<OpenedPort<PreviewView>> {
   const { port, listenPort = 0 } = request;
   return opened(sandbox, async () => {
     const preview = await createPreview({
@@ -22,7 +22,7 @@ export async function openPreview(sandbox: OwnedSandbox, request: OpenPreview): 
 }
 
 export async function openForward(
-  sandbox: OwnedSandbox,
+  sandbox: HeldSandbox,
   request: ForwardPort & { onRefused?: (error: unknown) => void },
 ): Promise<OpenedPort<ForwardView>> {
   const { port, listenPort = 0, listenHost, onRefused } = request;
@@ -38,7 +38,7 @@ export async function openForward(
   });
 }
 
-async function opened<View>(sandbox: OwnedSandbox, open: () => Promise<{ view: View; close(): Promise<void> }>): Promise<OpenedPort<View>> {
+async function opened<View>(sandbox: HeldSandbox, open: () => Promise<{ view: View; close(): Promise<void> }>): Promise<OpenedPort<View>> {
   const port = await open().catch(async (error: unknown) => {
     await sandbox.release();
     throw error;

@@ -26,6 +26,7 @@ import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { namedSecrets } from "../secrets/named-secrets.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
+import { withSubAgents } from "./sub-agents.ts";
 
 /** Where what the model says is written to, or read from. */
 export interface ModelTape {
@@ -131,11 +132,25 @@ export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">):
 async function definitionOf(
   request: StartRun,
   { secrets, nameable }: Record<"secrets" | "nameable", Readonly<Record<string, SecretSpec>>>,
-  options: StartRunOptions,
+  options: Pick<StartRunOptions, "agents" | "defaultModel">,
 ): Promise<AgentDefinition> {
   const { agent, input, trustAgentFile: vouched } = request;
   if (typeof agent !== "string") return agent;
   return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options), secrets: nameable });
+}
+
+/**
+ * The agent of a request with all it may hand work to, from the files of whoever asks: for a station that stands
+ * elsewhere. Throws as starting the run does.
+ */
+export async function agentAsked(
+  request: StartRun,
+  options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretSpec>> },
+): Promise<AgentDefinition> {
+  const { nameable } = options;
+  const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
+  const definition = await definitionOf(request, { secrets, nameable }, options);
+  return withSubAgents(definition, (name) => options.agents.load(name, { secrets: nameable }));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
 import { ListSandboxes, type SandboxList } from "../../contract/sandbox-verbs.ts";
-import type { SandboxRecord, Store } from "../../sandbox/store.ts";
+import { isWaiting, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import { pageOf } from "../pages.ts";
 
 /** See `SandboxVerbs.list`. */
@@ -12,7 +12,10 @@ export async function listSandboxes(
   const asked = parseRequest(ListSandboxes, request, "a list of sandboxes");
   const { cursor, limit } = asked;
   const { records, damaged } = await store.list();
-  const passing = records.map(infoOf).filter((info) => passes(info, asked));
+  const passing = records
+    .filter((record) => !isWaiting(record))
+    .map(infoOf)
+    .filter((info) => passes(info, asked));
   const endOf = ({ createdAt, id }: SandboxInfo) => [createdAt, id] as const;
   const { items, next } = pageOf(passing, { what: "sandboxes", endOf, newestFirst: false, cursor, limit });
   return { sandboxes: items, damaged: cursor === undefined ? damaged.map(({ id, dir, reason }) => ({ id, dir, reason })) : [], next };

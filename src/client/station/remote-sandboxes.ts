@@ -1,0 +1,42 @@
+import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import type { SandboxVerbs } from "../../station/sandboxes/verbs.ts";
+import type { Client } from "../connect.ts";
+import { createRemoteSandbox } from "./remote-sandbox.ts";
+
+/** Each handle is a connection to the station, and ends with it: a caller that dies holds nothing any more. */
+export function remoteSandboxes(client: Client): { verbs: SandboxVerbs; removeOwn(): Promise<void> } {
+  const { sandboxes, streams } = client;
+  const own = new Set<HeldSandbox>();
+  const made = (request: CreateSandbox, sandbox: HeldSandbox): HeldSandbox => {
+    if (request.spec.keep) return sandbox;
+    own.add(sandbox);
+    void sandbox.closed.then(() => own.delete(sandbox));
+    return sandbox;
+  };
+  const verbs: SandboxVerbs = {
+    async create({ secretNames, ...request }, given) {
+      const whole = { ...request, ...(secretNames && { secretNames: [...secretNames] }) };
+      return made(request, createRemoteSandbox(client, await streams.createHeld(whole, given)));
+    },
+    hold: async (id, given) => createRemoteSandbox(client, await streams.holdSandbox(id, given)),
+    get: (id) => sandboxes.get(id),
+    list: (options) => sandboxes.list(options),
+    changedFiles: (id) => sandboxes.changedFiles(id),
+    stats: (id) => sandboxes.stats(id),
+    pause: (id) => sandboxes.pause(id),
+    resume: (id) => sandboxes.resume(id),
+    snapshot: (id, options) => sandboxes.snapshot(id, options),
+    fork: (id) => sandboxes.fork(id),
+    remove: (id) => sandboxes.remove(id),
+    sweep: () => sandboxes.sweep(),
+    snapshots: () => sandboxes.snapshots(),
+    removeSnapshot: (id) => sandboxes.removeSnapshot(id),
+  };
+  return {
+    verbs,
+    async removeOwn() {
+      await Promise.all([...own].map((sandbox) => sandbox.destroy()));
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { findAgent } from "../agent/file/find-agents.ts";
+import type { AgentDefinition } from "../contract/agent.ts";
+import { CaissonError } from "../contract/error.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
+import { parseRequest } from "../contract/parse-request.ts";
+import { StartRun } from "../contract/run-verbs.ts";
+import { defined } from "../lib/defined.ts";
+import { agentAsked } from "../station/runs/start-run.ts";
+import type { RunVerbs } from "../station/runs/verbs.ts";
+import { type CallersOptions, notSent, secretsOfCaller } from "./caller.ts";
+import { agentSource, secretsOf } from "./local-station.ts";
+
+/**
+ * Runs that a station drives for somebody who stands here. One that it cannot drive, because what it needs is in the
+ * caller's environment alone, is driven by this process; from then on this process is asked about all of them.
+ */
+export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs {
+  const { caller, isElsewhere } = options;
+  let own: RunVerbs | null = null;
+  const current = () => own ?? remote;
+  const driveHere = async () => {
+    own = (await options.here()).station.runs;
+    return own;
+  };
+  return {
+    async start(given, asked) {
+      const request = parseRequest(StartRun, given, "a run");
+      const definition = await definitionToSend(request, options);
+      const secrets = secretsOfCaller({ ...definition?.sandbox.secrets, ...namedSecrets(request, options), ...request.settings.secrets });
+      if (secrets.length > 0) {
+        if (isElsewhere) throw notSent(secrets);
+        return (await driveHere()).start(given, asked);
+      }
+      const model = given.model ?? caller.config.models.default;
+      try {
+        return await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, asked);
+      } catch (error) {
+        // The key may be in this environment.
+        if (isElsewhere || !(error instanceof CaissonError) || error.code !== "unauthenticated") throw error;
+        return (await driveHere()).start(given, asked);
+      }
+    },
+    get: (run) => current().get(run),
+    list: (asked) => current().list(asked),
+    events: (run, asked) => current().events(run, asked),
+    allEvents: (asked) => current().allEvents(asked),
+    lastPosition: () => current().lastPosition(),
+    wait: (run, asked) => current().wait(run, asked),
+    send: (run, message) => current().send(run, message),
+    answer: (run, answer) => current().answer(run, answer),
+    pause: (run, asked) => current().pause(run, asked),
+    resume: (run, asked) => current().resume(run, asked),
+    continue: (run, request, asked) => current().continue(run, request, asked),
+    prioritize: (run, asked) => current().prioritize(run, asked),
+    adopt: (run, asked) => current().adopt(run, asked),
+    queue: () => current().queue(),
+    stop: (run, asked) => current().stop(run, asked),
+    remove: (run) => current().remove(run),
+    check: () => current().check(),
+  };
+}
+
+/** The whole definition of an agent that is the caller's file; what is built in, a station has itself. */
+async function definitionToSend(request: StartRun, { caller }: CallersOptions): Promise<AgentDefinition | undefined> {
+  if (typeof request.agent !== "string") return undefined;
+  const agents = agentSource(caller);
+  const { origin } = await findAgent(request.agent, agents.places);
+  if (origin === "built-in") return undefined;
+  const nameable = await secretsOf(caller, LOCAL_OWNER);
+  return agentAsked(request, { agents, nameable, defaultModel: caller.config.models.default });
+}
+
+/** Those that the configuration defines, which a station on this machine shares. */
+function namedSecrets({ settings }: StartRun, { caller, isElsewhere }: CallersOptions) {
+  if (isElsewhere) return {};
+  const { secrets } = caller.config;
+  return Object.fromEntries(settings.secretNames.flatMap((name) => (secrets[name] === undefined ? [] : [[name, secrets[name]]])));
+}

@@ -1,0 +1,75 @@
+import type { CliContext } from "../cli/context.ts";
+import type { RuntimeChoices } from "../cli/dispatch.ts";
+import type { SandboxEvent } from "../contract/event.ts";
+import { defined } from "../lib/defined.ts";
+import type { Environment } from "./environment.ts";
+import type { LocalParts } from "./local-station.ts";
+import { composeRuntimes } from "./runtimes.ts";
+import { composeStation, type LocalVerbs } from "./station.ts";
+
+const COMMAND_LINE_MAX = 100;
+
+export interface HereOptions
+  extends Pick<CliContext, "version" | "guestPath">,
+    Pick<LocalParts, "cwd" | "home" | "path" | "stateDir" | "configDir" | "config" | "configFile" | "variable" | "say"> {
+  environment: Environment;
+  argv: readonly string[];
+  /** How this program is started again, to go on in the background. */
+  program: readonly [string, ...string[]];
+  choices: RuntimeChoices;
+  onEvent: (event: SandboxEvent) => void;
+}
+
+/** The station as a part of this process, with what only such a one can do. */
+export interface StationHere {
+  readonly station: LocalVerbs;
+  /** Starts this program again with these arguments, in the background and independent of us. */
+  startDetached(args: readonly string[]): Promise<void>;
+  /** Begins to keep sandboxes ready, where that was chosen. */
+  warm(): Promise<void>;
+}
+
+export function composeHere(options: HereOptions): StationHere {
+  const { environment, program, choices, config, say } = options;
+  const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
+  const compose = (ociRuntime: string | undefined) =>
+    composeRuntimes({
+      environment,
+      guestPath: options.guestPath,
+      program,
+      settings: { ...settings, ...defined({ ociRuntime }) },
+      command: commandLine(options.argv),
+      warn: say,
+      ...defined({
+        onEvent: choices.events ? options.onEvent : undefined,
+        pool: choices.ready === undefined ? undefined : { sandboxes: choices.ready, networkNamespaces: 0 },
+      }),
+    });
+  const { runtimes, resolver } = compose(undefined);
+  const others = new Map<string, ReturnType<typeof compose>>();
+  const resolverFor = (ociRuntime: string | undefined) => {
+    if (ociRuntime === undefined || ociRuntime === settings.ociRuntime) return resolver;
+    const known = others.get(ociRuntime) ?? compose(ociRuntime);
+    others.set(ociRuntime, known);
+    return known.resolver;
+  };
+  const startDetached = async (args: readonly string[]) => {
+    const network = await import("./network.ts");
+    await network.startDetached({ program, args, stateDir: options.stateDir, env: environment.variables });
+  };
+  const station = composeStation({ ...options, runtimes, resolver, resolverFor, startDetached });
+  return {
+    station,
+    startDetached,
+    async warm() {
+      if (choices.ready !== undefined) await resolver.resolve(config.runtime);
+    },
+  };
+}
+
+/** How this program was called, as it would be typed; what is long is only hinted at. */
+function commandLine(args: readonly string[]): string {
+  const words = args.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+  const typed = ["caisson", ...words].join(" ");
+  return typed.length <= COMMAND_LINE_MAX ? typed : "caisson …";
+}

@@ -1,0 +1,8 @@
+import type { SandboxTools } from "../station/sandboxes/tools.ts";
+import { lazyVerbs } from "./lazy-verbs.ts";
+
+/** Loaded with their first use. */
+export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copyIn: "answer", copyOut: "answer" }, async () => {
+  const [copying, running] = await Promise.all([import("../sandbox/copy.ts"), import("../sandbox/run-command.ts")]);
+  return { ...copying, ...running };
+});

@@ -1,0 +1,24 @@
+import { basename } from "node:path";
+import { beforeEach } from "vitest";
+import { type StationMode, stationMode } from "./station-modes.ts";
+
+/**
+ * Tests of the command line that are about the process which does the work, and so say nothing of one that has it done
+ * by a station. Everything else must hold through a station as well; whoever adds a line says why.
+ */
+const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason: string }[] = [];
+
+/** Why a test is not for this mode, or null. */
+function reasonAgainst(path: string, test: string): string | null {
+  const found = about.find(
+    (each) => each.file === basename(path) && (each.test?.test(test) ?? true) && (each.mode === undefined || each.mode === stationMode),
+  );
+  return found?.reason ?? null;
+}
+
+if (stationMode !== "none") {
+  beforeEach(({ task, skip }) => {
+    const reason = reasonAgainst(task.file.filepath, task.name);
+    if (reason !== null) skip(reason);
+  });
+}

@@ -1,0 +1,91 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * How the command line's tests work: by themselves, through a station on their state folder that they find by its
+ * socket, or through one that they are told the address and a token of. Every test of the command line holds in all
+ * three; `npm run test:modes` tries the last two.
+ */
+export type StationMode = "none" | "socket" | "http";
+
+export const stationMode = modeFrom(process.env.CAISSON_TEST_MODE);
+
+function modeFrom(text: string | undefined): StationMode {
+  if (text === undefined || text === "" || text === "none") return "none";
+  if (text === "socket" || text === "http") return text;
+  throw new Error(`CAISSON_TEST_MODE is none, socket or http, not ${text}`);
+}
+
+interface RunningStation {
+  /** What it was started with: with anything else, another one is needed. */
+  key: string;
+  url: string;
+  token: string;
+  pid: number;
+}
+
+interface StationPlace {
+  /** The program and its first arguments. */
+  program: readonly [string, ...string[]];
+  home: string;
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  /** What a test says besides, for this command alone. */
+  own: Readonly<Record<string, string | undefined>>;
+  /** Whether no other command is under way on this state folder. */
+  isIdle: boolean;
+}
+
+/** A station for each state folder, started before the first command there. */
+export function createModeStations() {
+  const stations = new Map<string, RunningStation | null>();
+  const run = ({ program: [file, ...first], cwd, env }: Pick<StationPlace, "program" | "cwd" | "env">, args: readonly string[]) =>
+    spawnSync(file, [...first, ...args], { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const places = new Map<string, StationPlace>();
+  return {
+    /** The variables with which a command finds the station of its state folder; none where there is no such thing. */
+    variablesFor(place: StationPlace): Record<string, string> {
+      if (stationMode === "none") return {};
+      const { home } = place;
+      const key = keyOf(place);
+      const running = stations.get(home);
+      if (running === undefined || (running !== null && running.key !== key && place.isIdle)) {
+        if (running) run(place, ["down"]);
+        places.set(home, place);
+        stations.set(home, started(run(place, ["up", "--detach", "--port", "0", "--json"]), { key, before: running?.token }));
+      }
+      const station = stations.get(home);
+      return stationMode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
+    },
+    /** Ends all of them; one that does not is a failure. */
+    endAll(): void {
+      for (const [home, place] of places) {
+        const running = stations.get(home);
+        stations.delete(home);
+        if (!running || !existsSync(home)) continue;
+        const { status, stderr } = run(place, ["down"]);
+        if (status === 0) continue;
+        process.kill(running.pid, "SIGKILL");
+        throw new Error(`the station of ${home} did not end: ${stderr}`);
+      }
+      places.clear();
+    },
+  };
+}
+
+/** A station reads its configuration and its environment when it starts. */
+function keyOf({ home, own }: StationPlace): string {
+  const file = join(home, "config.json");
+  return JSON.stringify([own, existsSync(file) ? readFileSync(file, "utf8") : null]);
+}
+
+/** Null where a station cannot be: the test is about that, too. */
+function started(
+  { status, stdout }: { status: number | null; stdout: string },
+  { key, before }: { key: string; before: string | undefined },
+): RunningStation | null {
+  if (status !== 0) return null;
+  const { url, pid, token = before } = JSON.parse(stdout) as { url: string; pid: number; token?: string };
+  return token === undefined ? null : { key, url, pid, token };
+}
