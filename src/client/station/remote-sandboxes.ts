@@ -15,11 +15,11 @@ export function remoteSandboxes(client: Client): { verbs: SandboxVerbs; removeOw
     return sandbox;
   };
   const verbs: SandboxVerbs = {
-    async create({ secretNames, ...request }, given) {
+    async create({ secretNames, ...request }, { signal } = {}) {
       const whole = { ...request, ...(secretNames && { secretNames: [...secretNames] }) };
-      return made(request, createRemoteSandbox(client, await streams.createHeld(whole, given)));
+      return made(request, createRemoteSandbox(client, await streams.createHeld(whole, signal && { signal })));
     },
-    hold: async (id, given) => createRemoteSandbox(client, await streams.holdSandbox(id, given)),
+    hold: async (id, { signal } = {}) => createRemoteSandbox(client, await streams.holdSandbox(id, signal && { signal })),
     get: (id) => sandboxes.get(id),
     list: (options) => sandboxes.list(options),
     changedFiles: (id) => sandboxes.changedFiles(id),
