@@ -2,6 +2,7 @@ import { problemOf } from "../contract/api/problem.ts";
 import { CaissonError } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import type { SentEvent } from "./call.ts";
+import { type Conditions, etagOf, names } from "./conditions.ts";
 
 /** How often a stream of events that has nothing to say says that it is alive. */
 const PING_MS = 15_000;
@@ -11,7 +12,22 @@ export function jsonAnswer(value: unknown, status: number): Response {
   return new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json", ...noStore } });
 }
 
-const noStore = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+/** Of something that can be asked for again: only that it is the same, where the caller has it already. */
+export function versionedAnswer(value: unknown, { ifNoneMatch }: Conditions): Response {
+  const text = JSON.stringify(value);
+  const etag = etagOf(text);
+  if (ifNoneMatch !== null && names(ifNoneMatch, etag, { weakly: true })) return unchangedAnswer(etag);
+  return new Response(text, { headers: { "content-type": "application/json", ...noSniff, ...ownCache, etag } });
+}
+
+export function unchangedAnswer(etag: string): Response {
+  return new Response(null, { status: 304, headers: { ...ownCache, etag } });
+}
+
+const noSniff = { "x-content-type-options": "nosniff" };
+const noStore = { "cache-control": "no-store", ...noSniff };
+/** What is kept is looked at again before it is used. */
+const ownCache = { "cache-control": "private, no-cache" };
 
 /** Anything that is not ours by now is a defect of ours: `onDefect` hears of it, and the caller only that it is one. */
 export function problemAnswer(error: unknown, { request, onDefect }: { request: Request; onDefect: (error: unknown) => void }): Response {
@@ -28,6 +44,7 @@ export function problemAnswer(error: unknown, { request, onDefect }: { request: 
       ...(hasBody && { connection: "close" }),
       ...(told.code === "unauthenticated" && { "www-authenticate": 'Bearer realm="caisson"' }),
       ...(typeof retryAfter === "number" && { "retry-after": String(retryAfter) }),
+      ...(told.code === "out_of_range" && { "content-range": `bytes */${String(told.details?.sizeBytes)}` }),
     },
   });
 }
@@ -49,12 +66,45 @@ interface StreamLife {
   release: () => Promise<void>;
 }
 
+interface SentBytes {
+  type: string;
+  /** Of what is sent, where that is known. */
+  sizeBytes?: number;
+  etag?: string;
+  /** Where what is sent begins, and how long the whole is. */
+  part?: { offset: number; wholeBytes: number };
+  isHead?: boolean;
+  parts?: boolean;
+}
+
 /** Read as fast as the caller takes it, and no faster. */
-export function bytesAnswer(bytes: AsyncIterable<Uint8Array>, options: StreamLife & { type: string; sizeBytes?: number }): Response {
-  const { type, sizeBytes } = options;
-  return new Response(bodyOf(bytes, options), {
-    headers: { "content-type": type, ...noStore, ...(sizeBytes !== undefined && { "content-length": String(sizeBytes) }) },
-  });
+export async function bytesAnswer(bytes: AsyncIterable<Uint8Array>, options: StreamLife & SentBytes): Promise<Response> {
+  const { type, sizeBytes, etag, part, isHead = false, parts = false } = options;
+  const headers = {
+    "content-type": type,
+    ...(etag === undefined ? noStore : { ...noSniff, ...ownCache, etag }),
+    ...(parts && { "accept-ranges": "bytes" }),
+    ...(sizeBytes !== undefined && { "content-length": String(sizeBytes) }),
+    ...(part !== undefined &&
+      sizeBytes !== undefined && { "content-range": `bytes ${part.offset}-${part.offset + sizeBytes - 1}/${part.wholeBytes}` }),
+  };
+  const status = part === undefined ? 200 : 206;
+  if (isHead) {
+    await options.release();
+    return new Response(null, { status, headers });
+  }
+  return new Response(bodyOf(sizeBytes === undefined ? bytes : exactly(bytes, sizeBytes), options), { status, headers });
+}
+
+/** What is shorter than was said breaks off, so that nobody takes it for the whole. */
+async function* exactly(bytes: AsyncIterable<Uint8Array>, sizeBytes: number): AsyncGenerator<Uint8Array> {
+  let left = sizeBytes;
+  for await (const chunk of bytes) {
+    yield chunk.subarray(0, left);
+    left -= Math.min(left, chunk.length);
+    if (left === 0) return;
+  }
+  if (left > 0) throw new CaissonError("stale", "it became shorter while it was read");
 }
 
 /**

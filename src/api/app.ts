@@ -7,9 +7,10 @@ import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
 import type { Admit, Arrival } from "./admit.ts";
-import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer } from "./answer.ts";
+import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
 import { type AuditSink, createAudit, type SeenCall } from "./audit.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
+import { type Conditions, conditionsOf } from "./conditions.ts";
 import { checkReach, checkScope } from "./gate.ts";
 import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
@@ -115,7 +116,8 @@ export function createApp(options: AppOptions): App {
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
       admitted(context, name, async (caller, { life, call: seen }) => {
         // The router takes HEAD for GET, and would leave a stream that nobody reads.
-        if (context.req.raw.method !== method) throw notThere(context);
+        const conditions = conditionsOf(context.req.raw);
+        if (context.req.raw.method !== method && !(conditions.isHead && route.answer.parts === true)) throw notThere(context);
         if (caller.kind === "sandbox") sandboxCalls.count(caller.sandbox, name);
         checkScope(caller, route.scope);
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
@@ -126,9 +128,9 @@ export function createApp(options: AppOptions): App {
         };
         const key = context.req.header("idempotency-key") ?? null;
         const keyed = await keyedCall(call as ReadCall, { name, route, method, key, caller });
-        if (keyed === null) return answerOf(route, await make(), { life, onDefect });
+        if (keyed === null) return await answerOf(route, await make(), { life, onDefect, conditions, method });
         const answered = await answeredOnce(keyed, { answers: options.answers(), onDefect, make });
-        if ("reply" in answered) return answerOf(route, answered.reply, { life, onDefect });
+        if ("reply" in answered) return await answerOf(route, answered.reply, { life, onDefect, conditions, method });
         life.end();
         return answered.again;
       }),
@@ -201,6 +203,7 @@ async function readCall(
     query: readQuery(route, new URL(req.url).searchParams, kinds),
     body: await readBody(route, req.raw),
     wants,
+    conditions: conditionsOf(req.raw),
     lastEventId: req.header("last-event-id") ?? null,
     signal: wants === "events" ? life.streamSignal : life.signal,
   };
@@ -224,11 +227,11 @@ function wantsOf({ answer }: Route, accept: string): "json" | "events" {
   return (answer.json === undefined && answer.bytes === undefined) || accept.includes("text/event-stream") ? "events" : "json";
 }
 
-function answerOf(
+async function answerOf(
   { answer }: Route,
   reply: Reply<RouteName>,
-  { life, onDefect }: { life: RequestLife; onDefect: (error: unknown) => void },
-): Response {
+  { life, onDefect, conditions, method }: { life: RequestLife; onDefect: (error: unknown) => void; conditions: Conditions; method: string },
+): Promise<Response> {
   const streamed = {
     abort: life.abort,
     async release() {
@@ -242,14 +245,16 @@ function answerOf(
     },
   };
   if ("events" in reply) return eventsAnswer(reply.events, { ...streamed, signal: life.streamSignal, onDefect });
-  if ("bytes" in reply)
-    return bytesAnswer(reply.bytes, {
-      ...streamed,
-      type: answer.bytes ?? "application/octet-stream",
-      ...defined({ sizeBytes: reply.sizeBytes }),
-    });
+  if ("bytes" in reply) {
+    const { sizeBytes, etag, part } = reply;
+    const type = answer.bytes ?? "application/octet-stream";
+    const { isHead } = conditions;
+    return bytesAnswer(reply.bytes, { ...streamed, type, isHead, ...defined({ sizeBytes, etag, part, parts: answer.parts }) });
+  }
   life.end();
-  return "json" in reply ? jsonAnswer(reply.json, answer.status ?? 200) : new Response(null, { status: 204 });
+  if ("unchanged" in reply) return unchangedAnswer(reply.unchanged.etag);
+  if (!("json" in reply)) return new Response(null, { status: 204 });
+  return method === "GET" ? versionedAnswer(reply.json, conditions) : jsonAnswer(reply.json, answer.status ?? 200);
 }
 
 function notThere({ req }: Context<Env>): CaissonError {

@@ -3,6 +3,7 @@ import type { Body, EventData, Json, Params, Query } from "../contract/api/route
 import type { SandboxId } from "../contract/ids.ts";
 import type { TokenView } from "../contract/token-verbs.ts";
 import type { Station } from "../station/station.ts";
+import type { Conditions } from "./conditions.ts";
 
 /** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
 export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView } | { kind: "sandbox"; sandbox: SandboxId };
@@ -22,6 +23,7 @@ export interface Call<Name extends RouteName> {
   readonly by: string;
   /** Of a route that has events and something else; `json` stands for that. */
   readonly wants: "json" | "events";
+  readonly conditions: Conditions;
   /** Where an earlier stream of the same route broke off. */
   readonly lastEventId: string | null;
   /** Aborted when the caller has gone away or may do this no longer, and when the station ends. */
@@ -40,7 +42,8 @@ type Streamed = { release?: () => Promise<void> };
 export type Reply<Name extends RouteName> =
   | { json: Json<Name> }
   | ({ events: AsyncIterable<SentEvent<EventData<Name>>> } & Streamed)
-  | ({ bytes: AsyncIterable<Uint8Array>; sizeBytes?: number } & Streamed)
+  | ({ bytes: AsyncIterable<Uint8Array>; sizeBytes?: number; etag?: string; part?: { offset: number; wholeBytes: number } } & Streamed)
+  | { unchanged: { etag: string } }
   | { nothing: true };
 
 /** For each route, the verb of the station that it calls. */

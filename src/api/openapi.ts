@@ -156,7 +156,7 @@ function operationOf(name: RouteName, components: Components): Schema {
     ...(answer.events && { "text/event-stream": { schema: components.answer(answer.events) } }),
     ...(answer.bytes && { [answer.bytes]: { schema: { type: "string", format: "binary" } } }),
   };
-  const parameters = [...parametersOf(route, components), ...keyParameter(name, route)];
+  const parameters = [...parametersOf(route, components), ...keyParameter(name, route), ...versionParameters(name, route)];
   return {
     operationId: name,
     tags: [name.split(".")[0]],
@@ -166,6 +166,7 @@ function operationOf(name: RouteName, components: Components): Schema {
     ...(body !== undefined && { requestBody: requestBodyOf(route, components) }),
     responses: {
       [status]: { description: "Done.", ...(Object.keys(content).length > 0 && { content }) },
+      ...(answer.parts && { 206: { description: "The part that was asked for.", content } }),
       default: { $ref: "#/components/responses/Problem" },
     },
   };
@@ -182,6 +183,20 @@ function keyParameter(name: RouteName, { answer, body, bodyBytesMax }: Route): S
       description: "Chosen by the caller: the same request with the same key is answered alike for a day, and does nothing again.",
       schema: { type: "string", minLength: 1, maxLength: 255 },
     },
+  ];
+}
+
+/** Of what can be asked for again, in parts, or only where it is what the caller knows. */
+function versionParameters(name: RouteName, { answer, body }: Route): Schema[] {
+  const header = (title: string, description: string) => ({ name: title, in: "header", description, schema: { type: "string" } });
+  const { method } = pathOf(name);
+  const isRead = method === "GET" && (answer.json !== undefined || answer.parts === true);
+  return [
+    ...(isRead ? [header("If-None-Match", "An `ETag` that came before: 304 where it is still the same.")] : []),
+    ...(answer.parts
+      ? [header("Range", "One part, such as `bytes=0-99`: answered with 206."), header("If-Range", "The `ETag` that the part is of.")]
+      : []),
+    ...(name === "files.write" && body === "bytes" ? [header("If-Match", "The `ETag` of what is to be replaced: 412 for any other.")] : []),
   ];
 }
 

@@ -14,7 +14,10 @@ export const errorCodes = {
   /** Another process took over what this one had: it does no more, and nothing is wrong with what it had. */
   superseded: { httpStatus: 409, exitCode: 123, retryable: false },
   gone: { httpStatus: 410, exitCode: 125, retryable: false },
+  /** What was to be changed is another version than the caller knows. */
+  stale: { httpStatus: 412, exitCode: 125, retryable: false },
   too_large: { httpStatus: 413, exitCode: 125, retryable: false },
+  out_of_range: { httpStatus: 416, exitCode: 125, retryable: false },
   unsafe: { httpStatus: 422, exitCode: 125, retryable: false },
   busy: { httpStatus: 429, exitCode: 125, retryable: true },
   cancelled: { httpStatus: 499, exitCode: 130, retryable: false },

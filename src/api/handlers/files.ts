@@ -1,6 +1,8 @@
+import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import { type Handlers, nothing, type SentEvent } from "../call.ts";
+import { checkMatch, names, partOf } from "../conditions.ts";
 
 type Name = Extract<keyof Handlers, `files.${string}`>;
 
@@ -16,16 +18,43 @@ export const fileHandlers: Handlers<Name> = {
     await held.remove(path, { signal, ...defined({ recursive, user }) });
     return nothing;
   },
-  async "files.read"({ station, params, query, signal }) {
+  async "files.read"({ station, params, query, conditions, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
     return streamed(held, async () => {
-      const { path, ...asked } = query;
-      return { bytes: await held.readFile(path, { signal, ...defined(asked) }), release: () => held.release() };
+      const { path, user, offset, length } = query;
+      const asked = { signal, ...defined({ user }) };
+      const release = () => held.release();
+      const info = await held.stat(path, { ...asked, follow: true });
+      // What is no regular file has no size to go by; reading it says why it cannot be.
+      if (info.kind !== "file") return { bytes: await held.readFile(path, { ...asked, ...defined({ offset, length }) }), release };
+      const etag = etagOfFile(info);
+      if (conditions.ifNoneMatch !== null && names(conditions.ifNoneMatch, etag, { weakly: true })) {
+        await release();
+        return { unchanged: { etag } };
+      }
+      const wholeBytes = info.sizeBytes;
+      // A part that the query names is what is asked for; `Range` is of the whole.
+      const isWhole = offset === undefined && length === undefined;
+      const part = isWhole ? partOf(conditions, { sizeBytes: wholeBytes, etag }) : null;
+      const from = Math.min(part?.offset ?? offset ?? 0, wholeBytes);
+      const sizeBytes = Math.min(part?.length ?? length ?? wholeBytes, wholeBytes - from);
+      const content = conditions.isHead ? [] : await held.readFile(path, { ...asked, offset: from, length: sizeBytes });
+      return {
+        bytes: content as AsyncIterable<Uint8Array>,
+        sizeBytes,
+        etag,
+        ...(part !== null && { part: { offset: from, wholeBytes } }),
+        release,
+      };
     });
   },
-  async "files.write"({ station, params, query, body, signal }) {
+  async "files.write"({ station, params, query, body, conditions, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
     const { path, ...asked } = query;
+    if (conditions.ifMatch !== null || conditions.ifNoneMatch !== null) {
+      const found = await held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }).catch(ifMissing);
+      checkMatch(conditions, found === null ? null : etagOfFile(found));
+    }
     return { json: await held.writeFile(path, body, { signal, ...defined(asked) }) };
   },
   async "files.info"({ station, params, query, signal }) {
@@ -88,4 +117,14 @@ async function streamed<Stream>(held: HeldSandbox, begin: () => Promise<Stream>)
 
 async function* changesOf<Change extends { kind: string }>(changes: AsyncIterable<Change>): AsyncGenerator<SentEvent<Change>> {
   for await (const change of changes) yield { type: change.kind, data: change };
+}
+
+/** As exact as its time of change: to the millisecond. */
+function etagOfFile({ sizeBytes, modifiedMs }: { sizeBytes: number; modifiedMs: number }): string {
+  return `"${sizeBytes.toString(36)}-${modifiedMs.toString(36)}"`;
+}
+
+function ifMissing(error: unknown): null {
+  if (error instanceof CaissonError && error.code === "not_found") return null;
+  throw error;
 }

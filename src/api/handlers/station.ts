@@ -12,13 +12,18 @@ export interface ServerControl {
 type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | "audit.list">;
 
 export function stationHandlers(server: ServerControl): Handlers<Name> {
+  // It is the same as long as this program is.
+  let document: ReturnType<ServerControl["openApi"]> | undefined;
   return {
     "station.status": async () => ({ json: server.status() }),
     async "station.shutdown"({ body }) {
       server.shutDown(body);
       return { json: { pid: server.status().pid } };
     },
-    "station.openapi": async () => ({ json: await server.openApi() }),
+    async "station.openapi"() {
+      document ??= server.openApi();
+      return { json: await document };
+    },
     "tokens.list": async ({ station }) => ({ json: { tokens: await station.tokens.list() } }),
     "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
     "tokens.rotate": async ({ station, params, body }) => ({ json: await station.tokens.rotate(params.token, body) }),

@@ -32,7 +32,7 @@ export const fileRoutes = {
     scope: "read",
     params,
     query: z.strictObject({ path, offset: z.int().min(0).optional(), length: z.int().min(0).optional(), user }),
-    answer: { bytes: "application/octet-stream" },
+    answer: { bytes: "application/octet-stream", parts: true },
   },
   "files.write": {
     summary: "Write a file of a sandbox, at once or not at all. `parents` makes the folders above it.",

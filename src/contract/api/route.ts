@@ -13,6 +13,8 @@ interface AnswerParts {
   events?: z.ZodType;
   /** A stream of bytes, of this media type. */
   bytes?: string;
+  /** Whether parts of them can be asked for, and what they are without them (`HEAD`). */
+  parts?: boolean;
 }
 
 /** One call of the HTTP API: what it takes, what it gives, and who may make it. Its path is in `paths.ts`. */

@@ -12,6 +12,7 @@ export const webhookRoutes = {
     body: CreateWebhook,
     reaches: ({ allowPrivate }: z.output<typeof CreateWebhook>) => (allowPrivate ? ["private addresses"] : []),
     audited: ({ name, url }: z.output<typeof CreateWebhook>) => ({ name, url }),
+    shownOnce: true,
     answer: { status: 201, json: NewWebhook },
   },
   "webhooks.list": { summary: "List webhooks.", scope: "read", answer: { json: z.object({ webhooks: z.array(WebhookView) }) } },
