@@ -4,7 +4,7 @@ import type { StationHere } from "./here.ts";
 import type { LocalParts } from "./local-station.ts";
 
 /** Whoever calls: where they stand, and what is theirs. */
-export type Caller = Pick<LocalParts, "cwd" | "configDir" | "configFile" | "config" | "stateDir" | "say">;
+export type Caller = Pick<LocalParts, "cwd" | "home" | "path" | "configDir" | "configFile" | "config" | "stateDir" | "say">;
 
 export interface CallersOptions {
   /** This process as a station. */

@@ -123,9 +123,15 @@ async function workingStation(
     const { station } = await options.here();
     return { station, removeOwn: () => station.sandboxes.removeOwn() };
   }
-  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([import("./remote.ts"), import("./callers-station.ts")]);
-  const remote = target.kind === "socket" ? stationAtSocket(target.socketPath) : await stationAt(target, access);
-  return callersStation(remote, { ...options, isElsewhere: target.kind === "elsewhere" });
+  const [{ clientAt, stationAt, stationAtSocket }, { callersStation }] = await Promise.all([
+    import("./remote.ts"),
+    import("./callers-station.ts"),
+  ]);
+  if (target.kind === "socket") return callersStation(stationAtSocket(target.socketPath), { ...options, isElsewhere: false });
+  const { callersFolders } = await import("./callers-folders.ts");
+  const status = async () => await (await clientAt(target.url, access)).status();
+  const remote = callersFolders(await stationAt(target, access), { ...options, status });
+  return callersStation(remote, { ...options, isElsewhere: true });
 }
 
 /** Loaded with its first use: few commands serve or look for a server. */

@@ -18,7 +18,7 @@ import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
 import { openOnce } from "./open-once.ts";
 import { createServing, type Serving } from "./serving.ts";
-import { agentKinds, runKinds } from "./verb-kinds.ts";
+import { agentKinds, runKinds, sandboxKinds, sessionKinds } from "./verb-kinds.ts";
 import { composeWebhooks } from "./webhooks.ts";
 
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
@@ -44,43 +44,24 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const { stateDir, runtimes, resolver, config } = parts;
   const serving = createServing({ open: () => local() });
   const { local, close } = openOnce(async () => serving.opened(await openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) })));
-  const sandboxes = lazyVerbs<LocalSandboxes>(
-    {
-      create: "answer",
-      hold: "answer",
-      get: "answer",
-      list: "answer",
-      changedFiles: "answer",
-      stats: "answer",
-      pause: "answer",
-      resume: "answer",
-      snapshot: "answer",
-      fork: "answer",
-      remove: "answer",
-      sweep: "answer",
-      snapshots: "answer",
-      removeSnapshot: "answer",
-      removeOwn: "answer",
-    },
-    async () => {
-      const { createLocalSandboxes } = await import("../station/sandboxes/local-sandboxes.ts");
-      return createLocalSandboxes({
-        stateDir,
-        runtimes,
-        resolver,
-        defaultRuntime: config.runtime,
-        home: parts.home,
-        notice: parts.say,
-        claimName: async (name, claimed) => (await local()).claimName(name, claimed),
-        treeOfUpload: async (upload, asked) => (await local()).uploads.treeOf(upload, asked),
-        secretsOf: async (owner) => (await import("./local-station.ts")).secretsOf(parts, owner),
-        async finishRuns(ofRuns) {
-          const { finishRuns } = await import("../station/runs/finish-runs.ts");
-          await finishRuns({ ...(await local()), runtimes: ofRuns });
-        },
-      });
-    },
-  );
+  const sandboxes = lazyVerbs<LocalSandboxes>({ ...sandboxKinds, removeOwn: "answer" }, async () => {
+    const { createLocalSandboxes } = await import("../station/sandboxes/local-sandboxes.ts");
+    return createLocalSandboxes({
+      stateDir,
+      runtimes,
+      resolver,
+      defaultRuntime: config.runtime,
+      home: parts.home,
+      notice: parts.say,
+      claimName: async (name, claimed) => (await local()).claimName(name, claimed),
+      treeOfUpload: async (upload, asked) => (await local()).uploads.treeOf(upload, asked),
+      secretsOf: async (owner) => (await import("./local-station.ts")).secretsOf(parts, owner),
+      async finishRuns(ofRuns) {
+        const { finishRuns } = await import("../station/runs/finish-runs.ts");
+        await finishRuns({ ...(await local()), runtimes: ofRuns });
+      },
+    });
+  });
   const runs = composeRuns(local);
   const networks = lazyVerbs<LocalNetworks>(
     {
@@ -205,22 +186,5 @@ function composeUploads(local: () => Promise<LocalStation>): UploadVerbs {
 }
 
 function composeSessions(local: () => Promise<LocalStation>): SessionVerbs {
-  return lazyVerbs<SessionVerbs>(
-    {
-      get: "answer",
-      list: "answer",
-      diff: "answer",
-      unapplied: "answer",
-      patch: "stream",
-      changes: "stream",
-      note: "answer",
-      apply: "answer",
-      undo: "answer",
-      branch: "answer",
-      discard: "answer",
-      unlock: "answer",
-      cleanup: "answer",
-    },
-    async () => (await local()).verbs.sessions,
-  );
+  return lazyVerbs<SessionVerbs>(sessionKinds, async () => (await local()).verbs.sessions);
 }

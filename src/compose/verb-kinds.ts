@@ -30,3 +30,36 @@ export const agentKinds = {
   trusted: "answer",
   revoke: "answer",
 } as const;
+
+export const sandboxKinds = {
+  create: "answer",
+  hold: "answer",
+  get: "answer",
+  list: "answer",
+  changedFiles: "answer",
+  stats: "answer",
+  pause: "answer",
+  resume: "answer",
+  snapshot: "answer",
+  fork: "answer",
+  remove: "answer",
+  sweep: "answer",
+  snapshots: "answer",
+  removeSnapshot: "answer",
+} as const;
+
+export const sessionKinds = {
+  get: "answer",
+  list: "answer",
+  diff: "answer",
+  unapplied: "answer",
+  patch: "stream",
+  changes: "stream",
+  note: "answer",
+  apply: "answer",
+  undo: "answer",
+  branch: "answer",
+  discard: "answer",
+  unlock: "answer",
+  cleanup: "answer",
+} as const;

@@ -34,7 +34,7 @@ function callersRuns(runs: RunVerbs, options: SendFolder): RunVerbs {
   return {
     ...runs,
     async start(request, asked) {
-      return await seen(await runs.start(await withSentFolders(request, { ...options, ...asked }), asked));
+      return await seen(await runs.start(await withSentFolders(request, { ...options, ...defined({ signal: asked?.signal }) }), asked));
     },
     get: async (run) => await seen(await runs.get(run)),
     async list({ folder, ...asked } = {}) {
@@ -101,7 +101,8 @@ function callersSandboxes(sandboxes: SandboxVerbs, options: SendFolder): Sandbox
   };
   return {
     ...sandboxes,
-    create: async (request, asked) => await sandboxes.create(await withSentWorkspace(request, { ...options, ...asked }), asked),
+    create: async (request, asked) =>
+      await sandboxes.create(await withSentWorkspace(request, { ...options, ...defined({ signal: asked?.signal }) }), asked),
     get: async (id) => await seen(await sandboxes.get(id)),
     async list(asked) {
       const list = await sandboxes.list(asked);

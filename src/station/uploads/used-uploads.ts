@@ -1,4 +1,5 @@
 import { realpathSync } from "node:fs";
+import { CaissonError } from "../../contract/error.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
@@ -26,7 +27,13 @@ export async function usedUploads(options: {
   ]);
 }
 
+/** One whose engine does not run keeps nothing in the state folder. */
+function ifUnavailable(error: unknown): [] {
+  if (error instanceof CaissonError && error.code === "unavailable") return [];
+  throw error;
+}
+
 async function snapshotsOf({ runtimes }: { runtimes: () => Promise<readonly Runtime[]> }): Promise<string[]> {
-  const found = await Promise.all((await runtimes()).map((runtime) => runtime.snapshots()));
+  const found = await Promise.all((await runtimes()).map((runtime) => runtime.snapshots().catch(ifUnavailable)));
   return found.flat().flatMap(({ workspaceFolder }) => workspaceFolder ?? []);
 }

@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import type { RemoteStation } from "../client/station/remote-station.ts";
+import type { StationStatus } from "../contract/api/station-routes.ts";
+import { readStationNote, stationFolder } from "../contract/station-note.ts";
+import type { RunVerbs } from "../station/runs/verbs.ts";
+import type { SandboxVerbs } from "../station/sandboxes/verbs.ts";
+import type { SessionVerbs } from "../station/sessions/verbs.ts";
+import type { Caller } from "./caller.ts";
+import { lazyVerbs } from "./lazy-verbs.ts";
+import { runKinds, sandboxKinds, sessionKinds } from "./verb-kinds.ts";
+
+/**
+ * A station at an address, which works on the folders of whoever stands here: they are sent to it (`src/remote/`). One
+ * that serves our own state folder sees them itself.
+ */
+export function callersFolders(
+  remote: RemoteStation,
+  { caller, status }: { caller: Caller; status: () => Promise<StationStatus> },
+): RemoteStation {
+  let choosing: Promise<Pick<RemoteStation, "runs" | "sandboxes" | "sessions">> | undefined;
+  const chosen = () => {
+    choosing ??= choose().catch((error: unknown) => {
+      // The next call tries again.
+      choosing = undefined;
+      throw error;
+    });
+    return choosing;
+  };
+  const choose = async () => {
+    if (isOwnStation(await status(), caller)) return remote;
+    const [{ withCallersFolders }, { createCallerMachine }] = await Promise.all([
+      import("../remote/callers-folders.ts"),
+      import("../remote/caller-machine.ts"),
+    ]);
+    const { stateDir, configDir, home, path, config, say } = caller;
+    return withCallersFolders(remote, {
+      machine: createCallerMachine({ stateDir }),
+      places: { home, stateDir, configDir },
+      notice: say,
+      git: { path },
+      author: config.author,
+    });
+  };
+  return {
+    ...remote,
+    runs: lazyVerbs<RunVerbs>(runKinds, async () => (await chosen()).runs),
+    sandboxes: lazyVerbs<SandboxVerbs>(sandboxKinds, async () => (await chosen()).sandboxes),
+    sessions: lazyVerbs<SessionVerbs>(sessionKinds, async () => (await chosen()).sessions),
+  };
+}
+
+/** By the note that the station of a state folder leaves there. */
+function isOwnStation({ pid, version }: StationStatus, { stateDir }: Pick<Caller, "stateDir">): boolean {
+  const note = readStationNote(textOf(stationFolder(stateDir).notePath));
+  return note !== null && note.pid === pid && note.version === version && isThere(pid);
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** A station that was killed left its note. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
