@@ -80,6 +80,7 @@ memory: { sources: [AGENTS.md, CLAUDE.md] }`);
         runtime: "oci",
         image: "alpine",
         allowRoot: false,
+        stationAccess: false,
         env: { A: "b" },
         network: { mode: "none" },
         secrets: {},
@@ -114,6 +115,7 @@ memory: []`);
     });
     expect(definition.sandbox).toEqual({
       allowRoot: true,
+      stationAccess: false,
       env: {},
       network: { mode: "none" },
       secrets: {},

@@ -183,6 +183,7 @@ const harmless: Record<string, (value: never) => boolean> = {
   "sandbox.limits": (value: Record<string, number>) =>
     Object.entries(value).every(([name, limit]) => limit <= ((defaultLimits as Record<string, number>)[name] ?? Number.POSITIVE_INFINITY)),
   "sandbox.allowRoot": (value: unknown) => value === false,
+  "sandbox.stationAccess": (value: unknown) => value === false,
   "sandbox.env": (value: object) => Object.keys(value).length === 0,
   "sandbox.network": (value: { mode: string }) => value.mode === "none",
   "sandbox.secrets": (value: object) => Object.keys(value).length === 0,
@@ -237,6 +238,7 @@ const definitions = fc
             { requiredKeys: [] },
           ),
           allowRoot: fc.boolean(),
+          stationAccess: fc.boolean(),
           env: fc.dictionary(name, text, { maxKeys: 2 }),
           network: fc.constantFrom(...[["none"], ["open"], ["x.org"], ["private h:1"], ["registries"]].map(parsePolicy)),
           secrets: fc.dictionary(name, fc.constant(parseSecret("A@x.org").spec), { maxKeys: 2 }),

@@ -1,3 +1,4 @@
+import { markHealth } from "../../sandbox/health-mark.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { createStore } from "../../sandbox/store.ts";
 import { forgetGone } from "../inside/forget-gone.ts";
@@ -9,7 +10,6 @@ import type { HealthSettings } from "./health-settings.ts";
 import { createHealthWatch, type HealthWatch } from "./health-watch.ts";
 import { createIncidentStore } from "./incident-store.ts";
 import { createRestarts } from "./restarts.ts";
-import { markHealth } from "./sandbox-mark.ts";
 import { createStationBeat } from "./station-beat.ts";
 
 const TICK_MS = 1_000;

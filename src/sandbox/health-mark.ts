@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { HealthLevel } from "../../contract/health-event.ts";
-import { ProcessIdentity } from "../../contract/process-identity.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { HealthLevel } from "../contract/health-event.ts";
+import { ProcessIdentity } from "../contract/process-identity.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
 
 const Mark = z.object({ level: HealthLevel, station: ProcessIdentity });
 const MARK_NAME = "health.json";
