@@ -139,6 +139,8 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
       attack: "stream",
       conformance: "stream",
       usage: "answer",
+      backup: "answer",
+      restore: "answer",
       stats: "answer",
       prune: "answer",
       find: "answer",

@@ -159,6 +159,13 @@ export interface Runtime extends AsyncDisposable {
    */
   restoreLayer?(layer: string, name: string | null): Promise<void>;
   removeLayerCopy?(layer: string, name: string): Promise<void>;
+  /**
+   * Packs files below a folder into an archive, by their names there, with whatever sandboxes own among them; nothing
+   * moves in the sandboxes of `still` meanwhile. `unpackFiles` brings them back as they were. Throws `unavailable`,
+   * `busy` for a sandbox that somebody else copies. Absent: ordinary means do.
+   */
+  packFiles?(options: { folder: string; names: readonly string[]; file: string; still: readonly SandboxId[] }): Promise<void>;
+  unpackFiles?(options: { file: string; folder: string }): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;
 }

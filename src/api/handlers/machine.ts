@@ -10,6 +10,7 @@ export const machineHandlers: Handlers<Name> = {
   "machine.stats": async ({ station }) => ({ json: await station.machine.stats() }),
   "machine.usage": async ({ station }) => ({ json: await station.machine.usage() }),
   "machine.prune": async ({ station, body }) => ({ json: await station.machine.prune(body) }),
+  "machine.backup": async ({ station, body }) => ({ json: await station.machine.backup(body.file) }),
   "machine.choose": async ({ station, body }) => ({ json: { choice: await station.machine.choose(body) } }),
   "machine.attack": async ({ station, body }) => ({ events: byField(await begun(station.machine.attack(body))) }),
   "machine.conformance": async ({ station, body }) => ({ events: byField(await begun(station.machine.conformance(body))) }),

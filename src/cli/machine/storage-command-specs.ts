@@ -45,4 +45,23 @@ export const storageCommands: readonly CommandSpec[] = [
     examples: [["caisson df", ""]],
     load: () => import("./df.ts"),
   },
+  {
+    path: ["backup"],
+    summary: "Write everything that is kept into a file, while work goes on",
+    details:
+      "Runs, sessions with their files, snapshots, tokens, secrets, webhooks. Sandboxes that live right now are left out: keep\nwhat is in one with `caisson sandbox snapshot`. Caches are, too. The file holds secrets; only you can read it.",
+    options: [jsonOption],
+    arguments: [{ name: "FILE", summary: "a new file; compressed where it ends in .gz", completes: ["file"] }],
+    examples: [["caisson backup caisson-2026-11-15.tar.gz", ""]],
+    load: async () => ({ run: (await import("./backup.ts")).backup }),
+  },
+  {
+    path: ["restore"],
+    summary: "Bring a backup back into an empty state folder",
+    details: "Only a backup of your own: what is in it is taken as it is. Runs that were under way can be resumed.",
+    options: [jsonOption],
+    arguments: [{ name: "FILE", summary: "what `caisson backup` wrote", completes: ["file"] }],
+    examples: [["caisson restore caisson-2026-11-15.tar.gz", ""]],
+    load: async () => ({ run: (await import("./backup.ts")).restore }),
+  },
 ];

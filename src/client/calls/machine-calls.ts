@@ -9,6 +9,7 @@ export function machineCalls(to: Connection) {
     stats: (given: Signal = {}) => call(to, "machine.stats", given),
     usage: (given: Signal = {}) => call(to, "machine.usage", given),
     prune: (body: BodyInput<"machine.prune">, given: Signal = {}) => call(to, "machine.prune", { body, ...given }),
+    backup: (file: string, given: Signal = {}) => call(to, "machine.backup", { body: { file }, ...given }),
     choose: async (body: BodyInput<"machine.choose">, given: Signal = {}) => (await call(to, "machine.choose", { body, ...given })).choice,
     attack: (body: BodyInput<"machine.attack"> = {}, given: Signal = {}) =>
       eventData<EventData<"machine.attack">>(to, "machine.attack", { input: { body, ...given }, resume: false }),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AttackVerdict, SignedReport } from "../attack-report.ts";
 import { BuildImage, ImageName, ImageView } from "../image-verbs.ts";
 import {
+  BackupView,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -45,6 +46,13 @@ export const machineRoutes = {
     scope: "admin",
     body: PruneMachine,
     answer: { json: Pruned },
+  },
+  "machine.backup": {
+    summary: "Write everything that the state folder keeps into a new file of the station's machine, while it goes on.",
+    scope: "admin",
+    body: z.strictObject({ file: z.string().min(1).max(4096).regex(/^\//, "must be an absolute path") }),
+    audited: ({ file }: { file: string }) => ({ file }),
+    answer: { status: 201, json: BackupView },
   },
   "machine.choose": {
     summary: "The runtime that suits a task, and why; null when none does.",

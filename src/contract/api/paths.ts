@@ -28,6 +28,7 @@ export const paths = {
   "machine.stats": "GET /v1/machine/stats",
   "machine.usage": "GET /v1/machine/usage",
   "machine.prune": "POST /v1/machine/prune",
+  "machine.backup": "POST /v1/machine/backup",
   "machine.choose": "POST /v1/machine/choose",
   "machine.attack": "POST /v1/machine/attack",
   "machine.conformance": "POST /v1/machine/conformance",

@@ -25,6 +25,7 @@ import { removeLayerDisk } from "./layers/disk.ts";
 import { homeOfLayer } from "./layers/home.ts";
 import { copyLayer, foldersOfLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
 import { lastingFolders, passingFolders } from "./layers/layers.ts";
+import { packFiles, unpackFiles } from "./layers/pack-files.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
@@ -112,6 +113,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     copyLayer: (layer, copy) => copyLayer(oci, layer, copy),
     restoreLayer: (layer, name) => restoreLayer(oci, layer, name),
     removeLayerCopy: (layer, name) => removeLayerCopy(oci, layer, name),
+    packFiles: (options) => packFiles(oci, options),
+    unpackFiles: (options) => unpackFiles(oci, options),
     async snapshots() {
       const { snapshots } = await listSnapshots(oci);
       return snapshots

@@ -27,6 +27,8 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       spec: reference === undefined ? {} : { template: { kind: "image", reference } },
     };
   };
+  /** Sandboxes of other runtimes leave nothing in the state folder that is not the user's own. */
+  const filesRuntime = async () => (options.runtimes.names.includes("oci") ? await options.runtimes.get("oci").catch(() => null) : null);
   const machine: MachineVerbs = {
     doctor: (asked) => examine({ ...options, ...asked }),
     choose: async (needs) => chooseFrom(await machine.doctor(), needs, options.path),
@@ -49,6 +51,14 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     async prune(request) {
       const { pruneMachine } = await import("./prune.ts");
       return pruneMachine(request, options);
+    },
+    async backup(file) {
+      const { backUp } = await import("./backup.ts");
+      return backUp(file, { ...options, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
+    },
+    async restore(file) {
+      const { restore } = await import("./backup.ts");
+      return restore(file, { ...options, runtime: await filesRuntime() });
     },
     async find(word) {
       const { findThing } = await import("./find-thing.ts");

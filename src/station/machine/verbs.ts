@@ -1,5 +1,6 @@
 import type { AttackVerdict, SignedReport } from "../../contract/attack-report.ts";
 import type {
+  BackupView,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -36,6 +37,17 @@ export interface MachineVerbs {
    * again meanwhile stays. Resolves with what was removed, or would be.
    */
   prune(request: PruneMachine): Promise<Pruned>;
+  /**
+   * Writes everything that the state folder keeps into a new file (absolute; compressed where it ends in `.gz`), as it
+   * is at one moment, whatever goes on: the log first, then files, those of a session in use while nothing moves in its
+   * sandboxes. Sandboxes themselves and caches are left out. Throws `exists`, `no_space`.
+   */
+  backup(file: string): Promise<BackupView>;
+  /**
+   * Brings a backup back into an empty state folder, of the same path. Nothing is in use before all of it is there.
+   * Throws `exists` for a folder that is in use, `conflict` for one of another path, `invalid` for what is no backup.
+   */
+  restore(file: string): Promise<BackupView>;
   /** What an id, the beginning of one, or a name stands for. Throws `not_found`, `invalid` for several. */
   find(word: string): Promise<NamedThing>;
 }
