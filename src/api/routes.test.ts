@@ -20,6 +20,7 @@ const named: Readonly<Record<string, RouteName>> = {
 const without: Readonly<Record<string, string>> = {
   "sandboxes.hold": "it lasts: a WebSocket holds the sandbox as long as it is open",
   "networks.preview": "it lasts: over HTTP the station keeps it open, by previews.open",
+  "machine.restore": "it needs a state folder that nobody uses",
   "uploads.sweep": "the station does it by itself",
   "networks.forward": "its port is the caller's: a WebSocket carries each connection",
 };

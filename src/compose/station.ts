@@ -139,7 +139,7 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
       attack: "stream",
       conformance: "stream",
       usage: "answer",
-      backup: "answer",
+      backup: "stream",
       restore: "answer",
       stats: "answer",
       prune: "answer",

@@ -158,6 +158,6 @@ export type PrunedThing = z.infer<typeof PrunedThing>;
 export const Pruned = z.object({ things: z.array(PrunedThing), bytes: z.number().nonnegative(), dryRun: z.boolean() });
 export type Pruned = z.infer<typeof Pruned>;
 
-/** A file with everything that a state folder keeps. */
-export const BackupView = z.object({ file: z.string(), bytes: z.number().nonnegative(), createdAt: z.iso.datetime() });
-export type BackupView = z.infer<typeof BackupView>;
+/** When a backup was made, where, and by which Caisson. */
+export const RestoredBackup = z.object({ createdAt: z.iso.datetime(), host: z.string(), version: z.string() });
+export type RestoredBackup = z.infer<typeof RestoredBackup>;

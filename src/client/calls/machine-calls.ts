@@ -1,6 +1,6 @@
 import type { BodyInput, EventData, QueryInput } from "../../contract/api/routes.ts";
 import { eventData } from "../event-stream.ts";
-import { type Connection, call, type Signal } from "../request.ts";
+import { type Connection, call, type Signal, send, streamOf } from "../request.ts";
 
 export function machineCalls(to: Connection) {
   return {
@@ -9,7 +9,10 @@ export function machineCalls(to: Connection) {
     stats: (given: Signal = {}) => call(to, "machine.stats", given),
     usage: (given: Signal = {}) => call(to, "machine.usage", given),
     prune: (body: BodyInput<"machine.prune">, given: Signal = {}) => call(to, "machine.prune", { body, ...given }),
-    backup: (file: string, given: Signal = {}) => call(to, "machine.backup", { body: { file }, ...given }),
+    /** A stream: what is not read is not sent. */
+    async backup(body: BodyInput<"machine.backup"> = {}, given: Signal = {}): Promise<ReadableStream<Uint8Array>> {
+      return streamOf(await send(to, "machine.backup", { input: { body, ...given }, accept: "*/*" }));
+    },
     choose: async (body: BodyInput<"machine.choose">, given: Signal = {}) => (await call(to, "machine.choose", { body, ...given })).choice,
     attack: (body: BodyInput<"machine.attack"> = {}, given: Signal = {}) =>
       eventData<EventData<"machine.attack">>(to, "machine.attack", { input: { body, ...given }, resume: false }),

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { AttackVerdict, SignedReport } from "../attack-report.ts";
 import { BuildImage, ImageName, ImageView } from "../image-verbs.ts";
 import {
-  BackupView,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -48,11 +47,11 @@ export const machineRoutes = {
     answer: { json: Pruned },
   },
   "machine.backup": {
-    summary: "Write everything that the state folder keeps into a new file of the station's machine, while it goes on.",
+    summary: "Everything that the state folder keeps, as an archive that `caisson restore` brings back. The station goes on meanwhile.",
     scope: "admin",
-    body: z.strictObject({ file: z.string().min(1).max(4096).regex(/^\//, "must be an absolute path") }),
-    audited: ({ file }: { file: string }) => ({ file }),
-    answer: { status: 201, json: BackupView },
+    body: z.strictObject({ compressed: z.boolean().default(false) }),
+    bodyOptional: true,
+    answer: { bytes: "application/x-tar" },
   },
   "machine.choose": {
     summary: "The runtime that suits a task, and why; null when none does.",

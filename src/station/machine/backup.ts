@@ -1,14 +1,14 @@
 import { createReadStream, createWriteStream, existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
-import type { BackupView } from "../../contract/machine-verbs.ts";
+import type { RestoredBackup } from "../../contract/machine-verbs.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId } from "../../lib/new-id.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
@@ -25,6 +25,7 @@ const leftOut = new Set([
 const databases = ["log.db", "webhooks.db"];
 const FILES = "files.tar";
 const PREFIX = ".backup-";
+const GZIP_MAGIC = 0x1f8b;
 
 const Manifest = z.object({
   caisson: z.literal("backup"),
@@ -45,12 +46,10 @@ export interface BackupOptions {
 }
 
 /** See `MachineVerbs.backup`. */
-export async function backUp(file: string, options: BackupOptions): Promise<BackupView> {
-  if (existsSync(file)) throw new CaissonError("exists", `${file} is there already`, { hint: "Choose another name, or remove it." });
+export async function* backUp(options: BackupOptions & { compressed: boolean }): AsyncGenerator<Uint8Array> {
   const { stateDir } = options;
   await removeDrafts(stateDir);
-  const draft = join(stateDir, `${PREFIX}${newId("new")}`);
-  const part = `${file}.part`;
+  const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("new")}`);
   await mkdir(draft, { mode: 0o700 });
   try {
     // The log first: files that are newer than it are what a crash leaves, too, and every run can go on from there.
@@ -59,39 +58,34 @@ export async function backUp(file: string, options: BackupOptions): Promise<Back
     const createdAt = new Date().toISOString();
     const manifest: Manifest = { caisson: "backup", format: 1, version: options.version, createdAt, host: hostname(), stateDir };
     await writeFile(join(draft, "manifest.json"), `${JSON.stringify(manifest, null, 1)}\n`);
-    const whole = Readable.from(packFolder(draft));
-    const out = createWriteStream(part, { mode: 0o600, flags: "wx", flush: true });
-    await (isZipped(file) ? pipeline(whole, createGzip({ level: 1 }), out) : pipeline(whole, out));
-    await rename(part, file);
-    return { file, bytes: (await stat(file)).size, createdAt };
-  } catch (error) {
-    await rm(part, { force: true });
-    throw error;
+    if (options.compressed) yield* Readable.from(packFolder(draft)).compose<Duplex>(createGzip({ level: 1 }));
+    else yield* packFolder(draft);
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
 }
 
 /** See `MachineVerbs.restore`. */
-export async function restore(file: string, { stateDir, runtime }: Pick<BackupOptions, "stateDir" | "runtime">): Promise<BackupView> {
+export async function restore(file: string, { stateDir, runtime }: Pick<BackupOptions, "stateDir" | "runtime">): Promise<RestoredBackup> {
   if (existsSync(join(stateDir, "log.db"))) {
     throw new CaissonError("exists", `the state folder ${stateDir} is in use`, {
       hint: "A backup is restored into an empty one: move this one away first, or set CAISSON_HOME.",
     });
   }
   await removeDrafts(stateDir);
-  const draft = join(stateDir, `${PREFIX}${newId("old")}`);
+  const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("old")}`);
   await mkdir(draft, { mode: 0o700 });
   try {
     const stream = createReadStream(file);
-    await unpackFolder(draft, isZipped(file) ? stream.pipe(createGunzip()) : stream, { bytesMax: Number.MAX_SAFE_INTEGER });
+    const plain = (await isZipped(file)) ? stream.compose<Duplex>(createGunzip()) : stream;
+    await unpackFolder(draft, plain, { bytesMax: Number.MAX_SAFE_INTEGER });
     const manifest = await readManifest(draft, { file, stateDir });
     await checkLog(join(draft, "log.db"));
     const archives = (await readdir(draft)).filter((name) => name.endsWith(".tar")).sort();
     for (const name of archives) await unpackState(join(draft, name), { stateDir, runtime });
     // What makes a folder a state folder comes last: whoever dies before it has restored nothing, and can do it again.
     for (const name of databases.toReversed()) if (existsSync(join(draft, name))) await rename(join(draft, name), join(stateDir, name));
-    return { file, bytes: (await stat(file)).size, createdAt: manifest.createdAt };
+    return { createdAt: manifest.createdAt, host: manifest.host, version: manifest.version };
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -159,10 +153,28 @@ async function checkLog(path: string): Promise<void> {
 
 /** What a backup or a restore left whose process died. */
 async function removeDrafts(stateDir: string): Promise<void> {
-  const drafts = (await readdir(stateDir)).filter((name) => name.startsWith(PREFIX));
+  const drafts = (await readdir(stateDir)).filter(
+    (name) => name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length).split("-")[0])),
+  );
   for (const name of drafts) await rm(join(stateDir, name), { recursive: true, force: true });
 }
 
-function isZipped(file: string): boolean {
-  return /\.t?gz$/.test(file);
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function isZipped(file: string): Promise<boolean> {
+  const handle = await open(file).catch((cause: unknown) => {
+    throw new CaissonError("not_found", `${file} cannot be read`, { cause });
+  });
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2, 0);
+    return bytesRead === 2 && buffer.readUInt16BE() === GZIP_MAGIC;
+  } finally {
+    await handle.close();
+  }
 }

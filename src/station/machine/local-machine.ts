@@ -52,9 +52,9 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       const { pruneMachine } = await import("./prune.ts");
       return pruneMachine(request, options);
     },
-    async backup(file) {
+    async *backup({ compressed = false } = {}) {
       const { backUp } = await import("./backup.ts");
-      return backUp(file, { ...options, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
+      yield* backUp({ ...options, compressed, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
     },
     async restore(file) {
       const { restore } = await import("./backup.ts");

@@ -1,6 +1,5 @@
 import type { AttackVerdict, SignedReport } from "../../contract/attack-report.ts";
 import type {
-  BackupView,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -9,6 +8,7 @@ import type {
   NamedThing,
   Pruned,
   PruneMachine,
+  RestoredBackup,
   RuntimeChoice,
   SuiteSubject,
   TaskNeeds,
@@ -38,16 +38,16 @@ export interface MachineVerbs {
    */
   prune(request: PruneMachine): Promise<Pruned>;
   /**
-   * Writes everything that the state folder keeps into a new file (absolute; compressed where it ends in `.gz`), as it
-   * is at one moment, whatever goes on: the log first, then files, those of a session in use while nothing moves in its
-   * sandboxes. Sandboxes themselves and caches are left out. Throws `exists`, `no_space`.
+   * Everything that the state folder keeps, as one archive, as it is at one moment, whatever goes on: the log first,
+   * then files, those of a session in use while nothing moves in its sandboxes. Sandboxes themselves and caches are
+   * left out. The iteration throws `no_space`, `unavailable`.
    */
-  backup(file: string): Promise<BackupView>;
+  backup(options?: { compressed?: boolean }): AsyncIterable<Uint8Array>;
   /**
    * Brings a backup back into an empty state folder, of the same path. Nothing is in use before all of it is there.
    * Throws `exists` for a folder that is in use, `conflict` for one of another path, `invalid` for what is no backup.
    */
-  restore(file: string): Promise<BackupView>;
+  restore(file: string): Promise<RestoredBackup>;
   /** What an id, the beginning of one, or a name stands for. Throws `not_found`, `invalid` for several. */
   find(word: string): Promise<NamedThing>;
 }

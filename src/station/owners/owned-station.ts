@@ -55,6 +55,8 @@ export function ownedStation(station: Station, view: OwnerView): Station {
       stats: "shared",
       usage: "shared",
       prune: forAll,
+      backup: forAll,
+      restore: forAll,
       find: async (word) => await findThing(word, { runs, sandboxes, sessions }),
     }),
     tokens: decide(tokens, { create: forAll, list: forAll, revoke: forAll, rotate: forAll }),
