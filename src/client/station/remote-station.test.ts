@@ -218,6 +218,16 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
         await station().machine.prune({ olderThanMs: 0, dryRun: true }),
       );
     },
+    async backup(reached) {
+      expect(
+        Buffer.concat(await all(reached.machine.backup()))
+          .subarray(257, 262)
+          .toString(),
+      ).toBe("ustar");
+    },
+    async restore(reached) {
+      await expect(reached.machine.restore("/nowhere")).rejects.toMatchObject({ code: "unsupported" });
+    },
     async find(reached) {
       const run = await endedRun();
       expect(await reached.machine.find(run)).toEqual(await station().machine.find(run));

@@ -4,7 +4,7 @@ import type { OpenedPort } from "../../station/networks/verbs.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import type { Station } from "../../station/station.ts";
 import type { Client } from "../connect.ts";
-import { bodyOf } from "./byte-streams.ts";
+import { bodyOf, bytesOf } from "./byte-streams.ts";
 import { remoteInside } from "./remote-inside.ts";
 import { remoteNetworks } from "./remote-networks.ts";
 import { remoteRuns } from "./remote-runs.ts";
@@ -59,6 +59,12 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       stats: () => machine.stats(),
       usage: () => machine.usage(),
       prune: (request) => machine.prune(request),
+      async *backup(options = {}) {
+        yield* bytesOf(await machine.backup(options), { what: "reading a backup", signal: undefined });
+      },
+      async restore() {
+        throw new CaissonError("unsupported", "a station that runs uses its state folder", { hint: "End it first: caisson down" });
+      },
       find: (word) => machine.find(word),
     },
     tokens: {
