@@ -5,6 +5,7 @@ import { storageCommands } from "./machine/storage-command-specs.ts";
 import { mcpCommand } from "./mcp/mcp-command-spec.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
+import { labelsOption, ownerOption, sinceOption } from "./options/list-options.ts";
 import { jsonOption, runtimeOption } from "./options/runtime-options.ts";
 import { sandboxOptions } from "./options/sandbox-options.ts";
 import { workspaceOptions } from "./options/workspace-options.ts";
@@ -117,9 +118,12 @@ export const commands: readonly CommandSpec[] = [
   {
     path: ["sandbox", "ls"],
     summary: "List sandboxes",
-    options: [jsonOption],
+    options: [labelsOption, ownerOption, sinceOption, jsonOption],
     arguments: [],
-    examples: [["caisson sandbox ls --json", "one JSON array"]],
+    examples: [
+      ["caisson sandbox ls --json", "one JSON array"],
+      ["caisson sandbox ls --label team=parsers", ""],
+    ],
     load: () => import("./sandboxes/sandbox-list.ts"),
   },
   {

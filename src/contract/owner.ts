@@ -16,3 +16,8 @@ export interface OwnerView {
   /** `own`: what belongs to others is not there. */
   sees: "own" | "everything";
 }
+
+/** As records and events have it: absent for the user of this machine, as it was before there were owners. */
+export function ownedBy(owner: Owner = LOCAL_OWNER): { owner?: Owner } {
+  return owner === LOCAL_OWNER ? {} : { owner };
+}

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { HealthLevel } from "./health-event.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
-import { owned } from "./list-filter.ts";
+import { created, LabelsAsked, owned } from "./list-filter.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
 import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, OnBudget, QuestionId, RunId, SessionId } from "./run.ts";
@@ -158,7 +158,13 @@ export const ListRuns = z.strictObject({
   model: z.string().min(1).max(256).optional(),
   /** Of their last sandbox. */
   runtime: RuntimeName.optional(),
+  label: LabelsAsked.optional(),
+  /** In their tasks or names, whatever the case. Runs are looked at one after the other for it, the newest first. */
+  text: z.string().min(1).max(200).optional(),
   ...owned,
+  ...created,
+  updatedAfter: created.createdAfter,
+  updatedBefore: created.createdBefore,
   session: SessionId.optional(),
   /**
    * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the
@@ -181,8 +187,10 @@ export type ListRuns = z.input<typeof ListRuns>;
  */
 export const RunList = z.object({
   runs: z.array(RunView),
-  /** How many there are, on whatever page. */
+  /** How many there are, on whatever page, as far as somebody counted. */
   total: z.int().nonnegative(),
+  /** Whether there may be more than that. */
+  totalIsMinimum: z.boolean(),
   /** For the next page; null at the end. */
   next: z.string().nullable(),
 });

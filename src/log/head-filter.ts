@@ -8,6 +8,28 @@ export interface HeadFilter {
   open?: boolean;
   /** Values that fields of the projection may have, the fields by their dotted paths. */
   where?: Readonly<Record<string, readonly (string | null)[]>>;
+  /** Of the projection's own terms, all of these. */
+  terms?: readonly string[];
+  /** Changed last from this time on, and before that one; both as the log writes times. */
+  updated?: { from?: string; before?: string };
+  /** What cannot be said otherwise; closed streams are looked at one after the other for it. */
+  matches?: (head: z.core.util.JSONType) => boolean;
+}
+
+/** Whether a head passes, by itself: for those that are looked at one by one. */
+export function passesFilter(
+  { head, at, isOpen }: Pick<StreamHead, "head" | "at"> & { isOpen: boolean },
+  { open, where, terms = [], updated = {}, matches }: HeadFilter,
+  termsOf: (head: z.core.util.JSONType) => readonly string[],
+): boolean {
+  return (
+    (open === undefined || isOpen === open) &&
+    matchesHead(head, where) &&
+    (terms.length === 0 || terms.every((term) => termsOf(head).includes(term))) &&
+    (updated.from === undefined || at >= updated.from) &&
+    (updated.before === undefined || at < updated.before) &&
+    (matches === undefined || matches(head))
+  );
 }
 
 /** Where a page of heads ended: the next one begins after it. */

@@ -104,10 +104,10 @@ export interface Log extends AsyncDisposable {
   head(stream: string): Promise<StreamHead | null>;
   /**
    * Heads that pass the filter, newest first, at most `limit`, from after the cursor on; nothing is folded. `total`
-   * counts all that pass. A stream that is appended to meanwhile moves to the front: who has to know of every one
-   * subscribes.
+   * counts all that pass, as far as somebody counts (`isMinimum`). A stream that is appended to meanwhile moves to the
+   * front: who has to know of every one subscribes.
    */
-  heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number }>;
+  heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number; isMinimum: boolean }>;
   /** Remembers with the head that the stream cannot be read, for those who look at heads only. Null: it can. */
   noteDamage(stream: string, damage: string | null): Promise<void>;
   /**

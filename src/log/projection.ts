@@ -25,6 +25,10 @@ export interface Projection {
   apply(head: Json, event: StoredForm): Json;
   /** Whether more is expected of the stream. */
   isOpen(head: Json): boolean;
+  /** Fields, by their dotted paths, that closed streams are found by at once. Absent: all of them are looked at. */
+  indexed?: readonly string[];
+  /** What they are found by besides. */
+  terms?(head: Json): readonly string[];
 }
 
 const runs: Projection = {
@@ -36,7 +40,12 @@ const runs: Projection = {
     return head;
   },
   isOpen: (head) => (head as unknown as RunFacts).status !== "ended",
+  indexed: ["owner", "name", "session", "parent.run", "agent", "model", "sandbox.runtime", "finish"],
+  terms: (head) => Object.entries((head as unknown as RunFacts).labels).map(([key, value]) => labelTerm(`${key}=${value}`)),
 };
+
+/** A label, as `KEY=VALUE`, among the terms of a run. */
+export const labelTerm = (label: string): string => `label:${label}`;
 
 const sandboxes: Projection = {
   prefix: "sandbox/",

@@ -1,8 +1,10 @@
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { Unapplied } from "../../contract/session-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { listFrom } from "../options/list-asked.ts";
 import { dim, line } from "../terminal/line.ts";
 import { cutToWidth, displayWidth, visibleText } from "../terminal/plain-text.ts";
 import { shortPath } from "../terminal/short-path.ts";
@@ -19,20 +21,26 @@ const LOOKED_AT_MAX = 100;
 export async function ps(context: CliContext, given: ParsedArguments): Promise<number> {
   const { runs } = context.station;
   const all = given.flag("all");
-  const here = all ? {} : { folder: context.cwd };
+  const asked = defined({ ...listFrom(given), agent: given.option("agent"), model: given.option("model"), text: given.option("text") });
+  const here = { ...(all ? {} : { folder: context.cwd }), ...asked };
   const open = await runs.list({ state: "open", limit: SHOWN_MAX, ...here });
   const ended = await runs.list({ state: "ended", limit: all ? SHOWN_MAX : ENDED_SHOWN, ...here });
   const shown = [...open.runs, ...ended.runs];
   if (all) shown.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
   const unapplied = await unappliedOf(context, shown);
   const rows = shown.map((run) => rowOf(run, unapplied.get(run.session) ?? null));
-  await tellLeftOut(context, { open: open.total - open.runs.length, ended: all ? ended.total - ended.runs.length : 0 });
+  const isMinimum = open.totalIsMinimum || ended.totalIsMinimum;
+  await tellLeftOut(context, { open: open.total - open.runs.length, ended: all ? ended.total - ended.runs.length : 0, isMinimum });
   if (given.flag("json")) {
     await context.stdout.printJson(rows);
     return 0;
   }
   if (rows.length > 0) await context.stdout.print(table(fittedRows(context, rows)));
   await tellInterrupted(context, rows);
+  if (Object.keys(asked).length > 0) {
+    if (rows.length === 0) await context.stdout.print(line`No run is like that${all ? "" : " here; --all looks everywhere"}.`);
+    return 0;
+  }
   if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
   if (!all) await tellElsewhere(context, { here: open.total + ended.total });
   return 0;
@@ -42,6 +50,8 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
   return {
     run: run.run,
     name: run.name,
+    owner: run.owner,
+    labels: run.labels,
     agent: run.agent,
     model: run.model,
     session: run.session,
@@ -136,12 +146,14 @@ async function tellElsewhere(context: CliContext, { here }: { here: number }): P
   if (elsewhere > 0) await context.stdout.print(dim(`${elsewhere} ${elsewhere === 1 ? "run" : "runs"} elsewhere: caisson ps --all`));
 }
 
-async function tellLeftOut(context: CliContext, left: { open: number; ended: number }): Promise<void> {
+async function tellLeftOut(context: CliContext, left: { open: number; ended: number; isMinimum: boolean }): Promise<void> {
   const parts = [left.open > 0 ? `${left.open} that are not over` : "", left.ended > 0 ? `${left.ended} that have ended` : ""].filter(
     Boolean,
   );
   if (parts.length === 0) return;
-  await context.stderr.print(line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`);
+  await context.stderr.print(
+    line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${left.isMinimum ? "at least " : ""}${parts.join(", ")}`,
+  );
 }
 
 function statusText(run: RunView): string {

@@ -8,7 +8,7 @@ import type { CliContext } from "../context.ts";
 import { hidingFrom } from "../options/hiding-asked.ts";
 import { checkOptions } from "../options/option-names.ts";
 import { inputsFrom, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
-import { imageFrom, runtimeFrom, sandboxSettingsFrom } from "../options/spec-options.ts";
+import { imageFrom, pairs, runtimeFrom, sandboxSettingsFrom } from "../options/spec-options.ts";
 import { sourceFrom } from "../options/workspace-source.ts";
 import { line } from "../terminal/line.ts";
 import { continueRun } from "./continue-run.ts";
@@ -69,6 +69,7 @@ export async function newRunRequest(
     task,
     agent,
     input: inputsFrom(given),
+    labels: pairs(context, given.options("label"), "label"),
     budgets: budgetsFrom(given),
     settings: settingsFrom(context, given),
     sourceNamed: given.flag("repo"),

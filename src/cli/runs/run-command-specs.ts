@@ -1,5 +1,6 @@
 import { agentCommands, inputOption } from "../agents/agent-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
+import { labelsOption, ownerOption, sinceOption } from "../options/list-options.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 import { sandboxOptions } from "../options/sandbox-options.ts";
 import { force, sessionCommands, yes } from "../sessions/session-command-specs.ts";
@@ -53,6 +54,7 @@ export const runOptions: readonly OptionSpec[] = [
   { name: "model", value: "NAME", summary: "anthropic/…, openai/…, google/…, compatible/… or scripted:FILE" },
   inputOption,
   { name: "name", value: "NAME", summary: "A name that stands for the run's id" },
+  { name: "label", value: "K=V", repeat: true, summary: "A label, to find the run by: `caisson ps --label K=V`" },
   {
     name: "session",
     value: "NAME",
@@ -113,11 +115,21 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["ps"],
     summary: "List runs",
-    options: [{ name: "all", short: "a", summary: "Runs of every folder, and all that have ended, not just the last ten" }, json],
+    options: [
+      { name: "all", short: "a", summary: "Runs of every folder, and all that have ended, not just the last ten" },
+      { name: "agent", value: "AGENT", summary: "Only runs of this agent" },
+      { name: "model", value: "MODEL", summary: "Only runs of this model" },
+      { name: "text", value: "WORDS", summary: "Only runs with these words in their task or name" },
+      labelsOption,
+      ownerOption,
+      sinceOption,
+      json,
+    ],
     arguments: [],
     examples: [
       ["caisson ps", "what runs, waits or ended lately in this folder"],
       ["caisson ps --all", "on the whole machine"],
+      ["caisson ps --all --label team=parsers --since 7d", "what a team asked for this week"],
     ],
     load: async () => ({ run: (await import("./ps.ts")).ps }),
   },

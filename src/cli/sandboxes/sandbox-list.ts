@@ -2,11 +2,12 @@ import type { SandboxInfo } from "../../contract/sandbox.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { listFrom } from "../options/list-asked.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { sandboxes, damaged } = await context.station.sandboxes.list();
+  const { sandboxes, damaged } = await context.station.sandboxes.list(listFrom(given));
   if (given.flag("json")) {
     await context.stdout.printJson(sandboxes);
   } else if (sandboxes.length === 0) {

@@ -1,4 +1,5 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
+import { ownerOption, sinceOption } from "../options/list-options.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
 const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name, see `caisson session ls`", completes: ["session"] };
@@ -9,7 +10,7 @@ export const sessionCommands: readonly CommandSpec[] = [
   {
     path: ["session", "ls"],
     summary: "List sessions",
-    options: [json],
+    options: [ownerOption, sinceOption, json],
     arguments: [],
     examples: [["caisson session ls --json", ""]],
     load: async () => ({ run: (await import("./session-commands.ts")).ls }),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { testFoundHeads } from "./found-head-tests.ts";
 import { testHeads } from "./head-tests.ts";
 import { testLeases } from "./lease-tests.ts";
 import { testSubscriptions } from "./subscription-tests.ts";
@@ -11,7 +12,9 @@ export function describeLog(name: string, make: MakeLogStore): void {
     testStreams(using);
     testSubscriptions(using);
     testLeases(using);
+    testFoundHeads(using);
     testHeads(using);
+    testFoundHeads(using);
   });
 }
 

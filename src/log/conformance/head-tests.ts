@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 import type { Log, NewEvent } from "../log.ts";
 import { codeOf, type UseLog } from "./use-log.ts";
 
-const asked = (question: string): NewEvent => ({
+export const asked = (question: string): NewEvent => ({
   type: "permission.asked",
   version: 1,
   data: { question, call: null, kind: "stuck", text: "Go on?", pattern: null },
 });
 const started = (step: number): NewEvent => ({ type: "step.started", version: 1, data: { step } });
-const over: NewEvent = {
+export const over: NewEvent = {
   type: "run.ended",
   version: 1,
   data: { reason: "done", text: "", steps: 1, usage: { inputTokens: 0, outputTokens: 0 }, costUsd: 0 },

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import { compareHeads, matchesHead } from "../head-filter.ts";
+import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
 import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
@@ -99,14 +99,15 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const { isOpen: _, ...head } = found;
       return head;
     },
-    async heads({ prefix, open, where, after, limit }) {
+    async heads({ after, limit, ...filter }) {
+      const terms = (head: StreamHead["head"]) => projectionOf(filter.prefix)?.terms?.(head) ?? [];
       const found = [...streams.keys()]
-        .filter((name) => name.startsWith(prefix))
+        .filter((name) => name.startsWith(filter.prefix))
         .flatMap((name) => headOf(streams, name) ?? [])
-        .filter((head) => (open === undefined || head.isOpen === open) && matchesHead(head.head, where))
+        .filter((head) => passesFilter(head, filter, terms))
         .sort(compareHeads);
       const rest = after === undefined ? found : found.filter((head) => compareHeads(head, after) > 0);
-      return { heads: rest.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length };
+      return { heads: rest.slice(0, limit).map(({ isOpen: _, ...head }) => head), total: found.length, isMinimum: false };
     },
     async noteDamage(name, damage) {
       const head = streams.get(name)?.head;

@@ -167,8 +167,9 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
       insert.run(item.stream, seq, event.type, event.version, at, data, sum);
     });
     if (seq > lastSeq) {
-      advance.run(item.stream, seq, sum, at);
+      // The head first: a stream whose head is behind is noted by a trigger.
       options.onAppended(item.stream, { after, end: { seq, sum }, at, events: item.events });
+      advance.run(item.stream, seq, sum, at);
     }
     return { lastSeq: seq };
   };

@@ -88,6 +88,8 @@ test("heads that are missing, behind, or of an older version are made again from
     database.exec("DELETE FROM heads WHERE stream = 'run/absent'");
     database.exec(`UPDATE heads SET seq = 1, head = json_set(head, '$.step', 1) WHERE stream = 'run/behind'`);
     database.exec(`UPDATE heads SET version = 0, head = '{}' WHERE stream = 'run/older'`);
+    // Another Caisson, with heads of another version, was here.
+    database.exec("UPDATE projections SET version = 0");
     database.close();
     await using log = createSqliteLog({ path });
     // Behind: an append does not build on it.

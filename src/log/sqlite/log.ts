@@ -13,6 +13,7 @@ import { createHeads } from "./heads.ts";
 import { createLeases } from "./leases.ts";
 import { describeLockHolder } from "./lock-holder.ts";
 import { openDatabase, sqliteFault, translateSqlite } from "./open.ts";
+import { endOfPrefix } from "./stale-heads.ts";
 import { createWakeups } from "./wakeups.ts";
 
 interface EventRow {
@@ -92,9 +93,9 @@ export function createSqliteLog(options: {
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {
       const rows = database
         .prepare(
-          "SELECT stream, last_seq, at FROM streams WHERE substr(stream, 1, ?) = ? AND last_seq > 0 ORDER BY at DESC, stream LIMIT ?",
+          "SELECT stream, last_seq, at FROM streams WHERE stream >= ? AND stream < ? AND last_seq > 0 ORDER BY at DESC, stream LIMIT ?",
         )
-        .all(prefix.length, prefix, limit) as unknown as StreamRow[];
+        .all(prefix, endOfPrefix(prefix), limit) as unknown as StreamRow[];
       return rows.map((row) => ({ stream: row.stream, lastSeq: row.last_seq, at: row.at }));
     },
     ...leases,

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
-import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3 } from "./schema.ts";
+import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
 
 /** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
 const BUSY = 5;
@@ -122,6 +122,7 @@ function upgrade(database: DatabaseSync): void {
   if (version < 1) database.exec(schema);
   if (version < 2) database.exec(schemaSince2);
   if (version < 3) database.exec(schemaSince3);
+  if (version < 4) database.exec(schemaSince4);
   database.exec(`PRAGMA user_version=${SCHEMA_VERSION}; COMMIT;`);
 }
 

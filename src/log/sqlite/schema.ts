@@ -2,7 +2,7 @@
  * Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row
  * shows.
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS streams (
@@ -66,5 +66,36 @@ CREATE TRIGGER streams_grown AFTER UPDATE OF last_seq ON streams WHEN NEW.last_s
   INSERT INTO feed VALUES (
     (SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq - OLD.last_seq, NEW.stream, OLD.last_seq + 1, NEW.last_seq
   );
+END;
+`;
+
+/**
+ * What came with version 4: what closed streams are found by (`head_terms`, and in `heads` which those of a stream
+ * are), and which heads have to be made again (`stale_heads`). A head is written before the stream's own row; where it
+ * was not, by a process of an older Caisson, a trigger says so, and nobody has to look at all of them to know.
+ */
+export const schemaSince4 = `
+ALTER TABLE heads ADD COLUMN terms TEXT;
+CREATE INDEX heads_open ON heads (stream) WHERE open = 1;
+CREATE TABLE head_terms (
+  term   TEXT NOT NULL,
+  at     TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  PRIMARY KEY (term, at, stream)
+) WITHOUT ROWID;
+CREATE TABLE projections (prefix TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE stale_heads (stream TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO stale_heads SELECT stream FROM streams WHERE last_seq > 0;
+CREATE TRIGGER heads_missed AFTER INSERT ON streams
+WHEN NEW.last_seq > 0 AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.stream = NEW.stream AND h.seq = NEW.last_seq)
+  AND EXISTS (SELECT 1 FROM projections p WHERE substr(NEW.stream, 1, length(p.prefix)) = p.prefix)
+BEGIN
+  INSERT INTO stale_heads SELECT NEW.stream WHERE NOT EXISTS (SELECT 1 FROM stale_heads WHERE stream = NEW.stream);
+END;
+CREATE TRIGGER heads_behind AFTER UPDATE OF last_seq ON streams
+WHEN NEW.last_seq > OLD.last_seq AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.stream = NEW.stream AND h.seq = NEW.last_seq)
+  AND EXISTS (SELECT 1 FROM projections p WHERE substr(NEW.stream, 1, length(p.prefix)) = p.prefix)
+BEGIN
+  INSERT INTO stale_heads SELECT NEW.stream WHERE NOT EXISTS (SELECT 1 FROM stale_heads WHERE stream = NEW.stream);
 END;
 `;

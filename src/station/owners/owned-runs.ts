@@ -54,7 +54,7 @@ async function withOwnParts(request: StartRunInput, { sees, own }: OwnerView & {
 }
 
 async function listOwn(runs: RunVerbs, options: ListRuns, owner: string): Promise<RunList> {
-  if (isOthers(options, owner)) return { runs: [], total: 0, next: null };
+  if (isOthers(options, owner)) return { runs: [], total: 0, totalIsMinimum: false, next: null };
   const { session } = options;
   return await runs.list({ ...options, owner, ...(session !== undefined && { session: sessionIdOf(session, owner) }) });
 }

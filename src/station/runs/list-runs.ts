@@ -5,8 +5,9 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import type { QueuePlace } from "../../contract/run-queue.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { HeadCursor } from "../../log/head-filter.ts";
+import type { HeadCursor, HeadFilter } from "../../log/head-filter.ts";
 import type { Log } from "../../log/log.ts";
+import { labelTerm } from "../../log/projection.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { parseCursor, showCursor } from "../pages.ts";
 import { type HeadOfRun, runStream, toRunHead } from "./head-of-run.ts";
@@ -40,11 +41,50 @@ export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: numbe
     "parent.run": parentsOf(request),
   });
   const open = state === undefined ? undefined : state === "open";
-  const { heads, total } = await options.log.heads({ prefix: runStream(id), limit, where, ...defined({ open, after }) });
+  const filter = {
+    prefix: runStream(id),
+    where,
+    terms: request.label?.map(labelTerm),
+    updated: updatedIn(request),
+    matches: lookedFor(request),
+  };
+  const { heads, total, isMinimum } = await options.log.heads({
+    ...defined(filter),
+    prefix: filter.prefix,
+    limit,
+    ...defined({ open, after }),
+  });
   const sessions = onceEach(options.sessions);
   const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), { ...options, sessions })));
   const last = heads.at(-1);
-  return { runs, total, next: last !== undefined && heads.length === limit ? showCursor([last.at, last.stream]) : null };
+  return {
+    runs,
+    total,
+    totalIsMinimum: isMinimum,
+    next: last !== undefined && heads.length === limit ? showCursor([last.at, last.stream]) : null,
+  };
+}
+
+/** A run that was created after a time changed after it, too. As the log writes times. */
+function updatedIn({ createdAfter, updatedAfter, updatedBefore }: ListRuns): { from?: string; before?: string } | undefined {
+  const asText = (time: string | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
+  const [from] = [createdAfter, updatedAfter].flatMap((time) => asText(time) ?? []).sort((a, b) => (a < b ? 1 : -1));
+  const found = defined({ from, before: asText(updatedBefore) });
+  return Object.keys(found).length === 0 ? undefined : found;
+}
+
+function lookedFor({ text, createdAfter, createdBefore }: ListRuns): HeadFilter["matches"] {
+  if (text === undefined && createdAfter === undefined && createdBefore === undefined) return undefined;
+  const wanted = text?.toLowerCase();
+  return (head) => {
+    const { title, name, createdAt } = head as unknown as RunFacts;
+    const at = Date.parse(createdAt);
+    return (
+      (wanted === undefined || title.toLowerCase().includes(wanted) || (name?.includes(wanted) ?? false)) &&
+      (createdAfter === undefined || at >= Date.parse(createdAfter)) &&
+      (createdBefore === undefined || at < Date.parse(createdBefore))
+    );
+  };
 }
 
 /** Many runs share a session. */

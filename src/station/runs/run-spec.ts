@@ -1,10 +1,10 @@
 import type { AgentDefinition } from "../../contract/agent.ts";
+import { ownedBy } from "../../contract/owner.ts";
 import { type Capabilities, SandboxSpec, type WorkspaceMount } from "../../contract/sandbox.ts";
 import type { Session } from "../../contract/session.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import { ownedBy } from "../owners/owned-by.ts";
 import { checkedMounts, guardWritable, hideCredentials } from "../sandboxes/guard-workspace.ts";
 
 export const RUN_LABEL = "run";
