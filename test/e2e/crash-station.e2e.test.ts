@@ -1,0 +1,154 @@
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Client, connect } from "../../src/client/connect.ts";
+import { socketFetch } from "../../src/client/socket-fetch.ts";
+import { CaissonError } from "../../src/contract/error.ts";
+import { createSqliteLog } from "../../src/log/sqlite/log.ts";
+import { type Going, type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+const RUNS = 3;
+
+/** One run's work: each command leaves a word, so that one that is lost or repeated shows. */
+const script = {
+  turns: [
+    { calls: [{ tool: "bash", arguments: { command: "echo one >> counter" } }] },
+    { calls: [{ tool: "bash", arguments: { command: "sleep 0.3; echo two >> counter" } }] },
+    { say: "Counted." },
+  ],
+};
+
+interface Served {
+  going: Going;
+  client: Client;
+}
+
+async function serve(home: string, crashAt?: string): Promise<Served> {
+  const env = crashAt === undefined ? {} : { CAISSON_CRASH_AT: crashAt };
+  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home, env });
+  // One that dies before it listens has nothing to say.
+  await Promise.race([going.output(/"pid"/), once(going.child, "exit")]);
+  return { going, client: connect({ url: "http://station", fetch: socketFetch(join(home, "station", "socket")) }) };
+}
+
+/** Two at a time, so that some wait. */
+async function newHome(name: string): Promise<string> {
+  const home = join(cli.base(), `home-${name.replaceAll(/[^a-z0-9]/g, "-")}`);
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  await writeFile(join(home, "config.json"), JSON.stringify({ station: { runsMax: 2, runsPerOwnerMax: 2 }, runtime: "oci" }));
+  return home;
+}
+
+/** Asks for runs until the station dies or all are there; those that it answered for. */
+async function startRuns({ client }: Served, model: string): Promise<string[]> {
+  const started: string[] = [];
+  for (let count = 0; count < RUNS; count++) {
+    const made = await client.runs.start({ task: "count", model }).catch((error: unknown) => {
+      if (error instanceof CaissonError && ["unavailable", "lost"].includes(error.code)) return null;
+      if (error instanceof CaissonError) throw error;
+      return null;
+    });
+    if (made === null) break;
+    started.push(made.run);
+  }
+  return started;
+}
+
+async function eventsIn(home: string, run: string): Promise<LoggedEvent[]> {
+  await using log = createSqliteLog({ path: join(home, "log.db") });
+  return (await log.read(`run/${run}`, { limit: 10_000 })) as unknown as LoggedEvent[];
+}
+
+async function runsIn(home: string): Promise<string[]> {
+  await using log = createSqliteLog({ path: join(home, "log.db") });
+  return (await log.streams({ prefix: "run/" })).map(({ stream }) => stream.slice("run/".length));
+}
+
+async function untilEnded({ client }: Served, run: string): Promise<void> {
+  for await (const _ of client.runs.events(run, { follow: true, signal: AbortSignal.timeout(60_000) }));
+}
+
+/** Stations die at these points one after the other; the last one has to bring every run to its end. */
+async function crashAt(points: readonly string[], model: string): Promise<string[]> {
+  const problems: string[] = [];
+  const home = await newHome(points.join("-then-"));
+  let answered: string[] = [];
+  for (const [at, point] of points.entries()) {
+    const station = await serve(home, point);
+    if (at === 0) answered = await startRuns(station, model);
+    const { signal, stderr } = await station.going.ended;
+    if (signal !== "SIGKILL") problems.push(`${point}: it did not die: ${stderr}`);
+  }
+  const last = await serve(home);
+  try {
+    const all = await runsIn(home);
+    const lost = answered.filter((run) => !all.includes(run));
+    if (lost.length > 0) problems.push(`lost: ${lost.join(", ")}`);
+    for (const run of all) {
+      await untilEnded(last, run);
+      const events = await eventsIn(home, run);
+      const ends = events.filter(({ type }) => type === "run.ended");
+      if (ends.length !== 1 || (ends[0]?.data as { reason?: string }).reason !== "done") problems.push(`${run}: ${JSON.stringify(ends)}`);
+      const counter = await readFile(join(home, "sessions", run, "layer", "upper", "counter"), "utf8").catch(() => "nothing");
+      if (counter !== "one\ntwo\n") problems.push(`${run} counted ${JSON.stringify(counter)}`);
+    }
+  } finally {
+    const { code, stderr } = await cli.run(["down"], { home });
+    if (code !== 0) problems.push(`down: ${stderr}`);
+    await last.going.ended;
+  }
+  if (cli.sandboxes(home).length > 0) problems.push(`sandboxes left: ${cli.sandboxes(home).join(", ")}`);
+  return problems;
+}
+
+describe("kill -9 of a station that drives and queues runs", () => {
+  const working = "tool.effect#3";
+  test.each([
+    ["before a run is there", ["run.created:before#2"]],
+    ["before anybody was told of it", ["run.created:after#2"]],
+    ["before it is begun", ["queue.begin:before#1"]],
+    ["as it is begun", ["queue.begin:after#2"]],
+    ["while two work and one waits", [working]],
+    ["then before what it drove is taken up", [working, "run.queued:before#1"]],
+    ["then between two that are taken up", [working, "run.queued:after#1"]],
+    ["then before the first goes on", [working, "queue.begin:before#1"]],
+  ])("%s: nothing is lost or done twice, and the next one goes on with all", { timeout: 120_000 }, async (_name, points) => {
+    expect(await crashAt(points, await cli.script(script))).toEqual([]);
+  });
+});
+
+describe("a station that is told to end", () => {
+  test("lets its runs go, and the next one goes on with them; with --drain they come to their end", { timeout: 120_000 }, async () => {
+    const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command: "sleep 2" } }] }, { say: "Slept." }] });
+    const home = await newHome("down");
+    const first = await serve(home);
+    const started = await startRuns(first, model);
+    const [run = ""] = started;
+    for await (const { type } of first.client.runs.events(run, { follow: true })) if (type === "tool.started") break;
+    const down = await cli.run(["down"], { home });
+    expect([down.code, down.stderr]).toEqual([0, expect.stringMatching(/has ended/)]);
+    expect((await first.going.ended).stderr).toMatch(/runs? let go/);
+    expect(
+      JSON.parse((await cli.run(["ps", "--all", "--json"], { home })).text)
+        .map(({ status }: { status: string }) => status)
+        .sort(),
+    ).toEqual(["interrupted", "interrupted", "queued: station"]);
+    const second = await serve(home);
+    await untilEnded(second, started[2] ?? "");
+    const more = await startRuns(second, model);
+    const drained = await cli.run(["down", "--drain", "--timeout", "1m"], { home });
+    expect([drained.code, drained.stderr]).toEqual([0, expect.stringMatching(/the station waits for [12] runs?\n[\s\S]*has ended/)]);
+    await second.going.ended;
+    const statuses = new Map<string, string>(
+      JSON.parse((await cli.run(["ps", "--all", "--json"], { home })).text).map((row: { run: string; status: string }) => [
+        row.run,
+        row.status,
+      ]),
+    );
+    for (const each of started) expect([each, statuses.get(each)]).toEqual([each, "done"]);
+    // What had its turn when it was told to end is done; what waited, waits for the next one.
+    expect(more.map((each) => statuses.get(each)).sort()).toEqual(["done", "done", "queued: station"]);
+  });
+});
