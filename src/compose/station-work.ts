@@ -7,6 +7,7 @@ export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error:
   const { signal } = end;
   const works = [
     station.audit.forgetOld(),
+    station.uploads.sweep(),
     station.webhooks.deliver({ runsFor: (view) => ownedStation(station, view).runs, onDefect, signal }),
   ].map((work) => work.catch(onDefect));
   const watching = station.watch(onDefect).catch(onDefect);

@@ -105,7 +105,7 @@ describe("a station elsewhere, and a folder here", () => {
     }
   });
 
-  test("one who is killed while sending leaves nothing", async () => {
+  test("who is killed while a folder is sent leaves nothing, on either side", async () => {
     const large = join(here(), "large");
     mkdirSync(large);
     writeFileSync(join(large, "zeros"), "");
@@ -118,5 +118,14 @@ describe("a station elsewhere, and a folder here", () => {
     await sending.finished;
     await until("nothing of it is there", () => !uploads().some(isPart));
     expect(uploads().sort()).toEqual(before.sort());
+    // Nor does a station that is: the next one removes what it left.
+    const again = start(["exec", "-w", large, "--", "true"], large);
+    await until("it is being sent again", () => uploads().some(isPart));
+    const { pid, url } = JSON.parse((await runThere(["status", "--json"])).text);
+    process.kill(pid, "SIGKILL");
+    expect((await again.finished).code).toBe(125);
+    expect(uploads().some(isPart)).toBe(true);
+    await runThere(["up", "--detach", "--no-token", "--port", new URL(url).port]);
+    await until("the next one has removed it", () => !uploads().some(isPart));
   });
 });

@@ -47,7 +47,7 @@ export const contextCommands: readonly CommandSpec[] = [
       json,
     ],
     arguments: [{ ...name, summary: "what you will know it by" }],
-    examples: [["caisson context create build --url https://build.example.org --token-file token", "then: caisson --context build ps"]],
+    examples: [["caisson context create build --url https://build.example.org --token-file token", "then: caisson ps --context build"]],
     load: async () => ({ run: (await import("./context-commands.ts")).create }),
   },
   {
