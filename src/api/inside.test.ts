@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { connect } from "../client/connect.ts";
 import { insideLimits } from "../contract/inside-verbs.ts";
 import { useServer } from "./testing.ts";
 
-const { station, token, insideToken, ask, post, defects } = useServer();
+const { station, server, token, insideToken, ask, post, defects } = useServer();
 
 async function made(): Promise<{ id: string; as: string }> {
   const { id } = (await (await post("/v1/sandboxes", {})).json()) as { id: string };
@@ -29,6 +30,28 @@ describe("programs inside, with their sandbox's token", () => {
     }
     const large = await post("/v1/inside/events", { type: "x", data: "x".repeat(insideLimits.eventBytesMax) }, { as });
     expect(large.status).toBe(413);
+  });
+
+  test("are followed by their owner as they speak, and taken up where that broke off", async () => {
+    const { id, as } = await made();
+    const client = connect({ url: server().status.url, token: await token("admin") });
+    await post("/v1/inside/events", { type: "one" }, { as });
+    const abort = new AbortController();
+    const heard: string[] = [];
+    for await (const event of client.inside.follow(id, { fromSeq: 1, signal: abort.signal })) {
+      if (event.type === "sandbox.reported") heard.push(event.data.type);
+      if (heard.length === 1) await post("/v1/inside/events", { type: "two" }, { as });
+      if (heard.length === 2) break;
+    }
+    expect(heard).toEqual(["one", "two"]);
+    const page = await ask(`/v1/sandboxes/${id}/log`, {
+      headers: { accept: "text/event-stream", "last-event-id": "1" },
+      signal: abort.signal,
+    });
+    const first = await page.body?.getReader().read();
+    expect(new TextDecoder().decode(first?.value)).toContain("id: 2");
+    abort.abort();
+    expect((await ask("/v1/sandboxes/sb_aaaaaaaaaaaa/log", { headers: { accept: "text/event-stream" } })).status).toBe(404);
   });
 
   test("take the messages that their owner left, each once", async () => {

@@ -12,6 +12,7 @@ export function composeInside(stateDir: string, local: () => Promise<LocalStatio
       view: "answer",
       tell: "answer",
       events: "answer",
+      follow: "stream",
       artifacts: "answer",
       readArtifact: "answer",
     },

@@ -1,6 +1,9 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { NumberedSandboxEvent } from "../../contract/inside-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import type { Call, Handlers } from "../call.ts";
-import { nothing } from "../call.ts";
+import { nothing, type SentEvent } from "../call.ts";
+import { sequenceOf } from "../last-event-id.ts";
 
 export const insideHandlers: Handlers<Extract<keyof Handlers, `inside.${string}`>> = {
   "inside.report": async (call) => ({ json: await call.station.inside.report(sandboxOf(call), call.body) }),
@@ -14,9 +17,17 @@ export const insideHandlers: Handlers<Extract<keyof Handlers, `inside.${string}`
     await station.inside.tell(params.sandbox, body, { by });
     return nothing;
   },
-  "inside.events": async ({ station, params, query: { fromSeq, limit } }) => ({
-    json: { events: await station.inside.events(params.sandbox, { limit, ...(fromSeq !== undefined && { fromSeq }) }) },
-  }),
+  async "inside.events"({ station, params, query, wants, lastEventId, signal }) {
+    if (wants === "json") {
+      return {
+        json: { events: await station.inside.events(params.sandbox, { limit: query.limit, ...defined({ fromSeq: query.fromSeq }) }) },
+      };
+    }
+    const fromSeq = lastEventId === null ? query.fromSeq : sequenceOf(lastEventId) + 1;
+    // A sandbox that does not exist is no stream.
+    await station.inside.view(params.sandbox);
+    return { events: numbered(station.inside.follow(params.sandbox, { signal, ...defined({ fromSeq }) })) };
+  },
   "inside.artifacts": async ({ station, params }) => ({ json: { artifacts: await station.inside.artifacts(params.thing) } }),
   "inside.readArtifact": async ({ station, params }) => ({ bytes: await station.inside.readArtifact(params.thing, params.artifact) }),
 };
@@ -27,4 +38,8 @@ function sandboxOf({ sandbox }: Pick<Call<"inside.beat">, "sandbox">): string {
   throw new CaissonError("denied", "this is for the programs in a sandbox, with the sandbox's own token", {
     hint: "Make the sandbox with stationAccess; CAISSON_SANDBOX_TOKEN is its token, inside.",
   });
+}
+
+async function* numbered(events: AsyncIterable<NumberedSandboxEvent>): AsyncGenerator<SentEvent<NumberedSandboxEvent>> {
+  for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }

@@ -16,6 +16,7 @@ export function remoteInside({ inside }: Pick<Client, "inside">): InsideVerbs {
     view: (sandbox) => inside.view(sandbox),
     tell: (sandbox, request) => inside.tell(sandbox, request),
     events: (sandbox, options) => inside.events(sandbox, options),
+    follow: (sandbox, options) => inside.follow(sandbox, options),
     artifacts: (thing) => inside.artifacts(thing),
     readArtifact: async (thing, name) => bytesOf(await inside.readArtifact(thing, name), { what: "reading", signal: undefined }),
   };

@@ -59,14 +59,14 @@ export const insideRoutes = {
     answer: {},
   },
   "inside.events": {
-    summary: "The events of a sandbox that is no run's.",
+    summary: "The events of a sandbox that is no run's: a page as JSON, or all and those to come as server-sent events.",
     scope: "read",
     params: { sandbox: NameOrId },
     query: z.strictObject({
       fromSeq: z.int().min(1).optional(),
       limit: z.int().min(1).max(EVENTS_PER_PAGE_MAX).default(EVENTS_PER_PAGE),
     }),
-    answer: { json: z.object({ events: z.array(NumberedSandboxEvent) }) },
+    answer: { json: z.object({ events: z.array(NumberedSandboxEvent) }), events: NumberedSandboxEvent },
   },
   "inside.artifacts": {
     summary: "List the files that programs inside left, of a sandbox or a run.",

@@ -2,11 +2,11 @@ import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, readableEvent } from "../../contract/event-family.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import { ArtifactStored, SandboxReported } from "../../contract/inside-event.ts";
-import { type InsideControl, insideLimits, ReportEvent, TellInside } from "../../contract/inside-verbs.ts";
+import { type InsideControl, insideLimits, type NumberedSandboxEvent, ReportEvent, TellInside } from "../../contract/inside-verbs.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { RunId } from "../../contract/run.ts";
 import { type NewSandboxLogEvent, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
-import type { Log } from "../../log/log.ts";
+import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { sandboxStream } from "../health/health-log.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
@@ -93,14 +93,21 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
     async events(word, { fromSeq = 1, limit = EVENTS_PER_PAGE } = {}) {
       const stream = sandboxStream(await findSandbox(word, store));
       const stored = await (await options.log()).read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE) });
-      return stored.flatMap((each) => {
-        const event = readableEvent(sandboxLogEvents, each);
-        return event === null ? [] : [{ ...event, seq: each.seq }];
-      });
+      return stored.flatMap(readable);
+    },
+    async *follow(word, { fromSeq = 1, signal } = {}) {
+      const stream = sandboxStream(await findSandbox(word, store));
+      for await (const stored of (await options.log()).subscribe(stream, { fromSeq, ...(signal && { signal }) })) yield* readable(stored);
     },
     artifacts: async (thing) => artifacts.list(await artifactsOf(thing)),
     readArtifact: async (thing, name) => artifacts.read(await artifactsOf(thing), name),
   };
+}
+
+/** A history that people read shows what can be understood. */
+function readable(stored: StoredEvent): NumberedSandboxEvent[] {
+  const event = readableEvent(sandboxLogEvents, stored);
+  return event === null ? [] : [{ ...event, seq: stored.seq }];
 }
 
 /** A run, or a sandbox that is none's; of one that is gone its whole id is enough, while there is something of it. */

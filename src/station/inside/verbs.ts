@@ -29,6 +29,8 @@ export interface InsideVerbs {
   tell(sandbox: string, request: TellInside, options: { by: string }): Promise<void>;
   /** The events of a sandbox that is no run's, from a number on. */
   events(sandbox: string, options?: { fromSeq?: number; limit?: number }): Promise<NumberedSandboxEvent[]>;
+  /** The same, then those to come, until the signal. Nothing is lost or repeated. */
+  follow(sandbox: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<NumberedSandboxEvent>;
   /** By name. */
   artifacts(thing: string): Promise<ArtifactView[]>;
   readArtifact(thing: string, name: string): Promise<AsyncIterable<Uint8Array>>;

@@ -12,6 +12,9 @@ export function ownedInside({ inside }: Pick<Station, "inside">, { own }: { own:
     view: async (sandbox) => await inside.view(await own.sandbox(sandbox)),
     tell: async (sandbox, request, options) => await inside.tell(await own.sandbox(sandbox), request, options),
     events: async (sandbox, options) => await inside.events(await own.sandbox(sandbox), options),
+    async *follow(sandbox, options) {
+      yield* inside.follow(await own.sandbox(sandbox), options);
+    },
     artifacts: async (thing) => await inside.artifacts(await own.network(thing)),
     readArtifact: async (thing, name) => await inside.readArtifact(await own.network(thing), name),
   });
