@@ -193,7 +193,7 @@ function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | nul
 const socketMcp = { key: "socket", scope: "admin" } as const;
 
 async function readCall(
-  { req }: Context<Env>,
+  { req, env }: Context<Env>,
   { route, kinds, life, ...ofCaller }: { route: Route; kinds: ReturnType<typeof queryKinds>; life: RequestLife } & OfCaller,
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
@@ -204,6 +204,7 @@ async function readCall(
     body: await readBody(route, req.raw),
     wants,
     conditions: conditionsOf(req.raw),
+    traceparent: env.seen.traceparent,
     lastEventId: req.header("last-event-id") ?? null,
     signal: wants === "events" ? life.streamSignal : life.signal,
   };

@@ -26,6 +26,8 @@ export interface Call<Name extends RouteName> {
   readonly conditions: Conditions;
   /** Where an earlier stream of the same route broke off. */
   readonly lastEventId: string | null;
+  /** Of what the call starts, in traces. */
+  readonly traceparent: string | null;
   /** Aborted when the caller has gone away or may do this no longer, and when the station ends. */
   readonly signal: AbortSignal;
 }

@@ -6,7 +6,7 @@ export interface ServerControl {
    * In this process. Throws `conflict` where one runs or the port is taken, `invalid` for an address that others
    * reach while nothing encrypts.
    */
-  start(options: ServedWhere): Promise<ServedStation>;
+  start(options: ServedWhere & { log: ServedLog }): Promise<ServedStation>;
   /** In a process of its own; resolves when it listens. Throws what kept it from that. */
   startDetached(args: readonly string[]): Promise<ReachedStation>;
   /** The one of this state folder; null when none runs. */
@@ -23,6 +23,15 @@ export interface ServedWhere {
   tls?: { certPath: string; keyPath: string };
   publicUrl?: string;
   proxies: readonly string[];
+}
+
+/** What it says of what it does. */
+export interface ServedLog {
+  format: "json" | "text";
+  level: "error" | "warn" | "info" | "debug" | "silent";
+  /** Absolute; it is bounded, and former ones are kept beside it. Absent: `print`. */
+  file?: string;
+  print(text: string): Promise<void>;
 }
 
 export interface ServedStation extends AsyncDisposable {

@@ -52,7 +52,10 @@ export async function composeCli(
     return composeHere({ ...options, ...local, environment, say, onEvent });
   });
   const working = await workingStation(chosen, { here, caller: { ...local, say } });
-  const serverSettings = { stateDir, version: options.version, settings, program, env: variables, say, bounds: config.station };
+  const serverSettings = {
+    ...{ stateDir, version: options.version, settings, program, env: variables, bounds: config.station },
+    metricsWithoutToken: config.telemetry.metricsWithoutToken,
+  };
   return {
     ...face,
     ...local,

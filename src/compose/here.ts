@@ -1,11 +1,14 @@
+import type { RequestSpans } from "../api/observe/observer.ts";
 import type { CliContext } from "../cli/context.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
+import type { AppendListener } from "../log/observed-log.ts";
 import type { Environment } from "./environment.ts";
 import type { LocalParts } from "./local-station.ts";
 import { composeRuntimes } from "./runtimes.ts";
 import { composeStation, type LocalVerbs } from "./station.ts";
+import { composeTelemetry, traceEndpoint } from "./telemetry.ts";
 
 const COMMAND_LINE_MAX = 100;
 
@@ -27,6 +30,10 @@ export interface StationHere {
   startDetached(args: readonly string[]): Promise<void>;
   /** Begins to keep sandboxes ready, where that was chosen. */
   warm(): Promise<void>;
+  /** Told of every event that this process appends. */
+  onAppended(listener: AppendListener): void;
+  /** Of requests to a server here; null where nobody traces. */
+  spans(): Promise<RequestSpans | null>;
 }
 
 export function composeHere(options: HereOptions): StationHere {
@@ -57,12 +64,31 @@ export function composeHere(options: HereOptions): StationHere {
     const network = await import("./network.ts");
     await network.startDetached({ program, args, stateDir: options.stateDir, env: environment.variables });
   };
-  const station = composeStation({ ...options, runtimes, resolver, resolverFor, startDetached });
+  const endpoint = traceEndpoint(environment.variables, config.telemetry.endpoint);
+  const telemetry = endpoint === undefined ? null : composeTelemetry({ endpoint, version: options.version });
+  const appended: AppendListener[] = telemetry === null ? [] : [telemetry.appended];
+  const onAppended: AppendListener = (...each) => {
+    for (const listener of appended) listener(...each);
+  };
+  const station = composeStation({ ...options, runtimes, resolver, resolverFor, startDetached, onAppended });
   return {
-    station,
+    station: telemetry === null ? station : withDisposal(station, telemetry),
+    onAppended: (listener) => void appended.push(listener),
+    spans: async () => (await telemetry?.load()) ?? null,
     startDetached,
     async warm() {
       if (choices.ready !== undefined) await resolver.resolve(config.runtime);
+    },
+  };
+}
+
+/** What the station does last is told, too. */
+function withDisposal(station: LocalVerbs, after: AsyncDisposable): LocalVerbs {
+  return {
+    ...station,
+    async [Symbol.asyncDispose]() {
+      await station[Symbol.asyncDispose]();
+      await after[Symbol.asyncDispose]();
     },
   };
 }

@@ -29,6 +29,9 @@ describe("the configuration", () => {
       network: { caFiles: [], registries: {}, gateway: {} },
       health: { runningTtlMs: 15_000, idleTtlMs: 30_000, restart: true, graceMs: 10_000, cooldownMs: 60_000, restartsPerHour: 3 },
       workspace: { hide: [], show: [] },
+      telemetry: { metricsWithoutToken: false },
+      health: expect.any(Object),
+      station: expect.any(Object),
     };
     expect(await load()).toEqual({ config, file: null, sources: {} });
   });

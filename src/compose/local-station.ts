@@ -7,6 +7,7 @@ import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config.ts";
 import type { SecretSpec } from "../contract/network.ts";
 import { defined } from "../lib/defined.ts";
+import type { AppendListener } from "../log/observed-log.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
@@ -34,6 +35,8 @@ export interface LocalParts {
   startDetached(args: readonly string[]): Promise<void>;
   /** Told what is worth a word to the user. */
   say(text: string): void;
+  /** Told of every event that this process appends. */
+  onAppended?: AppendListener;
 }
 
 /** Everything that runs and sessions need, over the log of one state folder. */
@@ -58,6 +61,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     crashpoint: crashpointFrom(parts),
     onProgress: (text) => parts.say(text),
     onLogBusy: (text) => parts.say(text),
+    ...defined({ onAppended: parts.onAppended }),
   });
 }
 

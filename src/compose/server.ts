@@ -1,6 +1,7 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { RequestSpans } from "../api/observe/observer.ts";
 import { type RunningServer, startServer } from "../api/server.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
@@ -8,13 +9,16 @@ import { socketFetch } from "../client/socket-fetch.ts";
 import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { defined } from "../lib/defined.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
+import type { AppendListener } from "../log/observed-log.ts";
 import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
 import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { startDetached } from "./network.ts";
+import { observeServer } from "./observe-server.ts";
 import type { StationAccess } from "./remote.ts";
 import type { LocalVerbs } from "./station.ts";
 import { startWork } from "./station-work.ts";
@@ -39,15 +43,18 @@ export interface ServerParts {
   /** This program and its first arguments, to be started again in the background. */
   program: readonly [string, ...string[]];
   env: Readonly<Record<string, string | undefined>>;
-  /** Told what is worth a word to the user. */
-  say(text: string): void;
+  metricsWithoutToken: boolean;
+  /** Told of every event that this process appends. */
+  onAppended(listener: AppendListener): void;
+  /** Of requests; null where nobody traces. */
+  spans(): Promise<RequestSpans | null>;
   /** What the station may do at once. */
   bounds: StationConfig;
 }
 
 /** The station of this state folder as a server: here, in the background, or where it runs already. */
 export function composeServer(parts: ServerParts): ServerControl {
-  const { stateDir, station, say } = parts;
+  const { stateDir, station } = parts;
   const store = createStore({ stateDir });
   const { socketPath } = stationFolder(stateDir);
   const reach = async (): Promise<ReachedStation | null> => {
@@ -63,12 +70,13 @@ export function composeServer(parts: ServerParts): ServerControl {
       return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
     },
     async start(options) {
-      const onDefect = (error: unknown) =>
-        say(`a request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      const watched = observeServer({ ...parts, log: options.log });
+      const onDefect = watched.log.defect;
       const runs = station.serve(queueBounds(parts.bounds));
       const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) };
       const server = await startServer({
         ...options,
+        observe: { ...watched.observe, ...defined({ spans: (await parts.spans()) ?? undefined }) },
         stationFor: (view) => ownedStation(bounded, view),
         runs,
         stateDir,
@@ -82,6 +90,8 @@ export function composeServer(parts: ServerParts): ServerControl {
       void runs.queue().catch(onDefect);
       // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
       void parts.warm().catch(() => {});
+      watched.log.say("the station listens", { url: server.status.url, version: parts.version });
+      void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
       return withWork(server, startWork(station, { onDefect }));
     },
     async startDetached(args) {

@@ -12,13 +12,16 @@ import { parseSpec } from "../sandbox/spec.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
 import { loadConfig } from "./load-config.ts";
 import { openLocalStation } from "./local-station.ts";
-import { composeStation, type LocalVerbs } from "./station.ts";
+import { composeStation, type LocalVerbs, type StationParts } from "./station.ts";
 
 /**
  * Everything that a station of the fake runtime is made of, in a folder of the test's: its state, and a folder to stand
  * in.
  */
-export async function fakeStationParts(base: string, { programs = {} }: { programs?: Readonly<Record<string, Program>> } = {}) {
+export async function fakeStationParts(
+  base: string,
+  { programs = {}, ...options }: { programs?: Readonly<Record<string, Program>> } & Pick<StationParts, "onAppended"> = {},
+) {
   const stateDir = join(base, "state");
   const configDir = join(base, "config");
   const cwd = join(base, "work");
@@ -48,7 +51,17 @@ export async function fakeStationParts(base: string, { programs = {} }: { progra
     throw new CaissonError("unavailable", "no process of its own is started here");
   };
   const openStation = (): LocalVerbs =>
-    composeStation({ ...local, version: "0", guestPath, runtimes, resolver, resolverFor: () => resolver, say: () => {}, startDetached });
+    composeStation({
+      ...options,
+      ...local,
+      version: "0",
+      guestPath,
+      runtimes,
+      resolver,
+      resolverFor: () => resolver,
+      say: () => {},
+      startDetached,
+    });
   /** The log and the runs under the verbs, as a station that serves has them. */
   const openLocal = async () =>
     openLocalStation({

@@ -82,6 +82,14 @@ export const Config = z.strictObject({
    * one comes from and where it goes.
    */
   secrets: z.record(EnvName, SecretSpec).default({}),
+  telemetry: z
+    .strictObject({
+      /** Where traces go: the base address of a receiver of OpenTelemetry's protocol over HTTP. Absent: nowhere. */
+      endpoint: z.url().optional(),
+      /** Whether programs on the station's machine read `/metrics` without a token. */
+      metricsWithoutToken: z.boolean().default(false),
+    })
+    .prefault({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
   station: StationConfig.prefault({}),
@@ -106,7 +114,7 @@ export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author", "network", "workspace", "health", "station"]);
+  const groups = new Set(["limits", "models", "author", "network", "workspace", "health", "station", "telemetry"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

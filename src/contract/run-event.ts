@@ -51,6 +51,8 @@ export const RunCreated = defineEvent("run.created", 1, {
   budgets: Budgets,
   /** Chosen by whoever started it. */
   name: ChosenName.optional(),
+  /** Of whoever started it, as W3C's Trace Context has it. */
+  traceparent: z.string().max(55).optional(),
   /** Whose it is; absent: the user's of this machine. */
   owner: Owner.optional(),
   labels: Labels.optional(),

@@ -56,6 +56,11 @@ export const StartRun = z.strictObject({
   /** Stands for the run's id from now on, until another one that is started after its end has it. */
   name: ChosenName.optional(),
   labels: Labels.default({}),
+  /** The span that the run is below in traces: W3C's `traceparent`. */
+  traceparent: z
+    .string()
+    .regex(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "a traceparent looks like 00-TRACE-SPAN-01")
+    .optional(),
   /** An agent's name, the path of its file, or its definition, which the caller vouches for. */
   agent: z.union([z.string().min(1), AgentDefinition]).default("coder"),
   /** Whether the caller vouches for the agent's file; otherwise what it asks for must have been trusted. */

@@ -6,6 +6,7 @@ import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import { defined } from "../lib/defined.ts";
 import type { Log } from "../log/log.ts";
+import { type AppendListener, observedLog } from "../log/observed-log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { removeRemains } from "../sandbox/remove-remains.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
@@ -75,9 +76,12 @@ export function createLocalStation(options: {
   onProgress?: (line: string) => void;
   /** The log is held by another process, and is waited for. */
   onLogBusy?: (text: string) => void;
+  /** Told of every event that this process appends. */
+  onAppended?: AppendListener;
 }): LocalStation {
   const { stateDir, agents, driveDetached } = options;
-  const log = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
+  const stored = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
+  const log = options.onAppended === undefined ? stored : observedLog(stored, options.onAppended);
   const store = createStore({ stateDir });
   const identity = { ...store.ownerOf(), host: hostname() };
   const alive = (owner: ProcessIdentity) => store.ownerAlive(owner);

@@ -10,7 +10,9 @@ type Name = Extract<keyof Handlers, `runs.${string}`>;
 
 export const runHandlers: Handlers<Name> = {
   // Not with the request's signal: the run goes on when the caller has gone.
-  "runs.start": async ({ station, body }) => ({ json: await station.runs.start(body) }),
+  "runs.start": async ({ station, body, traceparent }) => ({
+    json: await station.runs.start({ ...defined({ traceparent: traceparent ?? undefined }), ...body }),
+  }),
   async "runs.list"({ station, query }) {
     const { parent, ...rest } = query;
     return {

@@ -87,9 +87,10 @@ function processFamilies(): Family[] {
   ];
 }
 
-/** Since the last look. */
+/** Since the last look. What is measured is from one tick of a timer to the next, so that one is the least. */
 function loopFamilies(delay: ReturnType<typeof monitorEventLoopDelay>): Family[] {
-  const seconds = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds) / NANOSECONDS : 0);
+  const seconds = (nanoseconds: number) =>
+    Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / NANOSECONDS - LOOP_RESOLUTION_MS / 1000) : 0;
   const values = [
     { labels: { quantile: "0.5" }, value: seconds(delay.percentile(50)) },
     { labels: { quantile: "0.99" }, value: seconds(delay.percentile(99)) },

@@ -1,4 +1,5 @@
 import type { CommandSpec, OptionSpec } from "../command.ts";
+import { logOptions } from "./log-levels.ts";
 
 const json: OptionSpec = { name: "json", summary: "Print JSON" };
 
@@ -20,6 +21,7 @@ export const stationCommands: readonly CommandSpec[] = [
       { name: "detach", short: "d", summary: "In the background: come back when it listens" },
       { name: "ready", value: "N", summary: "Sandboxes that are kept ready for commands (default 2; 0: none)" },
       { name: "no-token", summary: "Make no first token" },
+      ...logOptions,
       json,
     ],
     arguments: [],

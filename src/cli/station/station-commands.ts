@@ -9,6 +9,7 @@ import { parseDuration } from "../options/option-values.ts";
 import type { ReachedStation, ServedStation, ServedWhere } from "../server-control.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
+import { detachedLogOptions, logFrom } from "./log-options.ts";
 
 const PORT_DEFAULT = 7433;
 const PORT_MAX = 65_535;
@@ -17,10 +18,11 @@ const PORT_MAX = 65_535;
 export async function up(context: CliContext, given: ParsedArguments): Promise<number> {
   const where = whereFrom(context, given);
   if (given.flag("detach")) {
-    await tell(context, given, await context.server.startDetached(["up", "--no-token", ...optionsOf(where), ...readyOf(given)]));
+    const args = ["up", "--no-token", ...optionsOf(where), ...readyOf(given), ...detachedLogOptions(context, given)];
+    await tell(context, given, await context.server.startDetached(args));
     return 0;
   }
-  await using server = await context.server.start(where);
+  await using server = await context.server.start({ ...where, log: logFrom(context, given) });
   await tell(context, given, server);
   const asked = await Promise.race([context.interruption.first, server.askedToEnd]);
   if (typeof asked === "object" && asked.drain) await drained(context, server, asked.timeoutMs);

@@ -82,6 +82,7 @@ const settings: Reach<RunSettings> = {
 
 const run: Reach<StartRun> = {
   task: inside,
+  traceparent: inside,
   name: inside,
   labels: inside,
   agent: (agent) => (typeof agent !== "string" ? ["an agent's whole definition"] : ofAgentName(agent)),

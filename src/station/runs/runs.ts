@@ -28,6 +28,7 @@ export interface NewRun {
   parent?: { run: string; call: string };
   id?: string;
   name?: string;
+  traceparent?: string;
   /** Whose it is; absent: the user's of this machine. */
   owner?: string;
   labels?: Readonly<Record<string, string>>;
@@ -164,7 +165,7 @@ function createdEvent(run: string, request: NewRun) {
     model: request.model,
     budgets: request.budgets ?? {},
     ...ownedBy(request.owner),
-    ...defined({ name: request.name, labels: labelsOf(request), driver: request.driver }),
+    ...defined({ name: request.name, traceparent: request.traceparent, labels: labelsOf(request), driver: request.driver }),
   });
 }
 

@@ -97,7 +97,7 @@ export async function createRequestedRun(
   const owner = known?.owner ?? options.owner;
   const { task, budgets, labels, name } = request;
   const driver = queueing !== undefined ? "station" : request.detached ? "detached" : undefined;
-  const own = defined({ name, driver, queued: queueing?.queued } as const);
+  const own = defined({ name, traceparent: request.traceparent, driver, queued: queueing?.queued } as const);
   const run = { id: newId("run"), definition, task, model, budgets, owner, labels, ...own };
   checkScope(definition, known?.scope ?? request.session?.scope ?? "run");
   const newSession = known ? undefined : request.session?.id;

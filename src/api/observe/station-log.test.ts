@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { createRedactor, logText } from "./log-line.ts";
+import type { AnsweredRequest } from "./observer.ts";
+import { createStationLog } from "./station-log.ts";
+
+const token = { id: "tok_aaaaaaaaaaaa", name: "ci", scope: "run", owner: "alice", createdAt: "", expiresAt: null } as never;
+const answered: AnsweredRequest = {
+  id: "r1",
+  method: "GET",
+  route: "runs.list",
+  status: 200,
+  durationMs: 1.26,
+  caller: { kind: "token", token },
+  traceparent: null,
+  streams: false,
+};
+
+function recorded(level: "info" | "debug" = "info") {
+  const lines: string[] = [];
+  const log = createStationLog({ level, write: (line) => void lines.push(line) });
+  return { log, lines, records: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+describe("the station's log", () => {
+  test("a line for each request, with who and how long", () => {
+    const { log, records } = recorded();
+    log.request(answered);
+    log.request({ ...answered, route: "healthz" });
+    log.request({ ...answered, status: 500, caller: null });
+    expect(records()).toMatchObject([
+      { level: "info", msg: "request", request: "r1", route: "runs.list", status: 200, durationMs: 1.3, token: "ci", owner: "alice" },
+      { level: "error", status: 500 },
+    ]);
+    expect(records()[0]?.time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  });
+
+  test("runs begin and end without their task or their words", () => {
+    const { log, lines, records } = recorded();
+    const agent = { name: "coder", digest: "", definition: null };
+    const created = { run: "run_a", parent: null, session: "s", agent, task: "a secret task", model: "m", budgets: {} };
+    log.run("run_a", { type: "run.created", data: created });
+    const usage = { inputTokens: 1, outputTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 };
+    log.run("run_a", { type: "run.ended", data: { reason: "done", text: "secret words", steps: 1, usage, costUsd: 0.1 } });
+    expect(records()).toMatchObject([
+      { msg: "run created", agent: "coder" },
+      { msg: "run ended", reason: "done", inputTokens: 1 },
+    ]);
+    expect(lines.join("")).not.toContain("secret");
+  });
+
+  test("defects have their stack, and no line is broken by what they say", () => {
+    const { log, lines, records } = recorded();
+    log.defect(new Error("first\nsecond\x1b[31m"));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain("\x1b");
+    expect(records()[0]).toMatchObject({
+      level: "error",
+      msg: "defect",
+      error: "first\nsecond\x1b[31m",
+      stack: expect.stringContaining("station-log.test"),
+    });
+  });
+
+  test("what is known to be secret is redacted, wherever it stands", () => {
+    const redact = createRedactor(['sk-12345678"x', "short"]);
+    const line = JSON.stringify({
+      a: 'key sk-12345678"x here',
+      b: "Authorization: Bearer abcdefghijk",
+      c: `tok_${"a".repeat(52)}`,
+      d: "short tok_aaaaaaaaaaaa",
+    });
+    expect(JSON.parse(redact(line))).toEqual({
+      a: "key [redacted] here",
+      b: "Authorization: Bearer [redacted]",
+      c: "[redacted]",
+      d: "short tok_aaaaaaaaaaaa",
+    });
+  });
+
+  test("for people: a time, a level, what, and the facts", () => {
+    const { log, lines } = recorded();
+    log.request(answered);
+    expect(logText(lines[0] ?? "")).toMatch(
+      /^[\d:.]{12} info {2}request request=r1 method=GET route=runs\.list status=200 durationMs=1\.3 token=ci owner=alice$/,
+    );
+    log.defect(new Error("oh"));
+    expect(logText(lines[1] ?? "")).toMatch(/error defect error=oh\nError: oh\n {4}at /);
+  });
+});

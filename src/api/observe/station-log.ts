@@ -1,0 +1,63 @@
+import { type Level, pino } from "pino";
+import type { NewRunEvent } from "../../contract/run-event.ts";
+import type { AnsweredRequest } from "./observer.ts";
+
+export interface StationLog {
+  request(answered: AnsweredRequest): void;
+  /** Of a run that this process drives. */
+  run(run: string, event: NewRunEvent): void;
+  /** Something that must not happen, with its stack. */
+  defect(error: unknown): void;
+  say(text: string, facts?: Record<string, unknown>): void;
+}
+
+/** Asked for every few seconds by those who watch. */
+const watched = new Set(["healthz", "readyz", "metrics"]);
+
+/** One line of JSON for each thing that happened; never a token, a query, a body, or what an agent was told. */
+export function createStationLog({ level, write }: { level: Level | "silent"; write: (line: string) => void }): StationLog {
+  const log = pino(
+    { level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    { write },
+  );
+  return {
+    request({ id, method, route, status, durationMs, caller, streams }) {
+      const by = callerFacts(caller);
+      const facts = {
+        request: id,
+        method,
+        route,
+        status,
+        durationMs: Math.round(durationMs * 10) / 10,
+        ...by,
+        ...(streams && { streams }),
+      };
+      const at = status >= 500 ? "error" : watched.has(route) ? "debug" : "info";
+      log[at](facts, "request");
+    },
+    run(run, event) {
+      const { type, data } = event;
+      if (type === "run.created") log.info({ run, agent: data.agent.name, model: data.model, session: data.session }, "run created");
+      else if (type === "run.claimed") log.info({ run, epoch: data.epoch }, "run claimed");
+      else if (type === "run.paused") log.info({ run, why: data.why }, "run paused");
+      else if (type === "run.sandboxed") log.info({ run, sandbox: data.sandbox, runtime: data.runtime, why: data.why }, "run sandboxed");
+      else if (type === "model.failed")
+        log.warn({ run, call: data.call, code: data.error.code, retryInMs: data.retryInMs }, "model failed");
+      else if (type === "run.ended") {
+        const { reason, steps, costUsd, usage } = data;
+        log.info({ run, reason, steps, costUsd, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }, "run ended");
+      }
+    },
+    defect(error) {
+      const facts = error instanceof Error ? { error: error.message, stack: error.stack } : { error: String(error) };
+      log.error(facts, "defect");
+    },
+    say: (text, facts = {}) => log.info(facts, text),
+  };
+}
+
+function callerFacts(caller: AnsweredRequest["caller"]): Record<string, string> {
+  if (caller === null) return {};
+  if (caller.kind === "socket") return { by: "socket" };
+  return caller.kind === "sandbox" ? { sandbox: caller.sandbox } : { token: caller.token.name, owner: caller.token.owner };
+}

@@ -1,0 +1,155 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { composeTelemetry, type LazyTelemetry, traceEndpoint } from "../../compose/telemetry.ts";
+import { fakeStationParts } from "../../compose/testing.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { attributesOf, type ReceivedSpan, startReceiver } from "./testing.ts";
+
+let base = "";
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), "caisson-test-traces-"));
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+const SCRIPT = `turns:
+  - calls: [{ tool: bash, arguments: { command: "echo secret-argument" } }]
+  - say: secret words
+`;
+
+/** A run of a scripted model, traced to this receiver. */
+async function tracedRun(endpoint: string, request: { traceparent?: string } = {}) {
+  const file = join(base, "model.yaml");
+  await writeFile(file, SCRIPT);
+  const telemetry = composeTelemetry({ endpoint, version: "1" });
+  const parts = await fakeStationParts(base, { onAppended: telemetry.appended });
+  const station = parts.openStation();
+  try {
+    const { run } = await station.runs.start({ task: "a secret task", model: `scripted:${file}`, ...request });
+    return await station.runs.wait(run);
+  } finally {
+    await station[Symbol.asyncDispose]();
+    await telemetry[Symbol.asyncDispose]();
+  }
+}
+
+const named = (spans: readonly ReceivedSpan[], name: RegExp) => spans.filter((span) => name.test(span.name));
+
+describe("traces of runs", () => {
+  test("a run has its steps below it, and these their calls, without what was said", async () => {
+    await using receiver = await startReceiver();
+    const { run } = await tracedRun(receiver.endpoint);
+    const { spans } = receiver;
+    const [root] = named(spans, /^invoke_agent coder$/);
+    const steps = named(spans, /^step /);
+    const models = named(spans, /^chat /);
+    const [tool] = named(spans, /^execute_tool bash$/);
+    expect([steps.length, models.length]).toEqual([2, 2]);
+    expect(root?.parentSpanId ?? "").toBe("");
+    expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1);
+    for (const step of steps) expect(step.parentSpanId).toBe(root?.spanId);
+    expect(models.map(({ parentSpanId }) => parentSpanId)).toEqual(steps.map(({ spanId }) => spanId));
+    expect(tool?.parentSpanId).toBe(steps[0]?.spanId);
+    expect(attributesOf(root as ReceivedSpan)).toMatchObject({
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.name": "coder",
+      "gen_ai.provider.name": "scripted",
+      "caisson.run": run,
+      "caisson.finish": "done",
+    });
+    expect(attributesOf(models[0] as ReceivedSpan)).toMatchObject({
+      "gen_ai.operation.name": "chat",
+      "gen_ai.usage.input_tokens": expect.anything(),
+      "gen_ai.usage.output_tokens": expect.anything(),
+    });
+    expect(attributesOf(tool as ReceivedSpan)).toMatchObject({ "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "bash" });
+    expect(JSON.stringify(spans)).not.toContain("secret");
+    for (const span of spans) expect(BigInt(span.endTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
+  });
+
+  test("whoever started it is above it; one that is not sampled is not sent", async () => {
+    await using receiver = await startReceiver();
+    await tracedRun(receiver.endpoint, { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
+    const [root] = named(receiver.spans, /^invoke_agent/);
+    expect(root).toMatchObject({ traceId: "0af7651916cd43dd8448eb211c80319c", parentSpanId: "b7ad6b7169203331" });
+    const before = receiver.spans.length;
+    await tracedRun(receiver.endpoint, { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00" });
+    expect(receiver.spans.length).toBe(before);
+  });
+
+  test("a process that goes on with a run adds to the same trace", async () => {
+    await using receiver = await startReceiver();
+    const log = createMemoryLog();
+    const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0 };
+    const agent = { name: "coder", digest: "", definition: null };
+    const created = { run: "run_a", parent: null, session: "s", agent, task: "t", model: "anthropic/claude", budgets: {} };
+    const requested = (attempt: number) => ({
+      call: "m1",
+      step: 1,
+      attempt,
+      model: "anthropic/claude",
+      digest: "",
+      messages: [],
+      contextTokens: 0,
+    });
+    const claimed = (epoch: number) => ({ owner: "o", epoch, pid: 1, host: "h" });
+    await driven(receiver.endpoint, log, async (append) => {
+      await append("run.created", created);
+      await append("run.claimed", claimed(1));
+      await append("step.started", { step: 1 });
+      await append("model.requested", requested(1));
+    });
+    expect(receiver.spans).toEqual([]);
+    await driven(receiver.endpoint, log, async (append) => {
+      await append("run.claimed", claimed(2));
+      await append("model.requested", requested(2));
+      await append("model.ended", { call: "m1", parts: [], usage, costUsd: null, stop: "end", durationMs: 1 });
+      await append("run.ended", { reason: "done", text: "", steps: 1, usage, costUsd: null });
+    });
+    const { spans } = receiver;
+    const [lost, again] = named(spans, /^chat claude$/);
+    expect([lost?.status, again?.status.code ?? 0]).toMatchObject([{ code: 2, message: "lost" }, 0]);
+    expect(lost?.spanId).not.toBe(again?.spanId);
+    const [step] = named(spans, /^step 1$/);
+    const [root] = named(spans, /^invoke_agent/);
+    expect([lost?.parentSpanId, again?.parentSpanId, step?.parentSpanId]).toEqual([step?.spanId, step?.spanId, root?.spanId]);
+    expect(spans).toHaveLength(4);
+  });
+
+  test("a receiver that fails, or is not there, disturbs no run and keeps nobody waiting", async () => {
+    await using failing = await startReceiver(() => 500);
+    expect(await tracedRun(failing.endpoint)).toMatchObject({ finish: "done" });
+    const before = performance.now();
+    expect(await tracedRun("http://127.0.0.1:9")).toMatchObject({ finish: "done" });
+    expect(performance.now() - before).toBeLessThan(8000);
+  });
+});
+
+describe("where traces go", () => {
+  test("nowhere, unless the environment or the configuration says so", () => {
+    expect(traceEndpoint({}, undefined)).toBeUndefined();
+    expect(traceEndpoint({ OTEL_EXPORTER_OTLP_ENDPOINT: "" }, "http://c")).toBe("http://c");
+    expect(traceEndpoint({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://e" }, "http://c")).toBe("http://e");
+    expect(traceEndpoint({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://e", OTEL_SDK_DISABLED: "true" }, "http://c")).toBeUndefined();
+  });
+});
+
+/** Events that one process appends, until it is gone. */
+async function driven(
+  endpoint: string,
+  log: Log,
+  work: (append: (type: string, data: object) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const telemetry: LazyTelemetry = composeTelemetry({ endpoint, version: "1" });
+  await work(async (type, data) => {
+    const event = { type, version: 1, data };
+    const { lastSeq } = await log.append("run/run_a", [event]);
+    telemetry.appended({ stream: "run/run_a", events: [event], firstSeq: lastSeq }, log);
+    // What is read of the log is as it was then.
+    await telemetry.load();
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  await telemetry[Symbol.asyncDispose]();
+}

@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import type { NewRunEvent } from "../../contract/run-event.ts";
+import type { Log, StoredEvent } from "../../log/log.ts";
+import type { Appended } from "../../log/observed-log.ts";
+import { createRunSpans, type EndedSpan, parseTraceparent, type RunSpans, traceIdOf } from "./run-spans.ts";
+import type { SpanSink } from "./span-sink.ts";
+
+const RUN_PREFIX = "run/";
+/** Runs whose spans are kept open, and events of one that wait for the events before them to be read. */
+const RUNS_MAX = 1000;
+const WAITING_MAX = 10_000;
+const PAGE = 1000;
+/** How many runs above a sub-run are looked at for its trace. */
+const DEPTH_MAX = 20;
+/** Not of interest for spans, and most of a log. */
+const streamed = new Set(["model.streamed", "tool.streamed"]);
+
+export interface Telemetry extends AsyncDisposable {
+  /** Of the runs that this process drives. */
+  appended(appended: Appended, log: Pick<Log, "read">): void;
+  /** The span of a request to the station. */
+  begin(request: { method: string; traceparent: string | null }): { traceparent: string; end(answered: Answered): void };
+}
+
+interface Answered {
+  route: string;
+  method: string;
+  status: number;
+}
+
+interface Followed {
+  /** Null while the events before the first that we saw are read. */
+  spans: RunSpans | null;
+  waiting: { event: NewRunEvent; atMs: number }[];
+}
+
+/** Makes spans of what this process does. Nothing here can disturb it: what fails is given up. */
+export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
+  const runs = new Map<string, Followed>();
+  const take = (run: string, followed: Followed, { event, atMs }: Followed["waiting"][number]) => {
+    for (const span of followed.spans?.take(event, atMs) ?? []) sink.export(span);
+    if (event.type === "run.ended") runs.delete(run);
+  };
+  const follow = (run: string, seq: number, log: Pick<Log, "read">): Followed => {
+    if (runs.size >= RUNS_MAX) runs.delete(runs.keys().next().value as string);
+    const followed: Followed = { spans: null, waiting: [] };
+    runs.set(run, followed);
+    void spansUntil(run, { seq, log }).then(
+      (spans) => {
+        followed.spans = spans;
+        for (const each of followed.waiting.splice(0)) take(run, followed, each);
+      },
+      () => runs.delete(run),
+    );
+    return followed;
+  };
+  return {
+    appended({ stream, events, firstSeq }, log) {
+      if (!stream.startsWith(RUN_PREFIX)) return;
+      const run = stream.slice(RUN_PREFIX.length);
+      const atMs = Date.now();
+      for (const event of events as readonly NewRunEvent[]) {
+        if (streamed.has(event.type)) continue;
+        const followed = runs.get(run) ?? follow(run, firstSeq, log);
+        if (followed.spans !== null) take(run, followed, { event, atMs });
+        else if (followed.waiting.length < WAITING_MAX) followed.waiting.push({ event, atMs });
+      }
+    },
+    begin: ({ method, traceparent }) => requestSpan(sink, { method, traceparent }),
+    [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose](),
+  };
+}
+
+/** The spans of a run as they are before this event: what ended earlier was told by whoever drove it then. */
+async function spansUntil(run: string, { seq, log }: { seq: number; log: Pick<Log, "read"> }): Promise<RunSpans> {
+  const { read } = log;
+  const [created] = await read(`${RUN_PREFIX}${run}`, { limit: 1 });
+  const parentTraceId = await traceAbove(created, read);
+  const spans = createRunSpans(run, parentTraceId === null ? {} : { parentTraceId });
+  for (let from = 1; from < seq; ) {
+    const page = await read(`${RUN_PREFIX}${run}`, { fromSeq: from, limit: Math.min(PAGE, seq - from) });
+    if (page.length === 0) break;
+    for (const event of page) if (event.damage === undefined) spans.take(event as unknown as NewRunEvent, Date.parse(event.at));
+    from += page.length;
+  }
+  return spans;
+}
+
+/** Of a sub-run, the trace that the run at the top is in; null for one that is at the top itself. */
+async function traceAbove(created: StoredEvent | undefined, read: Log["read"]): Promise<string | null> {
+  let event = created;
+  for (let depth = 0; depth < DEPTH_MAX; depth++) {
+    const { parent, traceparent } = (event?.data ?? {}) as { parent?: { run: string } | null; traceparent?: string };
+    if (parent === null || parent === undefined) return depth === 0 ? null : (parseTraceparent(traceparent)?.traceId ?? null);
+    [event] = await read(`${RUN_PREFIX}${parent.run}`, { limit: 1 });
+    if (event === undefined || (event.data as { parent?: unknown }).parent === null) {
+      return parseTraceparent((event?.data as { traceparent?: string } | undefined)?.traceparent)?.traceId ?? traceIdOf(parent.run);
+    }
+  }
+  return null;
+}
+
+function requestSpan(sink: SpanSink, { method, traceparent }: { method: string; traceparent: string | null }) {
+  const above = parseTraceparent(traceparent);
+  const traceId = above?.traceId ?? randomBytes(16).toString("hex");
+  const spanId = randomBytes(8).toString("hex");
+  const startMs = Date.now();
+  const sampled = above?.sampled ?? true;
+  return {
+    traceparent: `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`,
+    end({ route, status }: Answered) {
+      if (!sampled) return;
+      const attributes = { "http.request.method": method, "http.route": route, "http.response.status_code": status };
+      const error = status >= 500 ? String(status) : null;
+      const parentSpanId = above?.spanId ?? null;
+      const span: EndedSpan = {
+        traceId,
+        spanId,
+        parentSpanId,
+        name: `${method} ${route}`,
+        kind: "server",
+        startMs,
+        endMs: Date.now(),
+        error,
+        attributes,
+      };
+      sink.export(span);
+    },
+  };
+}
