@@ -30,7 +30,6 @@ describe("the configuration", () => {
       health: { runningTtlMs: 15_000, idleTtlMs: 30_000, restart: true, graceMs: 10_000, cooldownMs: 60_000, restartsPerHour: 3 },
       workspace: { hide: [], show: [] },
       telemetry: { metricsWithoutToken: false },
-      health: expect.any(Object),
       station: expect.any(Object),
     };
     expect(await load()).toEqual({ config, file: null, sources: {} });
