@@ -10,8 +10,8 @@ export interface LogFile extends Disposable {
 }
 
 /**
- * A file that grows to a bound; then its content is `FILE.1`, what that was is `FILE.2`, and so on. It is emptied rather
- * than moved away, so that whoever else has it open to append goes on in it.
+ * A file that grows to a bound; then its content is `FILE.1`, what that was is `FILE.2`, and so on. It is emptied
+ * rather than moved away, so that whoever else has it open to append goes on in it.
  */
 export function openLogFile(path: string, { bytesMax = BYTES_MAX, formerMax = FORMER_MAX } = {}): LogFile {
   const fd = openSync(path, "a", 0o600);

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { NewRunEvent } from "../../contract/run-event.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Appended } from "../../log/observed-log.ts";
-import { createRunSpans, type EndedSpan, parseTraceparent, type RunSpans, traceIdOf } from "./run-spans.ts";
+import { type EndedSpan, traceIdOf } from "./open-spans.ts";
+import { createRunSpans, parseTraceparent, type RunSpans } from "./run-spans.ts";
 import type { SpanSink } from "./span-sink.ts";
 
 const RUN_PREFIX = "run/";
