@@ -89,6 +89,7 @@ export function createApp(options: AppOptions): App {
     const call = seenCall(context, name);
     const { seen } = context.env;
     if (name !== null) seen.route = name;
+    let life: RequestLife | undefined;
     try {
       const { req, env } = context;
       const authorization = req.header("authorization") ?? null;
@@ -96,15 +97,12 @@ export function createApp(options: AppOptions): App {
       call.caller = caller;
       seen.caller = caller;
       const token = caller.kind === "token" ? caller.token.id : undefined;
-      const life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
-      try {
-        return await work(caller, { life, call });
-      } catch (error) {
-        life.end();
-        throw error;
-      }
+      life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
+      return await work(caller, { life, call });
     } catch (error) {
       await audit.failed(call, error);
+      // Not before: a station that ends waits for what is put down.
+      life?.end();
       return problemAnswer(error, { request: context.req.raw, onDefect });
     }
   };

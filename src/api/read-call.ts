@@ -7,6 +7,8 @@ import { jsonOrNull } from "../lib/json-or-null.ts";
 
 export const requestLimits = {
   jsonBytesMax: 1024 * 1024,
+  /** Deeper than any request is; what is deeper costs a parser its stack. */
+  jsonDepthMax: 64,
   uploadBytesMax: 64 * 1024 * 1024 * 1024,
   /** How long a JSON body may take, and how long a pause in an upload may be. */
   bodyMs: 30_000,
@@ -57,33 +59,78 @@ function typedValue(text: string, kind: Kind | undefined): unknown {
 }
 
 /** Throws `invalid`, `too_large`, `timeout`. Bytes are given as they come, and bounded as well. */
-export async function readBody(route: Route, request: Request): Promise<unknown> {
+export async function readBody(
+  route: Route,
+  request: Request,
+  { bodyMs = requestLimits.bodyMs }: { bodyMs?: number } = {},
+): Promise<unknown> {
   if (route.body === undefined) return undefined;
   const type = request.headers.get("content-type");
-  if (route.body === "bytes") return boundedBody(request.body, route.bodyBytesMax ?? requestLimits.uploadBytesMax);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of boundedBody(request.body, route.bodyBytesMax ?? requestLimits.jsonBytesMax)) chunks.push(chunk);
-  const text = Buffer.concat(chunks).toString("utf8");
+  const { uploadBytesMax, jsonBytesMax } = requestLimits;
+  const bytesMax = route.bodyBytesMax ?? (route.body === "bytes" ? uploadBytesMax : jsonBytesMax);
+  // Who says so beforehand is answered beforehand.
+  if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
+  if (route.body === "bytes") return boundedBody(request.body, bytesMax);
+  const text = await wholeText(request.body, { bytesMax, bodyMs });
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
     throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
+  }
+  if (isDeeperThan(text, requestLimits.jsonDepthMax)) {
+    throw new CaissonError("invalid", `the body is nested more than ${requestLimits.jsonDepthMax} deep`);
   }
   const value = jsonOrNull(text);
   if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "See /v1/openapi.json for its shape." });
   return checked(route.body, value, "body");
 }
 
+/** All of it within the time: one byte now and then must not hold a request for ever. */
+async function wholeText(
+  body: ReadableStream<Uint8Array> | null,
+  { bytesMax, bodyMs }: { bytesMax: number; bodyMs: number },
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  const deadline = performance.now() + bodyMs;
+  for await (const chunk of boundedBody(body, bytesMax, { waitMs: () => deadline - performance.now() })) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Whether a JSON text opens more brackets than this at once. What is in strings does not count. */
+function isDeeperThan(text: string, depthMax: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (inString) {
+      if (code === 0x5c) at++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x5b || code === 0x7b) {
+      if (++depth > depthMax) return true;
+    } else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return false;
+}
+
+function tooLong(bytesMax: number): CaissonError {
+  return new CaissonError("too_large", `the body has more than ${bytesMax} bytes`, { details: { bytesMax } });
+}
+
 /** Throws `too_large`, `timeout`. */
-export async function* boundedBody(body: ReadableStream<Uint8Array> | null, bytesMax: number): AsyncGenerator<Uint8Array> {
+export async function* boundedBody(
+  body: ReadableStream<Uint8Array> | null,
+  bytesMax: number,
+  { waitMs = () => requestLimits.bodyMs }: { waitMs?: () => number } = {},
+): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   const reader = body.getReader();
   let left = bytesMax;
   try {
     for (;;) {
-      const { done, value } = await inTime(reader.read());
+      const { done, value } = await inTime(reader.read(), waitMs());
       if (done) return;
       left -= value.length;
-      if (left < 0) throw new CaissonError("too_large", `the body has more than ${bytesMax} bytes`);
+      if (left < 0) throw tooLong(bytesMax);
       yield value;
     }
   } finally {
@@ -92,12 +139,9 @@ export async function* boundedBody(body: ReadableStream<Uint8Array> | null, byte
   }
 }
 
-async function inTime<Result>(reading: Promise<Result>): Promise<Result> {
+async function inTime<Result>(reading: Promise<Result>, waitMs: number): Promise<Result> {
   const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => timeout.reject(new CaissonError("timeout", `nothing came of the body for ${requestLimits.bodyMs / 1000} s`)),
-    requestLimits.bodyMs,
-  );
+  const timer = setTimeout(() => timeout.reject(new CaissonError("timeout", "the body did not come in time")), Math.max(0, waitMs));
   try {
     return await Promise.race([reading, timeout.promise]);
   } catch (error) {

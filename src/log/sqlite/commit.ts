@@ -88,7 +88,7 @@ export function createCommitter(options: CommitterOptions) {
       }
       database.exec("COMMIT");
     } catch (error) {
-      if (database.isTransaction) database.exec("ROLLBACK");
+      if (database.isOpen && database.isTransaction) database.exec("ROLLBACK");
       const translated = translateSqlite(error, "appending to the log");
       for (const item of batch) item.reject(translated);
       return;
