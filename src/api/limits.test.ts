@@ -65,6 +65,9 @@ describe("a body that is not what it says", () => {
     // Refused as a whole, or answered once.
     expect((answer.match(/HTTP\/1\.1 /g) ?? []).length).toBeLessThanOrEqual(1);
     expect(answer).not.toMatch(/^HTTP\/1\.1 200 /m);
+    // Its end is put down, whether or not anybody hears of it.
+    const failed = async () => (await (await ask("/v1/audit?action=sandboxes.pause&outcome=failed")).json()) as { entries: unknown[] };
+    await expect.poll(async () => (await failed()).entries.length).toBe(1);
   });
 
   test("shorter than it says ends with its connection, and leaves nothing", async () => {
