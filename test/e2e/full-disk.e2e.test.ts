@@ -39,3 +39,40 @@ test("on a full or read-only state folder what can be read is shown, and the res
   expect(roExec).toMatch(/caisson: the file system is read-only[\s\S]*hint: [\s\S]*exit 125/);
   expect(stdout).not.toMatch(/defect/);
 });
+
+/** A station on a small disk that fills up, and has room again. */
+const stationOnSmallDisk = (command: string, model: string) => `
+set -e
+mount -t tmpfs -o size=16m tmpfs "$1"
+export CAISSON_HOME="$1/state"
+call() { curl -sS --unix-socket "$CAISSON_HOME/station/socket" "$@"; }
+begin() { call http://station/v1/runs -H "content-type: application/json" -d '{"task": "the task", "name": "'"$1"'", "model": "${model}"}'; echo; }
+until_done() { for i in $(seq 200); do call "http://station/v1/runs/$1" | grep -q '"finish":"done"' && return 0; sleep 0.1; done; return 1; }
+${command} up --detach --port 0 --no-token 2>/dev/null
+begin first >/dev/null && until_done first
+dd if=/dev/zero of="$1/fill" bs=4k 2>/dev/null || true
+echo "== refused"; begin second
+echo "== read"; call http://station/v1/runs/first; echo
+rm "$1/fill"
+echo "== again"; begin third; until_done third && echo it is done
+${command} down 2>/dev/null
+`;
+
+test("a station on a full disk goes on answering, refuses new work in words, and takes it again when there is room", {
+  timeout: 120_000,
+}, async () => {
+  const model = await cli.script({ turns: [{ say: "Done." }] });
+  const script = stationOnSmallDisk(cli.commandLine(), model);
+  const { stdout } = await promisify(execFile)("unshare", ["-m", "sh", "-c", script, "sh", await cli.folder()], {
+    env: cli.environment({}),
+    cwd: cli.work(),
+  });
+  const [, refused = "", read, again] = stdout.split(/^== /m);
+  expect(JSON.parse(refused.slice("refused".length))).toMatchObject({
+    status: 507,
+    code: "no_space",
+    hint: expect.stringMatching(/space/),
+  });
+  expect(read).toMatch(/"name":"first".*"finish":"done"/);
+  expect(again).toMatch(/it is done/);
+});
