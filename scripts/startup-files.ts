@@ -7,12 +7,14 @@
 export const startupFiles: readonly { name: string; modules: readonly string[]; large: boolean }[] = [
   { name: "package-files", large: false, modules: ["package-files.ts"] },
   { name: "command-line", large: true, modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
-  { name: "composition", large: true, modules: ["compose/cli.ts", "contract/sandbox.ts"] },
+  { name: "composition", large: true, modules: ["compose/cli.ts", "contract/sandbox.ts", "cli/sandboxes/exec.ts"] },
+  // A command does its work itself, or has it done by a station: one of the two that follow.
+  { name: "remote-command", large: true, modules: ["compose/remote.ts", "compose/callers-station.ts"] },
   {
     name: "sandbox-command",
     large: true,
     modules: [
-      "cli/sandboxes/exec.ts",
+      "compose/here.ts",
       "station/sandboxes/local-sandboxes.ts",
       "station/sandboxes/sweep-sandboxes.ts",
       "runtimes/oci/runtime.ts",

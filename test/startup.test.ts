@@ -23,7 +23,11 @@ function loadedWith(modules: readonly string[]): Set<string> {
   return loaded;
 }
 
-const forExec = () => loadedWith(["main.ts", ...startupFiles.flatMap(({ modules }) => modules)]);
+/** Of an `exec` that does its work itself, or of one that has it done by a station. */
+const without = (left: string) =>
+  loadedWith(["main.ts", ...startupFiles.filter(({ name }) => name !== left).flatMap(({ modules }) => modules)]);
+const forExec = () => without("remote-command");
+const throughStation = () => without("sandbox-command");
 const matching = (loaded: Set<string>, pattern: RegExp) => [...loaded].filter((name) => pattern.test(name));
 
 describe("what start-up loads", () => {
@@ -48,14 +52,27 @@ describe("what start-up loads", () => {
   });
 
   test("`exec` loads nothing of agents, runs, logs or workspaces", () => {
-    // The prices of models are a small table.
+    // The prices of models are a small table; whose a sandbox is, how it is, and which secrets it has are a few lines each.
     expect(
-      matching(forExec(), /^(agent|api|client|log|suites|workspace)\/|^contract\/api\/|^station\/(?!sandboxes\/)|^node:sqlite$/),
-    ).toEqual(["agent/model/prices.ts"]);
+      matching(forExec(), /^(agent|api|client|log|suites|workspace)\/|^contract\/api\/|^station\/(?!sandboxes\/)|^node:sqlite$/).sort(),
+    ).toEqual([
+      "agent/model/prices.ts",
+      "station/health/sandbox-mark.ts",
+      "station/owners/owned-by.ts",
+      "station/secrets/with-secrets.ts",
+    ]);
   });
 
   test("`exec` without a network loads nothing that serves one", () => {
     expect(matching(forExec(), /^network\/(authority|egress|gateway|http|mirror|preview)\/|^node:(http|https|tls|zlib)$/)).toEqual([]);
+  });
+
+  test("`exec` through a station loads nothing that a sandbox is made of, and no more of Node than a socket needs", () => {
+    expect([...throughStation()]).toEqual(expect.arrayContaining(["client/station/remote-sandbox.ts", "node:net"]));
+    expect(
+      matching(throughStation(), /^(agent|api|log|network|remote|runtimes|sandbox|suites|workspace)\/|^station\/|^node:(crypto|http|https|sqlite|tls|zlib)$/),
+    ).toEqual([]);
+    expect(matching(throughStation(), /^(?!node:)(?!.*\.ts$)/)).toEqual(["zod"]);
   });
 
   test("`exec` loads no other runtime, and of packages only zod", () => {

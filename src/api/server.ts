@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
-import { PROTOCOL } from "../contract/api/protocol.ts";
+import { PROTOCOL } from "../contract/protocol.ts";
 import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";

@@ -22,7 +22,11 @@ export interface RemoteHold extends AsyncDisposable {
 }
 
 /** A new sandbox. Throws what creating one throws; the signal gives it up, and nothing is left behind. */
-export function createHeld(to: Connection, request: CreateHeld, options: { signal?: AbortSignal } = {}): Promise<RemoteHold> {
+export function createHeld(
+  to: Connection,
+  request: CreateHeld,
+  options: { signal?: AbortSignal; onNotice?: (text: string) => void } = {},
+): Promise<RemoteHold> {
   return hold(to, { name: "sandboxes.createHeld", first: { type: "create", ...request }, ...options });
 }
 
@@ -36,9 +40,10 @@ interface HoldOptions {
   params?: Readonly<Record<string, string>>;
   first?: HoldClientMessage;
   signal?: AbortSignal;
+  onNotice?: (text: string) => void;
 }
 
-async function hold(to: Connection, { first, signal, ...options }: HoldOptions): Promise<RemoteHold> {
+async function hold(to: Connection, { first, signal, onNotice, ...options }: HoldOptions): Promise<RemoteHold> {
   const held = Promise.withResolvers<Held>();
   const gone = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
   const released = Promise.withResolvers<void>();
@@ -57,6 +62,7 @@ async function hold(to: Connection, { first, signal, ...options }: HoldOptions):
         if (message.type === "held") held.resolve(message);
         else if (message.type === "closed") gone.resolve({ why: message.why });
         else if (message.type === "released") released.resolve();
+        else if (message.type === "notice") onNotice?.(message.text);
         else if (message.type === "network") for (const listener of [...listeners]) listener(message.event);
       },
     });

@@ -14,7 +14,7 @@ export interface StreamCalls {
   subscribe(options?: SubscribeOptions): Promise<Subscription>;
   openProcess(sandbox: string, start: StartProcess, given?: Signal): Promise<RemoteProcess>;
   attachProcess(sandbox: string, ref: string, attach?: AttachProcess, given?: Signal): Promise<RemoteProcess>;
-  createHeld(request: CreateHeld, given?: Signal): Promise<RemoteHold>;
+  createHeld(request: CreateHeld, given?: Signal & { onNotice?: (text: string) => void }): Promise<RemoteHold>;
   holdSandbox(sandbox: string, given?: Signal): Promise<RemoteHold>;
   connectPort(sandbox: string, port: number, given?: Signal): Promise<PortConnection>;
 }

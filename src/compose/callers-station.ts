@@ -42,7 +42,8 @@ export function callersStation(remote: RemoteStation, options: CallersOptions): 
 function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here }: CallersOptions): SandboxVerbs {
   return {
     ...remote,
-    async create(request, given) {
+    async create(request, asked) {
+      const given = { onNotice: caller.say, ...asked };
       const { secrets, gateway } = request.spec;
       const names = secretsOfCaller(secrets);
       if (isElsewhere) {

@@ -5,6 +5,7 @@ import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { ServerControl } from "../cli/server-control.ts";
 import type { StationTarget } from "../cli/station-target.ts";
 import { line } from "../cli/terminal/line.ts";
+import type { RemoteStation } from "../client/station/remote-station.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
@@ -51,7 +52,7 @@ export async function composeCli(
     const { composeHere } = await import("./here.ts");
     return composeHere({ ...options, ...local, environment, say, onEvent });
   });
-  const working = await workingStation(chosen, { here, caller: { ...local, say } });
+  const working = await workingStation(chosen, { here, caller: { ...local, say }, onEvent: choices.events ? onEvent : undefined });
   const serverSettings = {
     ...{ stateDir, version: options.version, settings, program, env: variables, bounds: config.station },
     metricsWithoutToken: config.telemetry.metricsWithoutToken,
@@ -120,7 +121,7 @@ async function chooseTarget(
 /** The station that was chosen, as one who stands here sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
-  options: { here: () => Promise<StationHere>; caller: Caller },
+  options: { here: () => Promise<StationHere>; caller: Caller; onEvent: ((event: SandboxEvent) => void) | undefined },
 ): Promise<{ station: Station; removeOwn(): Promise<void> }> {
   if (target.kind === "here") {
     const { station } = await options.here();
@@ -130,11 +131,19 @@ async function workingStation(
     import("./remote.ts"),
     import("./callers-station.ts"),
   ]);
-  if (target.kind === "socket") return callersStation(stationAtSocket(target.socketPath), { ...options, isElsewhere: false });
+  if (target.kind === "socket") {
+    return callersStation(await told(stationAtSocket(target.socketPath), options.onEvent), { ...options, isElsewhere: false });
+  }
   const { callersFolders } = await import("./callers-folders.ts");
   const status = async () => await (await clientAt(target.url, access)).status();
   const remote = callersFolders(await stationAt(target, access), { ...options, status });
-  return callersStation(remote, { ...options, isElsewhere: true });
+  return callersStation(await told(remote, options.onEvent), { ...options, isElsewhere: true });
+}
+
+async function told(remote: RemoteStation, onEvent: ((event: SandboxEvent) => void) | undefined): Promise<RemoteStation> {
+  if (onEvent === undefined) return remote;
+  const { toldSandboxes } = await import("./told-sandboxes.ts");
+  return { ...remote, sandboxes: toldSandboxes(remote.sandboxes, onEvent) };
 }
 
 /** Loaded with its first use: few commands serve or look for a server. */

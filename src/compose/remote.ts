@@ -3,8 +3,8 @@ import { type Client, connect } from "../client/connect.ts";
 import type { Fetch } from "../client/request.ts";
 import { createRemoteStation, type OpenPorts, type RemoteStation } from "../client/station/remote-station.ts";
 import { unixWebSockets } from "../client/unix-web-socket.ts";
-import { PROTOCOL } from "../contract/api/protocol.ts";
 import { CaissonError } from "../contract/error.ts";
+import { PROTOCOL } from "../contract/protocol.ts";
 import { defined } from "../lib/defined.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import type { StationTarget } from "../cli/station-target.ts";
-import { PROTOCOL } from "../contract/api/protocol.ts";
 import type { Config } from "../contract/config.ts";
+import { PROTOCOL } from "../contract/protocol.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Variables } from "./environment.ts";

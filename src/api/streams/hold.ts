@@ -15,7 +15,8 @@ export const serveCreateHeld: ServeStream = async (stream) => {
   if (message.type !== "create") throw new CaissonError("invalid", "the first message does not say which sandbox to create");
   const { type: _, ...request } = message;
   checkReach(caller, reachOfHeld(request));
-  await holdOn(await station.sandboxes.create(request, { signal }), stream);
+  const onNotice = (text: string) => void socket.send({ type: "notice", text });
+  await holdOn(await station.sandboxes.create(request, { signal, onNotice }), stream);
 };
 
 export const serveHold: ServeStream = async (stream) => {

@@ -15,9 +15,12 @@ export function remoteSandboxes(client: Client): { verbs: SandboxVerbs; removeOw
     return sandbox;
   };
   const verbs: SandboxVerbs = {
-    async create({ secretNames, ...request }, { signal } = {}) {
+    async create({ secretNames, ...request }, { signal, onNotice } = {}) {
       const whole = { ...request, ...(secretNames && { secretNames: [...secretNames] }) };
-      return made(request, createRemoteSandbox(client, await streams.createHeld(whole, signal && { signal })));
+      return made(
+        request,
+        createRemoteSandbox(client, await streams.createHeld(whole, { ...(signal && { signal }), ...(onNotice && { onNotice }) })),
+      );
     },
     hold: async (id, { signal } = {}) => createRemoteSandbox(client, await streams.holdSandbox(id, signal && { signal })),
     get: (id) => sandboxes.get(id),

@@ -112,6 +112,8 @@ export type HoldClientMessage = z.input<typeof HoldClientMessage>;
 
 export const HoldServerMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("held"), info: SandboxInfo, hasNetwork: z.boolean() }),
+  /** Worth a word to the user; before `held`. */
+  z.object({ type: z.literal("notice"), text: z.string() }),
   z.object({ type: z.literal("network"), sandbox: SandboxId, event: NetworkEvent }),
   /** Network events that a slow reader did not get. */
   z.object({ type: z.literal("dropped"), events: z.int().positive() }),

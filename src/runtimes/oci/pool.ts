@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
+import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import { isRunning } from "../../sandbox/process-identity.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
@@ -121,8 +122,11 @@ function suits(member: Started, spec: SandboxSpec, options: StartOptions): boole
   const { workspace } = spec;
   // The home folder that is kept with the workspace is part of the root.
   if (workspace.kind === "folder" && workspace.layer !== undefined) return false;
+  if (workspace.kind === "empty") return true;
+  // The repository of a linked work tree is a part of the root.
+  if (linkedRepository(workspace.path).kind !== "none") return false;
   // The filter of a sandbox that writes to a folder of the host is another.
-  return workspace.kind === "empty" || (workspace.access !== "rw" && isApart(workspace.path, member.details.basis));
+  return workspace.access !== "rw" && isApart(workspace.path, member.details.basis);
 }
 
 function hasController(details: OciDetails, name: string): boolean {

@@ -70,12 +70,12 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     return { ...infoOf(record), ...defined({ health }) };
   };
   const verbs: LocalSandboxes = {
-    async create(request, { signal, owner = LOCAL_OWNER } = {}) {
+    async create(request, { signal, owner = LOCAL_OWNER, onNotice } = {}) {
       const { name } = request.spec;
       await using _claim = name === undefined ? null : await options.claimName(name, { owner });
       const given = await withSecrets(await withUploads(request, { ...options, owner }), { ...options, owner });
       const whole = await withTemplate(given, everyRuntime);
-      return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal }) }));
+      return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal, notice: onNotice }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
     get: async (id) => infoNow(await store.read(await find(id))),

@@ -21,7 +21,10 @@ export interface SandboxVerbs {
    * `cancelled`, `exists` for a name that something else has; nothing is left behind then. `owner` is whose it is, for
    * whoever acts for others (`ownedStation`).
    */
-  create(request: CreateSandbox, options?: { signal?: AbortSignal; owner?: string }): Promise<HeldSandbox>;
+  create(
+    request: CreateSandbox,
+    options?: { signal?: AbortSignal; owner?: string; onNotice?: (text: string) => void },
+  ): Promise<HeldSandbox>;
   /**
    * A handle for commands, files and ports. Counted: however many hold a sandbox, this process has one connection to
    * its guest, and gives it up when the last of them lets go. What one holder does to its handle does not touch the
