@@ -55,12 +55,7 @@ describe("what start-up loads", () => {
     // The prices of models are a small table; whose a sandbox is, how it is, and which secrets it has are a few lines each.
     expect(
       matching(forExec(), /^(agent|api|client|log|suites|workspace)\/|^contract\/api\/|^station\/(?!sandboxes\/)|^node:sqlite$/).sort(),
-    ).toEqual([
-      "agent/model/prices.ts",
-      "station/health/sandbox-mark.ts",
-      "station/owners/owned-by.ts",
-      "station/secrets/with-secrets.ts",
-    ]);
+    ).toEqual(["agent/model/prices.ts", "station/health/sandbox-mark.ts", "station/owners/owned-by.ts", "station/secrets/with-secrets.ts"]);
   });
 
   test("`exec` without a network loads nothing that serves one", () => {
@@ -70,7 +65,10 @@ describe("what start-up loads", () => {
   test("`exec` through a station loads nothing that a sandbox is made of, and no more of Node than a socket needs", () => {
     expect([...throughStation()]).toEqual(expect.arrayContaining(["client/station/remote-sandbox.ts", "node:net"]));
     expect(
-      matching(throughStation(), /^(agent|api|log|network|remote|runtimes|sandbox|suites|workspace)\/|^station\/|^node:(crypto|http|https|sqlite|tls|zlib)$/),
+      matching(
+        throughStation(),
+        /^(agent|api|log|network|remote|runtimes|sandbox|suites|workspace)\/|^station\/|^node:(crypto|http|https|sqlite|tls|zlib)$/,
+      ),
     ).toEqual([]);
     expect(matching(throughStation(), /^(?!node:)(?!.*\.ts$)/)).toEqual(["zod"]);
   });
