@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { useServer } from "../testing.ts";
 import { createCounter, metricsText } from "./metrics.ts";
@@ -5,7 +7,7 @@ import type { AnsweredRequest } from "./observer.ts";
 import { createRunMetrics } from "./run-metrics.ts";
 import { parseMetrics } from "./testing.ts";
 
-const { ask, post, token, server, start, endedRun } = useServer();
+const { ask, post, token, server, start, endedRun, base, station } = useServer();
 const metricsOf = async (response: Response) => parseMetrics(await response.text());
 
 describe("/healthz and /readyz", () => {
@@ -146,6 +148,16 @@ describe("requests as they are seen", () => {
     ]);
     expect(JSON.stringify(seen)).not.toContain(as);
     expect(JSON.stringify(seen)).not.toContain("secret");
+  });
+
+  test("a run that one starts is below the caller's span", async () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    await writeFile(join(base(), "model.yaml"), "turns: [{ say: All done. }]\n");
+    const request = { task: "Say so.", model: `scripted:${join(base(), "model.yaml")}` };
+    const { run } = (await (await post("/v1/runs", request, { headers: { traceparent } })).json()) as { run: string };
+    const page = (await (await ask(`/v1/runs/${run}/events?limit=1`)).json()) as { events: { data: object }[] };
+    expect(page.events[0]?.data).toMatchObject({ traceparent });
+    await station().runs.wait(run);
   });
 
   test("a listener that throws disturbs nobody", async () => {
