@@ -21,6 +21,7 @@ const without: Readonly<Record<string, string>> = {
   "sandboxes.hold": "it lasts: a WebSocket holds the sandbox as long as it is open",
   "networks.preview": "it lasts: over HTTP the station keeps it open, by previews.open",
   "machine.restore": "it needs a state folder that nobody uses",
+  "inside.follow": "it is what inside.events gives as a stream of events",
   "uploads.sweep": "the station does it by itself",
   "networks.forward": "its port is the caller's: a WebSocket carries each connection",
 };

@@ -133,7 +133,7 @@ describe("the guide to the station", () => {
     });
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining("has ended") });
     for (const said of [
-      `address  http://127.0.0.1:${port}`,
+      ` http://127.0.0.1:${port}\n`,
       '"name":"guide"',
       '{"bytes":13}',
       '"stdout":{"encoding":"utf8","text":"42\\n"}',
