@@ -22,6 +22,8 @@ export interface ProcessEntry {
   input: Promise<void>;
   /** The number of the present reader: those before it have no say any more. */
   reader: number;
+  /** It has ended by itself: what it left running inside is nobody's to end. */
+  hasEnded?: boolean;
   /** Takes it from the present reader. */
   supersede: (() => void) | null;
   /** Until nobody comes back. */

@@ -29,7 +29,7 @@ export function createProcessStreams(): ProcessStreams {
     await entry.held.release();
   };
   const end = async (key: string, entry: ProcessEntry) => {
-    await entry.process.kill().catch(() => {});
+    if (entry.hasEnded !== true) await entry.process.kill().catch(() => {});
     entry.process.discardOutput();
     await drop(key, entry);
   };

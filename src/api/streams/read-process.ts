@@ -65,7 +65,9 @@ async function sendOutput(
     const chunk = await entry.next();
     if (!isReader()) break;
     if (chunk === null) {
-      await socket.send({ type: "ended", ended: await entry.process.ended });
+      const ended = await entry.process.ended;
+      entry.hasEnded = true;
+      await socket.send({ type: "ended", ended });
       // Whoever has not heard of it may come back for it.
       await socket.close({ code: closeCodes.done });
       return { why: socket.gone.reason === closeCodes.done ? "ended" : "broken" };
