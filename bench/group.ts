@@ -12,6 +12,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   "command-line": async () => await inPlace((await import("./command-line.ts")).benchCommandLine),
   runs: async () => await (await import("./runs.ts")).benchRuns(),
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
+  "fan-out": async () => await (await import("./fan-out.ts")).benchFanOut(),
   network: async () => await (await import("./network.ts")).benchNetwork(),
   diff: async () => await (await import("./diff.ts")).benchDiff(),
 };

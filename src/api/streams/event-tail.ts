@@ -32,10 +32,12 @@ export function createEventTail(source: TailSource): EventTail {
   let followers = 0;
   let stop = new AbortController();
   let failure: unknown = null;
-  let woken = Promise.withResolvers<void>();
+  /** Of followers that have everything. */
+  const waiting = new Set<() => void>();
   const wake = () => {
-    woken.resolve();
-    woken = Promise.withResolvers();
+    const all = [...waiting];
+    waiting.clear();
+    for (const resolve of all) resolve();
   };
   const keep = (event: TailEvent) => {
     kept.push(event);
@@ -85,8 +87,9 @@ export function createEventTail(source: TailSource): EventTail {
   return {
     async *follow(afterPosition, signal) {
       await enter();
-      const abort = Promise.withResolvers<void>();
-      const onAbort = () => abort.resolve();
+      // Not a promise that lives as long as the follower: what waits for one stays with it.
+      let goOn = () => {};
+      const onAbort = () => goOn();
       signal.addEventListener("abort", onAbort, { once: true });
       let position = afterPosition;
       try {
@@ -99,10 +102,13 @@ export function createEventTail(source: TailSource): EventTail {
             }
             continue;
           }
-          const wait = woken.promise;
           const events = after(kept, position);
           if (events.length === 0) {
-            await Promise.race([wait, abort.promise]);
+            await new Promise<void>((resolve) => {
+              goOn = resolve;
+              waiting.add(resolve);
+            });
+            waiting.delete(goOn);
             continue;
           }
           position = (events.at(-1) as TailEvent).streamed.position;

@@ -12,7 +12,7 @@ const PING_MS = 30_000;
 /** So often a client that reads nothing may leave a ping unanswered. */
 const STALLED_PINGS_MAX = 20;
 /** What waits to be sent beyond this makes whoever sends wait. */
-const BUFFERED_BYTES_MAX = 1024 * 1024;
+const BUFFERED_BYTES_MAX = 128 * 1024;
 /** Messages of text: so many at once, and so many a second. */
 const MESSAGES_BURST = 5_000;
 const MESSAGES_PER_SECOND = 1_000;
