@@ -31,7 +31,9 @@ export async function benchFanOut(): Promise<Figures> {
     // Nothing else of it is asked for.
     stationFor: () => ({ runs }) as unknown as Station,
     authenticate: async () => null,
-    authenticateSandbox: async () => null,
+    authenticateSandbox: () => {
+      throw new Error("nobody calls from inside a sandbox");
+    },
     runs: { counts: () => ({ atWork: 0, queued: 0, draining: false }), drain() {}, idle: async () => {} },
     audit: { made: async () => {}, failed: async () => {} },
     stateDir: dir.path,
