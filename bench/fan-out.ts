@@ -38,6 +38,7 @@ export async function benchFanOut(): Promise<Figures> {
     audit: { made: async () => {}, failed: async () => {} },
     stateDir: dir.path,
     version: "0",
+    settings: "",
     listenHost: "127.0.0.1",
     port: 0,
     onDefect: (error) => {

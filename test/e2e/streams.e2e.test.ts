@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cuttingProxy } from "../../src/api/streams/testing.ts";
+import { type Client, connect } from "../../src/client/connect.ts";
+import { root, until, useCaisson } from "./caisson-process.ts";
+
+const { run, home, sandboxes } = useCaisson();
+let url = "";
+let token = "";
+beforeAll(async () => {
+  await run(["up", "--detach", "--port", "0", "--no-token"]);
+  url = JSON.parse((await run(["status", "--json"])).text).url;
+  token = JSON.parse((await run(["token", "create", "streams", "--json"])).text).token;
+});
+// Registered after the home's own, and so done before it is removed.
+afterAll(() => run(["down"]));
+
+const client = (at = url): Client => connect({ url: at, token });
+
+/** What a terminal shows, until it has this in it. */
+async function see(output: AsyncIterator<{ data: Uint8Array }>, wanted: RegExp): Promise<string> {
+  let text = "";
+  while (!wanted.test(text)) {
+    const { done, value } = await output.next();
+    if (done) throw new Error(`it ended with ${JSON.stringify(text)}`);
+    text += Buffer.from(value.data).toString();
+  }
+  return text;
+}
+
+describe("a station's streams", () => {
+  test("a terminal: its size, Ctrl-C, and a connection that breaks off and loses nothing", async () => {
+    const proxy = await cuttingProxy({ status: { url }, socketPath: "" });
+    const held = await client().streams.createHeld({ spec: {} });
+    try {
+      const { streams } = client(proxy.url);
+      const script = `stty -echo; trap "stty size" WINCH; trap "echo caught" INT; echo up; while read line; do echo "got $line"; done; while :; do sleep 0.05; done`;
+      const shell = await streams.openProcess(held.info.id, {
+        argv: ["bash", "-c", script],
+        pty: { cols: 100, rows: 30 },
+        detachGraceMs: 20_000,
+      });
+      const output = shell.output[Symbol.asyncIterator]();
+      await see(output, /up/);
+      await shell.resize({ cols: 90, rows: 25 });
+      await see(output, /25 90/);
+      await shell.write(Buffer.from("\x03"));
+      await see(output, /caught/);
+      for (let n = 1; n <= 3; n += 1) {
+        proxy.cut();
+        await shell.write(Buffer.from(`${n}\n`));
+        expect(await see(output, new RegExp(`got ${n}\\r\\n`))).toBe(`got ${n}\r\n`);
+      }
+      await shell.kill();
+      shell.discardOutput();
+      expect(await shell.ended).toMatchObject({ kind: "killed" });
+    } finally {
+      proxy.close();
+      await held.release();
+    }
+    expect(sandboxes()).toEqual([]);
+  });
+
+  test("a sandbox goes with its holder, also one that is killed", async () => {
+    const program = `
+      import { connect } from ${JSON.stringify(`${root}/src/client/connect.ts`)};
+      const held = await connect({ url: ${JSON.stringify(url)}, token: process.argv[1] }).streams.createHeld({ spec: {} });
+      console.log(held.info.id);`;
+    const holder = spawn(process.execPath, ["--input-type=module", "-e", program, token], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, CAISSON_HOME: home() },
+    });
+    const id = await new Promise<string>((resolve) => holder.stdout.once("data", (data) => resolve(String(data).trim())));
+    expect(sandboxes()).toEqual([id]);
+    holder.kill("SIGKILL");
+    await until("the sandbox to be gone", () => sandboxes().length === 0);
+  });
+});
