@@ -34,7 +34,7 @@ describe("a station's streams", () => {
     const held = await client().streams.createHeld({ spec: {} });
     try {
       const { streams } = client(proxy.url);
-      const script = `stty -echo; trap "stty size" WINCH; trap "echo caught" INT; echo up; while read line; do echo "got $line"; done; while :; do sleep 0.05; done`;
+      const script = `stty -echo; trap "stty size" WINCH; trap "echo caught" INT; echo up; while :; do read -t 0.1 line && echo "got $line"; done`;
       const shell = await streams.openProcess(held.info.id, {
         argv: ["bash", "-c", script],
         pty: { cols: 100, rows: 30 },
@@ -58,7 +58,7 @@ describe("a station's streams", () => {
       proxy.close();
       await held.release();
     }
-    expect(sandboxes()).toEqual([]);
+    await until("the sandbox to be gone", () => !sandboxes().includes(held.info.id));
   });
 
   test("a sandbox goes with its holder, also one that is killed", async () => {
@@ -71,8 +71,8 @@ describe("a station's streams", () => {
       env: { ...process.env, CAISSON_HOME: home() },
     });
     const id = await new Promise<string>((resolve) => holder.stdout.once("data", (data) => resolve(String(data).trim())));
-    expect(sandboxes()).toEqual([id]);
+    expect(sandboxes()).toContain(id);
     holder.kill("SIGKILL");
-    await until("the sandbox to be gone", () => sandboxes().length === 0);
+    await until("the sandbox to be gone", () => !sandboxes().includes(id));
   });
 });
