@@ -40,6 +40,8 @@ export function createProcessStreams(): ProcessStreams {
     if (how.why === "closed" || graceMs === 0) return end(key, entry);
     if (how.why === "stationEnds") return drop(key, entry);
     entry.graceTimer = setTimeout(() => void end(key, entry), graceMs);
+    // What is left to say of it needs no sandbox.
+    if (how.why === "endedUnheard") await entry.held.release();
   };
   const serve: ServeStream = async (stream) => {
     const { socket, station, params, signal } = stream;
@@ -64,9 +66,9 @@ export function createProcessStreams(): ProcessStreams {
   };
 }
 
-/** Why nobody reads any more. `closed`: the client is done with it. */
+/** Why nobody reads any more. `closed`: the client is done with it. `endedUnheard`: it may not know yet. */
 export interface Leaving {
-  why: "ended" | "detached" | "superseded" | "closed" | "broken" | "stationEnds";
+  why: "ended" | "endedUnheard" | "detached" | "superseded" | "closed" | "broken" | "stationEnds";
 }
 
 /** What the reader did not say is seen from the socket. A client that may do this no longer is done with it. */

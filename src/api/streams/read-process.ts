@@ -70,7 +70,7 @@ async function sendOutput(
       await socket.send({ type: "ended", ended });
       // Whoever has not heard of it may come back for it.
       await socket.close({ code: closeCodes.done });
-      return { why: socket.gone.reason === closeCodes.done ? "ended" : "broken" };
+      return { why: socket.gone.reason === closeCodes.done ? "ended" : "endedUnheard" };
     }
     await send(chunk);
   }
