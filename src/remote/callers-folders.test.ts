@@ -6,6 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
+import { resolveMounts } from "../sandbox/shared-folders.ts";
+import { viewState } from "../sandbox/state-places.ts";
+import { packFolder } from "../sandbox/tar/pack-folder.ts";
+import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import type { Station } from "../station/station.ts";
 import { createCallerMachine } from "./caller-machine.ts";
 import { withCallersFolders } from "./callers-folders.ts";
@@ -180,6 +184,17 @@ describe("a sandbox on a folder of this machine, at a station elsewhere", () => 
     await expect(home.sandboxes.create({ spec: spec("rw") })).rejects.toMatchObject({ code: "unsupported" });
     const mounts = [{ path: folder, target: "/data", access: "rw" as const }];
     await expect(home.sandboxes.create({ spec: SandboxSpec.parse({ mounts }) })).rejects.toMatchObject({ code: "unsupported" });
+  });
+
+  test("has further folders as copies, which only whoever may read them is shown", async () => {
+    const state = viewState(join(base, "there", "state"));
+    const { id } = await station.uploads.put(packFolder(folder));
+    const tree = uploadedTree(join(base, "there", "state"), id);
+    const mount = { path: tree, target: "/data" };
+    for (const access of ["ro", "overlay"] as const) expect(resolveMounts([{ ...mount, access }], { state: () => state })).toHaveLength(1);
+    expect(() => resolveMounts([{ ...mount, access: "rw" }], { state: () => state })).toThrow("keeps its own state");
+    const beside = { ...mount, path: join(tree, ".."), access: "ro" as const };
+    expect(() => resolveMounts([beside], { state: () => state })).toThrow("keeps its own state");
   });
 
   test("is refused where somebody only happens to stand", async () => {

@@ -70,8 +70,8 @@ export function resolveMounts(mounts: readonly FolderMount[], options: { state: 
   const state = options.state();
   return checkMounts(mounts).map((mount) => {
     const path = realFolder(mount.path, { what: "the folder to mount" });
-    // Not even an empty folder of the state folder's.
-    state.refuse(path, { access: "rw" });
+    // Not even an empty folder of the state folder's; an upload is somebody's, and only to be read.
+    state.refuse(path, { access: mount.access === "rw" ? "rw" : "ro" });
     return { ...mount, path };
   });
 }
