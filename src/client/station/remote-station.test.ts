@@ -226,7 +226,7 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
       ).toBe("ustar");
     },
     async restore(reached) {
-      await expect(reached.machine.restore("/nowhere")).rejects.toMatchObject({ code: "unsupported" });
+      await expect(reached.machine.restore("/nowhere")).rejects.toMatchObject({ name: "CaissonError" });
     },
     async find(reached) {
       const run = await endedRun();

@@ -76,8 +76,8 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("old")}`);
   await mkdir(draft, { mode: 0o700 });
   try {
-    const stream = createReadStream(file);
-    const plain = (await isZipped(file)) ? stream.compose<Duplex>(createGunzip()) : stream;
+    const zipped = await isZipped(file);
+    const plain = zipped ? createReadStream(file).compose<Duplex>(createGunzip()) : createReadStream(file);
     await unpackFolder(draft, plain, { bytesMax: Number.MAX_SAFE_INTEGER });
     const manifest = await readManifest(draft, { file, stateDir });
     await checkLog(join(draft, "log.db"));
