@@ -173,6 +173,16 @@ describe("a WebSocket", () => {
     await vi.waitFor(async () => expect(((await (await ask("/v1/status")).json()) as { requests: number }).requests).toBe(1));
   });
 
+  test("of another owner finds nothing of what is not its own", async () => {
+    await using held = await station().sandboxes.create({ spec: { keep: true } } as never);
+    const as = (await station().tokens.create({ name: "other", scope: "run", owner: "other" })).token;
+    for (const name of ["sandboxes.hold", "processes.stream", "ports.connect"] as const) {
+      const raw = rawSocket(server(), pathOf(name, held.id), { as });
+      if (firsts[name] !== undefined) await raw.send(firsts[name]);
+      expect(await raw.message("problem"), name).toMatchObject({ problem: { code: "not_found" } });
+    }
+  });
+
   test("is told to come back when the station ends", async () => {
     const raw = rawSocket(server(), "/v1/stream", { as: await token("read") });
     await raw.send({ type: "subscribe" });
