@@ -8,6 +8,7 @@ import type { CliContext } from "../context.ts";
 import { parseDuration } from "../options/option-values.ts";
 import type { ReachedStation, ServedStation, ServedWhere } from "../server-control.ts";
 import { line } from "../terminal/line.ts";
+import { exitCodeOf } from "../terminal/signals.ts";
 import { table } from "../terminal/table.ts";
 import { detachedLogOptions, logFrom } from "./log-options.ts";
 
@@ -30,7 +31,9 @@ export async function up(context: CliContext, given: ParsedArguments): Promise<n
   await context.stderr.print(
     line`caisson: the station ends${atWork === 0 ? "" : `; ${runsText(atWork)} let go, and the next one goes on with`}`,
   );
-  await Promise.race([server.close(), context.interruption.second]);
+  // Whoever asks twice does not want to wait for anything: what is let go of, and what is not, is found by the next one.
+  void context.interruption.second.then((signal) => process.exit(exitCodeOf(signal)));
+  await server.close();
   return 0;
 }
 
