@@ -31,7 +31,7 @@ export async function up(context: CliContext, given: ParsedArguments): Promise<n
   await context.stderr.print(
     line`caisson: the station ends${atWork === 0 ? "" : `; ${runsText(atWork)} let go, and the next one goes on with`}`,
   );
-  // Whoever asks twice does not want to wait for anything: what is let go of, and what is not, is found by the next one.
+  // Whoever asks twice does not want to wait; the next station finds everything.
   void context.interruption.second.then((signal) => process.exit(exitCodeOf(signal)));
   await server.close();
   return 0;
