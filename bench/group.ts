@@ -13,6 +13,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   runs: async () => await (await import("./runs.ts")).benchRuns(),
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
   "fan-out": async () => await (await import("./fan-out.ts")).benchFanOut(),
+  "stored-runs": async () => await (await import("./stored-runs.ts")).benchStoredRuns(),
   network: async () => await (await import("./network.ts")).benchNetwork(),
   diff: async () => await (await import("./diff.ts")).benchDiff(),
 };

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { runPeer } from "./peers.ts";
 import { type BenchReport, held, printReport } from "./report.ts";
 
-const groups = ["starts", "commands", "streams", "held", "command-line", "runs", "many-runs", "fan-out", "network", "diff"];
+const groups = ["starts", "commands", "streams", "held", "command-line", "runs", "many-runs", "stored-runs", "fan-out", "network", "diff"];
 
 const { values } = parseArgs({
   options: { json: { type: "string" }, markdown: { type: "string" }, only: { type: "string", multiple: true } },

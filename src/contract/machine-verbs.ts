@@ -133,6 +133,7 @@ export const MachineStats = z.object({
   /** Where the state folder is. */
   disk: z.object({ bytes: z.number(), availableBytes: z.number() }),
   sandboxes: z.object({ running: z.int().nonnegative(), paused: z.int().nonnegative(), other: z.int().nonnegative() }),
+  /** Those that have ended are counted up to a thousand. */
   runs: z.object({ open: z.int().nonnegative(), ended: z.int().nonnegative() }),
   /** Sandboxes that wait for somebody to ask, of this process; null where none are kept ready. */
   pool: z.object({ waiting: z.int().nonnegative(), size: z.int().nonnegative() }).nullable(),

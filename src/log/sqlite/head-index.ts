@@ -5,7 +5,7 @@ import type { Projection } from "../projection.ts";
 import type { DatedHead } from "./head-rows.ts";
 
 /** Beyond it nobody counts: there are at least so many. */
-const COUNT_MAX = 10_000;
+const COUNT_MAX = 1000;
 /** Rows looked at before others get a turn, where what is asked for is not among the terms. */
 const LOOKED_AT = 500;
 

@@ -45,8 +45,10 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
     for (const each of woken) each();
   };
   const find = (word: string): WebhookRecord => {
-    const found = store.all().find(({ id, name }) => id === word || name === word);
-    if (found !== undefined) return found;
+    const found = store.all().filter(({ id, name }) => id === word || name === word);
+    // Names are an owner's own; the machine's user means theirs first.
+    const [chosen] = [...found.filter((record) => record.view.owner === LOCAL_OWNER), ...found];
+    if (chosen !== undefined) return chosen;
     throw noSuchWebhook(word);
   };
   const view = ({ secret: _, reached: _reached, view: { owner }, ...record }: WebhookRecord): WebhookView => ({
@@ -66,7 +68,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
       const request = parseRequest(CreateWebhook, given, "a webhook");
       checkUrl(request);
       const before = store.all();
-      if (before.some(({ name }) => name === request.name)) throw taken(request.name);
+      if (before.some(({ name, view: { owner } }) => name === request.name && owner === as.owner)) throw taken(request.name);
       if (before.length >= WEBHOOKS_MAX)
         throw new CaissonError("busy", `there are ${WEBHOOKS_MAX} webhooks already`, { hint: "Remove some." });
       const record: WebhookRecord = {
