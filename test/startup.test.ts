@@ -52,10 +52,10 @@ describe("what start-up loads", () => {
   });
 
   test("`exec` loads nothing of agents, runs, logs or workspaces", () => {
-    // The prices of models are a small table; whose a sandbox is, how it is, and which secrets it has are a few lines each.
+    // The prices of models are a small table; which secrets a sandbox has is a few lines.
     expect(
       matching(forExec(), /^(agent|api|client|log|suites|workspace)\/|^contract\/api\/|^station\/(?!sandboxes\/)|^node:sqlite$/).sort(),
-    ).toEqual(["agent/model/prices.ts", "station/health/sandbox-mark.ts", "station/owners/owned-by.ts", "station/secrets/with-secrets.ts"]);
+    ).toEqual(["agent/model/prices.ts", "station/secrets/with-secrets.ts"]);
   });
 
   test("`exec` without a network loads nothing that serves one", () => {

@@ -18,6 +18,9 @@ export function parseIgnorePatterns(text: string): IgnorePattern[] {
     .flatMap((line) => parsePattern(line.replace(/\r$/, "")) ?? []);
 }
 
+/** It is a slash all the same. */
+const escapedSlash = /((?:^|[^\\])(?:\\\\)*)\\\//g;
+
 function parsePattern(line: string): IgnorePattern | null {
   // Spaces at the end do not count unless the first of them is escaped.
   let text = line.replace(/((?:^|[^\\])(?:\\\\)*) +$/, "$1");
@@ -28,7 +31,7 @@ function parsePattern(line: string): IgnorePattern | null {
   if (isForFolders) text = text.slice(0, -1);
   if (text === "") return null;
   // A slash anywhere but at the end binds a pattern to the folder of its file.
-  const segments = text.includes("/") ? text.replace(/^\//, "").split("/") : ["**", text];
+  const segments = text.includes("/") ? text.replace(/^\//, "").replaceAll(escapedSlash, "$1/").split("/") : ["**", text];
   // `a/**` is all that is in a, and not a itself.
   if (segments.at(-1) === "**") segments.push("*");
   return { isNegated, isForFolders, segments };

@@ -1,7 +1,7 @@
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { listFrom } from "../options/list-asked.ts";
+import { ownedSince } from "../options/list-asked.ts";
 import { parseDays } from "../options/option-values.ts";
 import { runNamed } from "../runs/run-named.ts";
 import { line } from "../terminal/line.ts";
@@ -13,8 +13,7 @@ import { agreesToLose } from "./unapplied-work.ts";
 const RUNS_MAX = 10_000;
 
 export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { label: _, ...asked } = listFrom(given);
-  const { sessions } = await context.station.sessions.list(asked);
+  const { sessions } = await context.station.sessions.list(ownedSince(given));
   if (given.flag("json")) {
     await context.stdout.printJson(sessions);
     return 0;

@@ -125,7 +125,7 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
     async list(reached) {
       await endedRun();
       expect(await reached.sessions.list()).toEqual(await station().sessions.list());
-      expect(await reached.sessions.list()).toHaveLength(1);
+      expect((await reached.sessions.list()).sessions).toHaveLength(1);
     },
     async diff(reached) {
       await expect(reached.sessions.diff("no-such")).rejects.toMatchObject({ code: "not_found" });
@@ -155,7 +155,7 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
     async discard(reached) {
       const run = await endedRun();
       expect(await reached.sessions.discard(run)).toBe(run);
-      expect(await reached.sessions.list()).toEqual([]);
+      expect((await reached.sessions.list()).sessions).toEqual([]);
     },
     async unlock(reached) {
       const run = await endedRun();

@@ -1,5 +1,6 @@
 import type { SecretSpec } from "../../contract/network.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import { withSecretHosts } from "../../contract/secret-hosts.ts";
 
 /**
  * The same with the secrets that it names in its spec; their hosts can be reached. Throws `not_found`. Most name none,
@@ -10,10 +11,7 @@ export async function withSecrets(
   { secretsOf, owner }: { secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>; owner: string },
 ): Promise<CreateSandbox> {
   if (secretNames.length === 0) return request;
-  const [{ namedSecrets }, { withSecretHosts }] = await Promise.all([
-    import("./named-secrets.ts"),
-    import("../../contract/secret-hosts.ts"),
-  ]);
+  const { namedSecrets } = await import("./named-secrets.ts");
   const { spec } = request;
   const secrets = { ...namedSecrets(secretNames, await secretsOf(owner)), ...spec.secrets };
   // None is what a spec has that says nothing of a network.
