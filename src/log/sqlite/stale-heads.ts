@@ -11,8 +11,9 @@ export function createStaleness(database: DatabaseSync) {
     "INSERT OR IGNORE INTO stale_heads SELECT s.stream FROM streams s LEFT JOIN heads h ON h.stream = s.stream " +
       "WHERE s.stream >= ? AND s.stream < ? AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
   );
+  // In this order: SQLite, which does not know that there are none as a rule, would walk along all streams.
   const select = database.prepare(
-    "SELECT s.stream, s.last_seq, s.at FROM stale_heads d JOIN streams s ON s.stream = d.stream WHERE d.stream >= ? AND d.stream < ?",
+    "SELECT s.stream, s.last_seq, s.at FROM stale_heads d CROSS JOIN streams s ON s.stream = d.stream WHERE d.stream >= ? AND d.stream < ?",
   );
   const registered = new Set<string>();
   const versionOf = (prefix: string) => (find.get(prefix) as { version: number } | undefined)?.version;
