@@ -7,7 +7,11 @@
 export const startupFiles: readonly { name: string; modules: readonly string[]; large: boolean }[] = [
   { name: "package-files", large: false, modules: ["package-files.ts"] },
   { name: "command-line", large: true, modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
-  { name: "composition", large: true, modules: ["compose/cli.ts", "contract/sandbox.ts", "cli/sandboxes/exec.ts"] },
+  {
+    name: "composition",
+    large: true,
+    modules: ["compose/cli.ts", "compose/verb-kinds.ts", "contract/sandbox.ts", "cli/sandboxes/exec.ts"],
+  },
   // A command does its work itself, or has it done by a station: one of the two that follow.
   { name: "remote-command", large: true, modules: ["compose/remote.ts", "compose/callers-station.ts"] },
   {

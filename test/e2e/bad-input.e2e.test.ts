@@ -49,7 +49,7 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
     argv: ["exec", "--runtime", "host", "--no-workspace", "--network", "open", "--", "true"],
     says: /network \(open\)[\s\S]*hint: /,
   },
-  "a secret for no host": { argv: ["exec", "--secret", "TOKEN", "--", "true"], says: /names no host[\s\S]*hint: .*NAME@HOST/ },
+  "a secret for no host": { argv: ["exec", "--secret", "TOKEN", "--", "true"], says: /has a secret TOKEN\n[\s\S]*hint: .*NAME@HOST/ },
   "a secret that is not there": {
     argv: ["exec", "--secret", "CAISSON_NO_SUCH_TOKEN@example.com", "--", "true"],
     says: /CAISSON_NO_SUCH_TOKEN[\s\S]*hint: /,

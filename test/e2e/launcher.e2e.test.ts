@@ -8,6 +8,9 @@ import { launcher, root, useCaisson } from "./caisson-process.ts";
 
 const { run, base, home } = useCaisson();
 
+/** Those that an `exec` loads which does its work itself. */
+const ofExec = startupFiles.flatMap(({ name, large }) => (large && name !== "remote-command" ? [name] : []));
+
 describe("the launcher", () => {
   test("works through links, from any folder", () => {
     const link = join(base(), "link-to-caisson");
@@ -41,7 +44,7 @@ describe("the launcher", () => {
     // Besides them: what a name leads through to one of them. The script beside a module is what the module runs.
     const bytes = (file: string) => statSync(file).size + (statSync(file.replace(/\.mjs$/, ".js"), { throwIfNoEntry: false })?.size ?? 0);
     const large = files.filter((file) => file !== hook && bytes(file) > 4_096).map((file) => parse(file).name);
-    expect(large.sort()).toEqual(startupFiles.flatMap(({ name, large }) => (large && name !== "remote-command" ? [name] : [])).sort());
+    expect(large.sort()).toEqual(ofExec.sort());
   });
 
   test("keeps what `exec` compiled, and uses it the next time", async () => {
@@ -58,7 +61,7 @@ describe("the launcher", () => {
     };
     expect(exec()).toBe("hi\n");
     const first = kept();
-    expect(first.map(([name]) => name).sort()).toEqual(startupFiles.flatMap(({ name, large }) => (large ? [`exec-${name}`] : [])).sort());
+    expect(first.map(([name]) => name).sort()).toEqual(ofExec.map((name) => `exec-${name}`).sort());
     expect(exec()).toBe("hi\n");
     expect(kept()).toEqual(first);
   });

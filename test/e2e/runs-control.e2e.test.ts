@@ -303,7 +303,7 @@ describe("ids that are none", { timeout: 60_000 }, () => {
       const plain = await cli.run(words);
       expect(plain, words.join(" ")).toMatchObject({
         code: 125,
-        stderr: expect.stringMatching(/there is no run run_a+\nhint: `caisson ps`/),
+        stderr: expect.stringMatching(/there is no run run_a+\nhint: `caisson ps --all`/),
       });
     }
     const json = await cli.run(["stop", "--json", "nonsense"]);
