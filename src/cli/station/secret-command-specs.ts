@@ -14,7 +14,7 @@ export const secretCommands: readonly CommandSpec[] = [
     arguments: [{ name: "NAME@HOST[;…]", summary: "the variable inside, and where its value may go" }],
     examples: [
       ["printf %s \"$TOKEN\" | caisson secret set 'GITHUB_TOKEN@github.com;git'", "then: caisson exec --secret GITHUB_TOKEN -- git push"],
-      ["caisson secret set NPM_TOKEN@registry.npmjs.org", "asks for the value"],
+      ["caisson secret set API_TOKEN@api.example.com", "asks for the value"],
     ],
     load: async () => ({ run: (await import("./secret-commands.ts")).set }),
   },
