@@ -61,7 +61,7 @@ const python = async (work: string) => {
 describe("a hello that hides its name", () => {
   const pieces: Record<string, string> = {
     "in one piece": "c.sendall(h)",
-    // More than 256 are refused, and it is up to the machine which of them arrive together.
+    "byte by byte": "[c.sendall(bytes([b])) for b in h]",
     "in two hundred pieces": "n = len(h) // 200 + 1; [c.sendall(h[i:i+n]) for i in range(0, len(h), n)]",
     "in many records": "c.sendall(b''.join(record(h, h[5:][i:i+7]) for i in range(0, len(h) - 5, 7)))",
     "the name across two records": "n = h.index(b'example') - 5; c.sendall(record(h, h[5:][:n]) + record(h, h[5:][n:]))",
@@ -81,9 +81,11 @@ try: print(c.recv(20))
 except OSError as error: print(error)`);
     return (await seen()).hellos;
   };
+  /** By servers; and by us, past 256 pieces, of which the machine decides how many arrive together. */
+  const mayBeRefused = ["behind an empty record", "byte by byte"];
   test.each(Object.entries(pieces))("%s", async (how, send) => {
     expect(await arriving("evil.example.net", send)).toEqual([]);
-    if (!how.includes("empty")) expect(await arriving("cdn.example.net", send)).toEqual(["cdn.example.net"]);
+    if (!mayBeRefused.includes(how)) expect(await arriving("cdn.example.net", send)).toEqual(["cdn.example.net"]);
   });
 });
 

@@ -115,7 +115,7 @@ describe("caisson up", () => {
     const { port, server: taken } = await takenPort();
     expect((await run(["up", "--detach", "--port", String(port)])).stderr).toContain(`port ${port} of 127.0.0.1 is taken`);
     taken.close();
-    expect(await statusOf()).toMatchObject({ running: false });
+    expect(await statusOf()).toEqual({ running: false, commands: "here" });
   });
 });
 
@@ -135,7 +135,7 @@ describe("the guide to the station", () => {
     });
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining("has ended") });
     for (const said of [
-      ` http://127.0.0.1:${port}\n`,
+      `address   http://127.0.0.1:${port}\n`,
       '"name":"guide"',
       '{"bytes":13}',
       '"stdout":{"encoding":"utf8","text":"42\\n"}',
