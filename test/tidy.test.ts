@@ -24,6 +24,7 @@ import {
   terminalOnlyByLines,
   type Violation,
 } from "./tidy/rules.ts";
+import { waitsArePatient } from "./tidy/waits.ts";
 
 const root = join(import.meta.dirname, "..");
 const exists = (path: string) => existsSync(join(root, path));
@@ -139,6 +140,10 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "messages of errors are one fragment": {
     rule: errorMessages,
     bad: [{ path: "src/cli/bad.ts", text: 'new CaissonError("busy", `the run $' + '{f("}.")} waits. It has no sandbox`)' }],
+  },
+  "waits of tests make no claim on speed": {
+    rule: waitsArePatient,
+    bad: [{ path: "src/api/bad.test.ts", text: "    await vi.waitFor(() => expect(seen).toBe(1));\n" }],
   },
   "no path of somebody's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
 };

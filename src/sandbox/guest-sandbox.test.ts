@@ -42,7 +42,7 @@ async function make(
   const machine = new FakeMachine({ files, clock: systemClock, programs: new Map(Object.entries(basicPrograms)) });
   const [inside, outside] = duplexPair();
   serveGuest(machine, inside, { uid: 1000, rootAllowed: spec.allowRoot });
-  const connection = await greet({ socket: outside, name: "test", timeoutMs: 5_000 });
+  const connection = await greet({ socket: outside, name: "test", timeoutMs: 60_000 });
   const calls: string[] = [];
   const events: SandboxEvent[] = [];
   const note = (name: string) => async () => void calls.push(name);

@@ -225,7 +225,7 @@ async function stopBetweenWrites({ child }: Going, log: string): Promise<void> {
     const stat = `/proc/${child.pid}/stat`;
     // It may have come to its end before the signal did.
     await vi.waitFor(() => expect(existsSync(stat) ? readFileSync(stat, "utf8") : ") Z ").toMatch(/\) [TZ] /), {
-      timeout: 10_000,
+      timeout: 60_000,
       interval: 1,
     });
     if (lockHolder(log) !== child.pid) return;

@@ -68,7 +68,7 @@ export async function startScriptedGuest(
       const peer = new Promise<ScriptedPeer>((resolve) => {
         arrived = resolve;
       });
-      const connection = await connectGuest({ socketPath, timeoutMs: 5_000 });
+      const connection = await connectGuest({ socketPath, timeoutMs: 60_000 });
       return { connection, peer: await peer };
     },
     async [Symbol.asyncDispose]() {

@@ -12,7 +12,7 @@ export interface Violation {
   what: string;
 }
 
-type Rule = (files: readonly SourceFile[]) => Violation[];
+export type Rule = (files: readonly SourceFile[]) => Violation[];
 
 /** Who may import whom: the folder below src/, and the folders it may reach. `sandbox` may reach itself, and so on. */
 export const mayImport: Readonly<Record<string, readonly string[]>> = {

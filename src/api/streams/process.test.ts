@@ -129,7 +129,7 @@ describe("a process", () => {
       detached.detach();
       lost.discardOutput();
       expect(await lost.ended).toMatchObject({ kind: "lost" });
-      await vi.waitFor(async () => expect(await running(id)).toEqual(["detached"]));
+      await vi.waitFor(async () => expect(await running(id)).toEqual(["detached"]), { timeout: 60_000 });
     } finally {
       proxy.close();
     }
@@ -193,7 +193,7 @@ describe("a process whose connection breaks off", () => {
     raw.ws.terminate();
     await raw.closed;
     expect(await running(id)).toEqual(["waits"]);
-    await vi.waitFor(async () => expect(await running(id)).toEqual([]), { timeout: 5_000 });
+    await vi.waitFor(async () => expect(await running(id)).toEqual([]), { timeout: 60_000 });
   });
 
   test("is taken over by the newest reader, and the one before is told", async () => {

@@ -84,7 +84,7 @@ describe.each(names)("%s", (name) => {
     if (name === "processes.stream") await raw.send({ type: "start", argv: ["sleep", "1000"], detachGraceMs: 60_000 });
     else if (firsts[name] !== undefined) await raw.send(firsts[name]);
     await raw.opened;
-    await vi.waitFor(() => expect(raw.messages.length).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(raw.messages.length).toBeGreaterThan(0), { timeout: 60_000 });
     const begun = performance.now();
     for (const { id } of await station().tokens.list()) await station().tokens.revoke(id);
     expect(await raw.closed).toBe(4401);
@@ -92,7 +92,7 @@ describe.each(names)("%s", (name) => {
     expect(raw.messages.at(-1)).toMatchObject({ type: "problem", problem: { code: "unauthenticated" } });
     // What it had started does not outlive its right to.
     const left = async () => (await held.processes()).filter(({ state, ref }) => state === "running" && ref !== process.ref);
-    await vi.waitFor(async () => expect(await left()).toEqual([]));
+    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 60_000 });
   });
 
   test("is told what is wrong with its messages, whatever they are", { timeout: 60_000 }, async () => {
@@ -170,7 +170,9 @@ describe("a WebSocket", () => {
       expect(await closed).toMatch(rest === "" ? /^(HTTP\/1.1 400.*)?/ : /^HTTP\/1.1 400/);
     }
     expect((await ask("/v1/stream")).status).toBe(404);
-    await vi.waitFor(async () => expect(((await (await ask("/v1/status")).json()) as { requests: number }).requests).toBe(1));
+    await vi.waitFor(async () => expect(((await (await ask("/v1/status")).json()) as { requests: number }).requests).toBe(1), {
+      timeout: 60_000,
+    });
   });
 
   test("of another owner finds nothing of what is not its own", async () => {

@@ -218,7 +218,7 @@ test("detach acknowledges, lets go, and late frames of the stream are passed ove
   expect((await process.ended).kind).toBe("lost");
   peer.output(stream, 1, 1, Buffer.from("late"));
   peer.ended(stream, { stdoutBytes: 5 });
-  const pong = connection.ping({ timeoutMs: 5_000 });
+  const pong = connection.ping({ timeoutMs: 60_000 });
   peer.send("PONG", (await peer.next("PING")).stream);
   await pong;
 });

@@ -38,7 +38,7 @@ const u32 = (value: number) => {
 
 /** Resolves when the client has handled all that the peer sent so far. */
 async function settled(): Promise<void> {
-  const pong = connection.ping({ timeoutMs: 5_000 });
+  const pong = connection.ping({ timeoutMs: 60_000 });
   const ping = await peer.next("PING");
   peer.send("PONG", ping.stream, ping.payload);
   await pong;

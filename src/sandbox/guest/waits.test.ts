@@ -31,12 +31,10 @@ async function connect(
   condition: GuestCondition = "running",
 ): Promise<{ connection: GuestConnection; peer: ScriptedPeer }> {
   const guest = await startScriptedGuest({ onFrame });
+  cleanUp.push(async () => guest[Symbol.asyncDispose]());
   const connected = await guest.connect();
+  cleanUp.unshift(async () => connected.connection.close());
   connected.connection.onSilence(async () => condition);
-  cleanUp.push(async () => {
-    connected.connection.close();
-    await guest[Symbol.asyncDispose]();
-  });
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   return connected;
 }

@@ -278,7 +278,7 @@ test("a run that lost its process is resumed by one of its own, which is waited 
   await expect(runs.wait(run)).rejects.toMatchObject({ code: "cancelled" });
   const { seq } = await runs.get(run);
   const resuming = runs.resume(run, { by: "me", detached: true });
-  await vi.waitUntil(() => station.detached.includes(run));
+  await vi.waitUntil(() => station.detached.includes(run), { timeout: 60_000 });
   await runs.resume(run, { by: "the process of its own" });
   expect((await resuming).status).toBe("interrupted");
   expect((await station.events(run)).slice(seq).map(({ type }) => type)).toContain("run.claimed");
