@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { createModeStations, stationMode } from "../support/station-modes.ts";
+import { createModeStations, isKeptReady } from "../support/station-modes.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
 export const launcher = join(root, "caisson");
@@ -81,19 +81,9 @@ export function useCaisson() {
   /** Sandboxes that have a folder in our home. */
   const sandboxes = (): string[] => {
     const folder = join(home(), "sandboxes");
-    return existsSync(folder) ? readdirSync(folder).filter((id) => !isReady(join(folder, id))) : [];
+    return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id))) : [];
   };
   return { start, run, sandboxes, home, base: () => base };
-}
-
-/** A sandbox that a station keeps ready is nobody's yet. */
-function isReady(folder: string): boolean {
-  if (stationMode === "none") return false;
-  try {
-    return readFileSync(join(folder, "sandbox.json"), "utf8").includes('"waiting": true');
-  } catch {
-    return false;
-  }
 }
 
 /** The launcher sets up again when sources changed, which is no matter of these tests. */

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import type { RunEvent } from "../../src/contract/run-event.ts";
-import { createModeStations } from "./station-modes.ts";
+import { createModeStations, isKeptReady } from "./station-modes.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const node = join(root, "node_modules", "node", "bin", "node");
@@ -135,7 +135,7 @@ export function useRunsCli() {
     },
     sandboxes(state = home()): string[] {
       const folder = join(state, "sandboxes");
-      return existsSync(folder) ? readdirSync(folder) : [];
+      return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id))) : [];
     },
   };
 }

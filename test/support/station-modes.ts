@@ -74,6 +74,16 @@ export function createModeStations() {
   };
 }
 
+/** Whether this is the folder of a sandbox that a station keeps ready: it is nobody's yet. */
+export function isKeptReady(folder: string): boolean {
+  if (stationMode === "none") return false;
+  try {
+    return readFileSync(join(folder, "sandbox.json"), "utf8").includes('"waiting": true');
+  } catch {
+    return false;
+  }
+}
+
 /** A station reads its configuration and its environment when it starts. */
 function keyOf({ home, own }: StationPlace): string {
   const file = join(home, "config.json");
