@@ -10,7 +10,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["{src,test,bench,guest}/**/*.test.ts"],
+          include: ["{src,test,bench,guest,console}/**/*.test.{ts,tsx}"],
           exclude: [...notOurs, "**/*.e2e.test.ts"],
           // Bounds for what hangs, and no claims on speed: on a machine that is busy with something else everything takes twenty times as long.
           testTimeout: 120_000,

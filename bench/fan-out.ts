@@ -41,6 +41,7 @@ export async function benchFanOut(): Promise<Figures> {
     settings: "",
     listenHost: "127.0.0.1",
     port: 0,
+    consoleDir: join(dir.path, "console"),
     onDefect: (error) => {
       throw error;
     },

@@ -49,6 +49,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
     version,
     packageDir: files.root,
     guestPath: files.guestPath,
+    consoleDir: files.consoleDir,
     cwd: currentFolder(),
     stdin: process.stdin,
     stdout,

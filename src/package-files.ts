@@ -7,6 +7,8 @@ export interface PackageFiles {
   root: string;
   /** The attack suite's probe lies beside it. */
   guestPath: string;
+  /** The built console, where it was built. */
+  consoleDir: string;
 }
 
 /** As `uname -m` says it, which is how the prebuilt guests are named. */
@@ -21,7 +23,9 @@ export function packageFiles(module: string): PackageFiles {
   // A clone has both, once it was packed; what set-up built is the newer one.
   const built = join(root, "guest", "build");
   const binaries = existsSync(built) ? built : join(root, "dist", "guest", machines[arch()] ?? arch());
-  return { root, guestPath: join(binaries, "caisson-guest") };
+  const console = join(root, "build", "console");
+  const consoleDir = existsSync(console) ? console : join(root, "dist", "console");
+  return { root, guestPath: join(binaries, "caisson-guest"), consoleDir };
 }
 
 /** Of this package. */

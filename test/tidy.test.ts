@@ -9,6 +9,7 @@ import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
 import {
   childProcessOnlyInRuntimes,
+  consoleKnowsTheClient,
   deadLinks,
   dependenciesDecided,
   environmentOnlyInMain,
@@ -95,6 +96,11 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     rule: shortClosures,
     bad: [{ path: "src/station/bad.ts", text: `export function create() {\n${"  work();\n".repeat(100)}}\n` }],
   },
+  "the console knows the client and the contract": {
+    rule: consoleKnowsTheClient,
+    bad: [{ path: "console/src/bad.tsx", text: 'import { createRuns } from "../../src/station/runs/runs.ts";' }],
+  },
+  "components are short": { rule: lengths, bad: [{ path: "console/src/bad.tsx", text: "\n".repeat(251) }] },
   "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(301) }] },
   "tests are not long either": { rule: lengths, bad: [{ path: "test/bad.test.ts", text: "\n".repeat(401) }] },
   "no folder is most of the code": { rule: folderShares, bad: [{ path: "src/network/bad.ts", text: "\n" }] },

@@ -11,7 +11,8 @@ import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, 
 import { type AuditSink, createAudit, type SeenCall } from "./audit.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
-import { checkReach, checkScope } from "./gate.ts";
+import { createConsolePages } from "./console/console-pages.ts";
+import { checkReach, checkScope, type StationNames } from "./gate.ts";
 import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
@@ -50,6 +51,9 @@ export interface AppOptions {
   /** Of MCP clients, loaded with the first. */
   mcp(): Promise<McpConnections>;
   observation: Observation;
+  /** Where the built console is, if it was built. */
+  consoleDir: string;
+  names: StationNames;
 }
 
 export interface App {
@@ -144,11 +148,17 @@ export function createApp(options: AppOptions): App {
     }),
   );
   observeRoutes(app, { ...options, admitted });
-  app.notFound((context) =>
-    admitted(context, null, async () => {
+  const consolePage = createConsolePages({ folder: options.consoleDir, names: options.names });
+  app.notFound(async (context) => {
+    const page = await consolePage(context.req.raw, context.env.arrival);
+    if (page !== null) {
+      context.env.seen.route = "console";
+      return page;
+    }
+    return admitted(context, null, async () => {
       throw notThere(context);
-    }),
-  );
+    });
+  });
   const { observer } = options.observation;
   return { fetch: (request, arrival) => observer.watch(request, async (seen) => app.fetch(request, { arrival, seen })) };
 }

@@ -50,6 +50,7 @@ export interface ServerOptions extends ExposureOptions {
   observe?: ObserveOptions;
   /** The runs that it drives. */
   runs: ServerRuns;
+  consoleDir: string;
 }
 
 export interface ServerRuns {
@@ -114,6 +115,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     admit,
     observation,
     requests,
+    names: exposure,
     server: {
       status,
       shutDown(request) {

@@ -58,6 +58,7 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
       stateDir: join(base, "state"),
       version: "0",
       settings: "",
+      consoleDir: join(base, "console"),
       listenHost: "127.0.0.1",
       port: 0,
       onDefect: (error) => defects.push(error),

@@ -27,6 +27,7 @@ import { sandboxTools } from "./tools.ts";
  */
 export async function composeCli(
   options: Pick<CliContext, "version" | "packageDir" | "guestPath" | "cwd" | "stdin" | "stdout" | "stderr" | "interruption"> & {
+    consoleDir: string;
     variables: Variables;
     argv: readonly string[];
     /** How this program is started again, to go on in the background. */
@@ -34,7 +35,7 @@ export async function composeCli(
     choices: RuntimeChoices;
   },
 ): Promise<CliContext> {
-  const { variables, argv, program, choices, ...face } = options;
+  const { variables, argv, program, choices, consoleDir, ...face } = options;
   const environment = readEnvironment(variables);
   const { stateDir, configDir, home, path } = environment;
   const variable = (name: string) => variables[name];
@@ -54,7 +55,7 @@ export async function composeCli(
   });
   const working = await workingStation(chosen, { here, caller: { ...local, say }, onEvent: choices.events ? onEvent : undefined });
   const serverSettings = {
-    ...{ stateDir, version: options.version, settings, program, env: variables, bounds: config.station },
+    ...{ stateDir, consoleDir, version: options.version, settings, program, env: variables, bounds: config.station },
     metricsWithoutToken: config.telemetry.metricsWithoutToken,
   };
   return {

@@ -33,6 +33,8 @@ const REASON_BYTES_MAX = 4096;
 export interface ServerParts {
   station: LocalVerbs;
   stateDir: string;
+  /** Where the built console is. */
+  consoleDir: string;
   version: string;
   /** The configuration that it works with, as commands compare it. */
   settings: string;
@@ -80,6 +82,7 @@ export function composeServer(parts: ServerParts): ServerControl {
         stationFor: (view) => ownedStation(bounded, view),
         runs,
         stateDir,
+        consoleDir: parts.consoleDir,
         version: parts.version,
         settings: parts.settings,
         authenticate: (token) => station.tokens.authenticate(token),

@@ -54,6 +54,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
 };
 
 const SOURCE_LINES_MAX = 300;
+/** Of the console, where a file is a component. */
+const COMPONENT_LINES_MAX = 250;
 /** A test says the same thing about many cases, and is read one case at a time. */
 const TEST_LINES_MAX = 400;
 /** A folder of which more would be most of the code is not a part of it any more. */
@@ -74,6 +76,18 @@ export const importDirections: Rule = (files) =>
       const targetFolder = folderOf(target);
       if (targetFolder === folder || (targetFolder !== null && allowed.includes(targetFolder))) return [];
       return [{ path: file.path, what: `src/${folder} may not import ${target}` }];
+    });
+  });
+
+/** The console is a program of its own, for browsers: the same verbs as everybody's, through the client. */
+export const consoleKnowsTheClient: Rule = (files) =>
+  files.flatMap((file) => {
+    if (!file.path.startsWith("console/src/")) return [];
+    return importsOf(file).flatMap((specifier) => {
+      if (!specifier.startsWith(".")) return [];
+      const target = normalize(join(dirname(file.path), specifier));
+      const isOurs = ["console/src/", "src/client/", "src/contract/"].some((place) => target.startsWith(place));
+      return isOurs ? [] : [{ path: file.path, what: `the console may not import ${target}` }];
     });
   });
 
@@ -138,12 +152,13 @@ export const terminalOnlyByLines: Rule = (files) =>
 export const lengths: Rule = (files) =>
   files.flatMap((file) => {
     const cMax = file.path.startsWith("guest/probe/") ? PROBE_LINES_MAX : C_LINES_MAX;
-    const max = /\.[ch]$/.test(file.path) ? cMax : /\.(ts|js|mjs)$/.test(file.path) ? typescriptMax(file.path) : null;
+    const max = /\.[ch]$/.test(file.path) ? cMax : /\.(tsx?|js|mjs)$/.test(file.path) ? typescriptMax(file.path) : null;
     const lines = file.text.split("\n").length - 1;
     return max !== null && lines > max ? [{ path: file.path, what: `${lines} lines; at most ${max}` }] : [];
   });
 
 function typescriptMax(path: string): number {
+  if (path.startsWith("console/") && !isTest(path)) return COMPONENT_LINES_MAX;
   return path.startsWith("src/") && !isTest(path) ? SOURCE_LINES_MAX : TEST_LINES_MAX;
 }
 
@@ -208,7 +223,7 @@ export const noMachinePaths: Rule = (files) =>
 
 /** Every module specifier of a file: import, export from, import(), import type. */
 export function importsOf(file: SourceFile): string[] {
-  if (!/\.(ts|js|mjs)$/.test(file.path)) return [];
+  if (!/\.(tsx?|js|mjs)$/.test(file.path)) return [];
   const patterns = [
     /\b(?:import|export)\b[^"';]*?\bfrom\s*"([^"]+)"/g,
     /\bimport\s*"([^"]+)"/g,
@@ -236,5 +251,5 @@ function runtimeOf(path: string): string | null {
 }
 
 export function isTest(path: string): boolean {
-  return path.endsWith(".test.ts") || /\/testing[^/]*\.ts$/.test(path);
+  return /\.test\.tsx?$/.test(path) || /\/testing[^/]*\.ts$/.test(path);
 }

@@ -1,0 +1,62 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { Redirect, Route, Switch } from "wouter";
+import { Loading } from "./parts/loading.tsx";
+import { Toasts } from "./parts/toasts.tsx";
+import { NotFound } from "./shell/not-found.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { SignIn } from "./shell/sign-in.tsx";
+import { LiveProvider } from "./station/live.tsx";
+import { createQueryClient } from "./station/query-client.ts";
+import { forgetToken, keepToken, keptToken } from "./station/session.ts";
+import { StationProvider } from "./station/station.tsx";
+
+const Runs = lazy(() => import("./pages/runs/runs.tsx"));
+const Sandboxes = lazy(() => import("./pages/sandboxes/sandboxes.tsx"));
+
+export function App() {
+  const [token, setToken] = useState(keptToken);
+  const [queries] = useState(createQueryClient);
+  if (token === null) {
+    return (
+      <SignIn
+        onToken={(given) => {
+          keepToken(given);
+          setToken(given);
+        }}
+      />
+    );
+  }
+  const signOut = () => {
+    forgetToken();
+    queries.clear();
+    setToken(null);
+  };
+  return (
+    <QueryClientProvider client={queries}>
+      <StationProvider token={token} signOut={signOut}>
+        <LiveProvider>
+          <Shell>
+            <Suspense fallback={<Loading />}>
+              <Pages />
+            </Suspense>
+          </Shell>
+          <Toasts />
+        </LiveProvider>
+      </StationProvider>
+    </QueryClientProvider>
+  );
+}
+
+function Pages() {
+  return (
+    <Switch>
+      <Route path="/">
+        <Redirect to="/runs" replace />
+      </Route>
+      <Route path="/runs" component={Runs} />
+      <Route path="/sandboxes" component={Sandboxes} />
+      <Route component={NotFound} />
+    </Switch>
+  );
+}

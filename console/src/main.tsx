@@ -1,0 +1,16 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import "./design/tokens.css";
+import "./design/base.css";
+import { App } from "./app.tsx";
+import { applyTheme } from "./design/theme.ts";
+
+applyTheme();
+const root = document.getElementById("root");
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  );
+}

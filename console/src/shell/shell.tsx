@@ -1,0 +1,56 @@
+import { Boxes, CircleHelp, Inbox, ListTree, Plus, Settings } from "lucide-react";
+import type { ReactNode } from "react";
+import { Link, useLocation } from "wouter";
+import { useRuns, useRunsKeptUp } from "../station/queries.ts";
+import { AwayBanner } from "./away-banner.tsx";
+import styles from "./shell.module.css";
+
+const places = [
+  { href: "/runs", label: "Runs", icon: ListTree },
+  { href: "/sandboxes", label: "Sandboxes", icon: Boxes },
+  { href: "/inbox", label: "Inbox", icon: Inbox },
+  { href: "/settings", label: "Settings", icon: Settings },
+] as const;
+
+/** What is around every page: the places to go to, and whether the station is there. */
+export function Shell({ children }: { children: ReactNode }) {
+  useRunsKeptUp();
+  const [location] = useLocation();
+  const waiting = useRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
+  return (
+    <div className={styles.shell}>
+      <a href="#main" className={styles.skip}>
+        Skip to the page
+      </a>
+      <nav className={styles.places} aria-label="Places">
+        <Link href="/runs" className={styles.brand ?? ""} aria-label="Caisson">
+          <img src="/favicon.svg" alt="" width={20} height={20} />
+          <span>Caisson</span>
+        </Link>
+        <Link href="/start" className={styles.start ?? ""}>
+          <Plus aria-hidden="true" />
+          <span>New run</span>
+        </Link>
+        {places.map(({ href, label, icon: Icon }) => (
+          <Link key={href} href={href} className={styles.place ?? ""} aria-current={location.startsWith(href) ? "page" : undefined}>
+            <Icon aria-hidden="true" />
+            <span>{label}</span>
+            {href === "/inbox" && waiting > 0 && (
+              <span className={styles.count} role="img" aria-label={`${waiting} waiting`}>
+                {waiting}
+              </span>
+            )}
+          </Link>
+        ))}
+        <Link href="/settings/shortcuts" className={`${styles.place} ${styles.last}`}>
+          <CircleHelp aria-hidden="true" />
+          <span>Shortcuts</span>
+        </Link>
+      </nav>
+      <div className={styles.content}>
+        <AwayBanner />
+        {children}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useRef } from "react";
+import type { Client } from "../../../src/client/connect.ts";
+import type { RunView } from "../../../src/contract/run-verbs.ts";
+import { useEvents } from "./live.tsx";
+import { useStation } from "./station.tsx";
+
+/** As many as one answer holds; beyond them, the station's own filters find what is asked for. */
+const RUNS_MAX = 10_000;
+/** Events of a busy run come by the dozen: it is looked at again once for all of them. */
+const TOGETHER_MS = 250;
+
+export const keys = {
+  runs: ["runs"] as const,
+  run: (id: string) => ["run", id] as const,
+  sandboxes: ["sandboxes"] as const,
+  sandbox: (id: string) => ["sandbox", id] as const,
+};
+
+export const runsQuery = (station: Client) =>
+  queryOptions({ queryKey: keys.runs, queryFn: ({ signal }) => station.runs.list({ limit: RUNS_MAX }, { signal }) });
+
+/** All runs, the last changed first, kept up to date by their events. */
+export function useRuns() {
+  return useQuery(runsQuery(useStation()));
+}
+
+export function useRun(id: string) {
+  const station = useStation();
+  return useQuery({ queryKey: keys.run(id), queryFn: ({ signal }) => station.runs.get(id, { signal }) });
+}
+
+export function useSandboxes() {
+  const station = useStation();
+  return useQuery({
+    queryKey: keys.sandboxes,
+    queryFn: ({ signal }) => station.sandboxes.list({ signal }),
+    // Sandboxes come and go without an event of a run.
+    refetchInterval: 5_000,
+  });
+}
+
+/** Looks again at the runs that events were of, in the list and one by one. Once for the whole page. */
+export function useRunsKeptUp(): void {
+  const station = useStation();
+  const queries = useQueryClient();
+  const changed = useRef(new Set<string>());
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const look = useCallback(async () => {
+    timer.current = undefined;
+    const ids = [...changed.current];
+    changed.current.clear();
+    const views = await Promise.all(ids.map((id) => station.runs.get(id).catch(() => null)));
+    for (const [index, view] of views.entries()) {
+      if (view === null) void queries.invalidateQueries({ queryKey: keys.run(ids[index] ?? "") });
+      else putRun(queries, view);
+    }
+  }, [station, queries]);
+  useEvents(
+    useCallback(
+      ({ entity }) => {
+        if (entity.kind !== "run") return;
+        changed.current.add(entity.id);
+        timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
+      },
+      [look],
+    ),
+  );
+}
+
+/** Puts a newer view of a run in the place of the one that is shown. */
+export function putRun(queries: QueryClient, view: RunView): void {
+  queries.setQueryData(keys.run(view.run), view);
+  queries.setQueryData(keys.runs, (list: { runs: RunView[]; total: number } | undefined) => {
+    if (list === undefined) return list;
+    const others = list.runs.filter(({ run }) => run !== view.run);
+    return { ...list, runs: [view, ...others], total: list.total + (others.length === list.runs.length ? 1 : 0) };
+  });
+}

@@ -1,0 +1,17 @@
+import { join } from "node:path";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+/** Files that a strict policy of the page's lets through: no inline script, nothing of another origin. */
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [react()],
+  build: {
+    outDir: process.env.CONSOLE_OUT ?? join(import.meta.dirname, "..", "build", "console"),
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    target: "es2023",
+  },
+});

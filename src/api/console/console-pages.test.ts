@@ -1,0 +1,81 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { useServer } from "../testing.ts";
+
+const { server, base } = useServer();
+
+async function build(): Promise<void> {
+  await mkdir(join(base(), "console", "assets"), { recursive: true });
+  await writeFile(join(base(), "console", "index.html"), "<!doctype html><title>Caisson</title>");
+  await writeFile(join(base(), "console", "assets", "main-1.js"), `export const words = ${JSON.stringify("word ".repeat(500))};`);
+  await writeFile(join(base(), "secret.js"), "not the console's");
+}
+const get = (path: string, init: RequestInit = {}) => fetch(`${server().status.url}${path}`, init);
+
+describe("the console's pages", () => {
+  test("are the same page at every address of the console, without a token, and never the API's", async () => {
+    await build();
+    for (const path of ["/", "/runs", "/runs/run_k3v7q2m5x4ab?tab=diff", "/sandboxes", "/settings/tokens"]) {
+      const answer = await get(path);
+      expect([answer.status, answer.headers.get("content-type")], path).toEqual([200, "text/html; charset=utf-8"]);
+      expect(await answer.text()).toContain("<title>Caisson</title>");
+    }
+    expect((await get("/v1/runs")).status).toBe(401);
+    expect((await get("/elsewhere")).status).toBe(401);
+    expect((await get("/runs", { method: "POST" })).status).toBe(401);
+  });
+
+  test("let no other origin's and no inline script in, and are framed by nobody", async () => {
+    await build();
+    const policy = (await get("/")).headers.get("content-security-policy") ?? "";
+    const directives = Object.fromEntries(policy.split("; ").map((each) => [each.split(" ")[0], each.split(" ").slice(1).join(" ")]));
+    expect(directives).toMatchObject({
+      "default-src": "'none'",
+      "script-src": "'self'",
+      "connect-src": "'self'",
+      "frame-ancestors": "'none'",
+      "base-uri": "'none'",
+      "form-action": "'none'",
+    });
+  });
+
+  test("are kept for good where their names change with them, and asked for again where not", async () => {
+    await build();
+    const page = await get("/");
+    expect(page.headers.get("cache-control")).toBe("no-cache");
+    expect((await get("/", { headers: { "if-none-match": page.headers.get("etag") ?? "" } })).status).toBe(304);
+    const script = await get("/assets/main-1.js");
+    expect(script.headers.get("cache-control")).toContain("immutable");
+    expect(script.headers.get("content-encoding")).toBe("gzip");
+    expect(await script.text()).toContain("word word");
+    expect((await get("/assets/main-1.js", { headers: { "accept-encoding": "identity" } })).headers.get("content-encoding")).toBeNull();
+    const head = await get("/assets/main-1.js", { method: "HEAD" });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+  });
+
+  test("are the files of their folder only", async () => {
+    await build();
+    for (const path of ["/assets/../secret.js", "/assets/..%2f..%2fsecret.js", "/secret.js", "/assets/missing.js"]) {
+      expect((await get(path)).status, path).toBe(401);
+    }
+  });
+
+  test("are not for whoever calls the station by another name", async () => {
+    await build();
+    const { request } = await import("node:http");
+    const status = await new Promise((resolve) =>
+      request(`${server().status.url}/`, { headers: { host: "evil.example" } }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      }).end(),
+    );
+    expect(status).toBe(403);
+  });
+
+  test("say what to do where the console was not built", async () => {
+    const answer = await get("/");
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).toContain("scripts/setup");
+  });
+});

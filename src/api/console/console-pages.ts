@@ -1,0 +1,81 @@
+import type { Arrival } from "../admit.ts";
+import { problemAnswer } from "../answer.ts";
+import { checkOrigin, type StationNames } from "../gate.ts";
+import type { ConsoleFile } from "./console-files.ts";
+
+/** The first parts of the addresses that the console has pages for. */
+const pages: ReadonlySet<string> = new Set(["", "runs", "sandboxes", "start", "inbox", "settings", "welcome"]);
+
+/**
+ * Nothing of another origin, and no script that the build did not make: what the pages show was written by code that
+ * nobody vouched for. Terminals and editors put style sheets of their own into the page. Previews are frames of their
+ * own origin.
+ */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "manifest-src 'self'",
+  "frame-src http://*.localhost:* http://127.0.0.1:* https:",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const headers: Readonly<Record<string, string>> = {
+  "content-security-policy": policy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()",
+};
+
+const notBuilt = `The console is not built here; the API under /v1 works all the same.
+
+In a clone, scripts/setup builds it. An installed package has it in dist/console.
+`;
+
+/** The console's files, the same for everybody and without anything of anybody's. Null for what is none of them. */
+export type ConsolePages = (request: Request, arrival: Arrival) => Promise<Response | null>;
+
+export function createConsolePages({ folder, names }: { folder: string; names: StationNames }): ConsolePages {
+  let reading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
+  return async (request, arrival) => {
+    if (request.method !== "GET" && request.method !== "HEAD") return null;
+    const { pathname } = new URL(request.url);
+    const isPage = pages.has(pathname.split("/")[1] ?? "");
+    if (!isPage && !isAsset(pathname)) return null;
+    try {
+      checkOrigin({ headers: request.headers, via: arrival.via, names });
+    } catch (error) {
+      return problemAnswer(error, { request, onDefect: () => {} });
+    }
+    reading ??= import("./console-files.ts").then(({ readConsoleFiles }) => readConsoleFiles(folder));
+    const files = await reading;
+    const file = files.get(isPage ? "/index.html" : pathname);
+    if (file !== undefined) return fileAnswer(file, request);
+    return isPage ? new Response(notBuilt, { status: 503, headers: { "content-type": "text/plain; charset=utf-8" } }) : null;
+  };
+}
+
+/** What lies beside the page; never anything of the API's. */
+function isAsset(pathname: string): boolean {
+  return pathname.startsWith("/assets/") || /^\/[a-z0-9-]+\.(svg|png|ico|webmanifest|js)$/.test(pathname);
+}
+
+function fileAnswer(file: ConsoleFile, request: Request): Response {
+  const { bytes, packed, type, etag, isHashed } = file;
+  const caching = { etag, "cache-control": isHashed ? "public, max-age=31536000, immutable" : "no-cache" };
+  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: { ...headers, ...caching } });
+  const isPacked = packed !== null && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  const body = isPacked ? packed : bytes;
+  const encoding: Record<string, string> = isPacked ? { "content-encoding": "gzip" } : {};
+  return new Response(request.method === "HEAD" ? null : body, {
+    headers: { ...headers, ...caching, ...encoding, vary: "accept-encoding", "content-type": type, "content-length": `${body.length}` },
+  });
+}
