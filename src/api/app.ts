@@ -8,7 +8,7 @@ import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
 import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
-import { type AuditSink, createAudit, type SeenCall } from "./audit.ts";
+import type { Audit, SeenCall } from "./audit.ts";
 import type { Call, Caller, Handlers, Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
@@ -31,6 +31,7 @@ import { webhookHandlers } from "./handlers/webhooks.ts";
 import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
+import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
@@ -41,7 +42,7 @@ export interface AppOptions {
   /** The station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   admit: Admit;
-  audit: AuditSink;
+  audit: Audit;
   server: ServerControl;
   requests: OpenRequests;
   /** Of calls with a key, opened with the first. */
@@ -64,26 +65,9 @@ type Env = { Bindings: { arrival: Arrival; seen: SeenRequest } };
 
 /** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
 export function createApp(options: AppOptions): App {
-  const { requests, onDefect } = options;
-  const handlers: Handlers = {
-    ...stationHandlers(options.server),
-    ...secretHandlers,
-    ...machineHandlers,
-    ...agentHandlers,
-    ...sandboxHandlers,
-    ...execHandlers,
-    ...processHandlers(),
-    ...fileHandlers,
-    ...networkHandlers,
-    ...runHandlers,
-    ...sessionHandlers,
-    ...healthHandlers,
-    ...uploadHandlers,
-    ...insideHandlers,
-    ...webhookHandlers,
-  };
+  const { requests, onDefect, audit } = options;
+  const handlers = handlersOf(options);
   const sandboxCalls = createSandboxCalls();
-  const audit = createAudit({ sink: options.audit, onDefect });
   const app = new Hono<Env>();
   const admitted = async (
     context: Context<Env>,
@@ -125,7 +109,7 @@ export function createApp(options: AppOptions): App {
         const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
-          await audit.made(seen, { route, body: call.body });
+          await audit.made(seen, route.audited?.(call.body as never));
           return handle(call);
         };
         const key = context.req.header("idempotency-key") ?? null;
@@ -139,11 +123,16 @@ export function createApp(options: AppOptions): App {
     );
   }
   app.all("/mcp", (context) =>
-    admitted(context, null, async (caller, { life }) => {
+    admitted(context, null, async (caller, { life, call }) => {
       context.env.seen.route = "mcp";
       const { station, by } = ofCaller(caller, options);
       if (caller.kind === "sandbox") checkScope(caller, "run");
-      const ofMcp = { station, by, ...(caller.kind === "token" ? { key: caller.token.id, scope: caller.token.scope } : socketMcp) };
+      const ofMcp = {
+        station,
+        by,
+        audit: auditOfTools(audit, call),
+        ...(caller.kind === "token" ? { key: caller.token.id, scope: caller.token.scope } : socketMcp),
+      };
       return (await options.mcp()).answer(context.req.raw, { caller: ofMcp, life });
     }),
   );
@@ -161,6 +150,26 @@ export function createApp(options: AppOptions): App {
   });
   const { observer } = options.observation;
   return { fetch: (request, arrival) => observer.watch(request, async (seen) => app.fetch(request, { arrival, seen })) };
+}
+
+function handlersOf(options: AppOptions): Handlers {
+  return {
+    ...stationHandlers(options.server),
+    ...secretHandlers,
+    ...machineHandlers,
+    ...agentHandlers,
+    ...sandboxHandlers,
+    ...execHandlers,
+    ...processHandlers(),
+    ...fileHandlers,
+    ...networkHandlers,
+    ...runHandlers,
+    ...sessionHandlers,
+    ...healthHandlers,
+    ...uploadHandlers,
+    ...insideHandlers,
+    ...webhookHandlers,
+  };
 }
 
 type Admitted = (
@@ -195,7 +204,18 @@ function observeRoutes(app: Hono<Env>, { observation, admitted }: { observation:
 
 function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | null): SeenCall {
   const address = arrival.via === "port" ? arrival.address : null;
-  return { name, method: req.raw.method, caller: null, address, params: name === null ? { path: req.path } : req.param() };
+  // What is said from inside is in the log of the sandbox, or of its run.
+  const changes = !["GET", "HEAD"].includes(req.raw.method) && (name === null || (routes[name] as Route).scope !== "sandbox");
+  return { action: name, changes, caller: null, address, params: name === null ? { path: req.path } : req.param() };
+}
+
+/** A tool that a model calls is a call of its own. */
+function auditOfTools(audit: Audit, { caller, address }: SeenCall): ToolAudit {
+  const callOf = (tool: string): SeenCall => ({ action: `mcp.${tool}`, changes: true, caller, address, params: {} });
+  return {
+    made: (tool, subject) => audit.made(callOf(tool), subject),
+    failed: (tool, error) => audit.failed(callOf(tool), error),
+  };
 }
 
 const socketMcp = { key: "socket", scope: "admin" } as const;

@@ -1,23 +1,20 @@
-import { chmod } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
-import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { stationFolder } from "../contract/station-note.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Station } from "../station/station.ts";
 import { type Arrival, createAdmission } from "./admit.ts";
 import { type App, createApp } from "./app.ts";
-import type { AuditSink } from "./audit.ts";
+import { type AuditSink, createAudit } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
 import { lazyAnswers } from "./kept-answers.ts";
+import { closedServer, listenOnPort, listenOnSocket } from "./listen.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
@@ -108,8 +105,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     isEnding: () => closing !== undefined || runs.counts().draining,
     onDefect: options.onDefect,
   });
+  const audit = createAudit({ sink: options.audit, onDefect: options.onDefect });
   const app = createApp({
     ...options,
+    audit,
     mcp: mcp.open,
     answers: answers.open,
     admit,
@@ -127,7 +126,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     },
   });
   const streams = lazyStreams();
-  const upgrades = createUpgrades({ ...options, admit, requests, streams: streams.load });
+  const upgrades = createUpgrades({ ...options, audit, admit, requests, streams: streams.load });
   const faces: Faces = { app, upgrades };
   const { server: byPort, stopRenewing } = await portServer(faces, { exposure, onDefect: options.onDefect });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
@@ -247,46 +246,6 @@ function lazyStreams(): { load: () => Promise<ServeStreams>; close: () => Promis
     },
     close: async () => (await loading)?.close(),
   };
-}
-
-async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {
-  const { host, scheme, publicUrl } = exposure;
-  try {
-    await listening(server, () => server.listen({ host, port }));
-  } catch (cause) {
-    if (isErrno(cause, "EADDRINUSE")) {
-      throw new CaissonError("conflict", `port ${port} of ${host} is taken`, { cause, hint: "Choose another one: caisson up --port PORT" });
-    }
-    if (!isErrno(cause, "EACCES")) throw cause;
-    throw new CaissonError("denied", `port ${port} may not be used`, { cause, hint: "Choose one above 1023: caisson up --port PORT" });
-  }
-  const { address, port: taken, family } = server.address() as AddressInfo;
-  return publicUrl ?? `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
-}
-
-async function listenOnSocket(server: Server, socketPath: string): Promise<void> {
-  const { path, close } = shortSocketPath(socketPath);
-  try {
-    await listening(server, () => server.listen({ path }));
-    await chmod(socketPath, 0o600);
-  } finally {
-    close();
-  }
-}
-
-function listening(server: Server, listen: () => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.once("listening", () => {
-      server.off("error", reject);
-      resolve();
-    });
-    listen();
-  });
-}
-
-function closedServer(server: Server): Promise<void> {
-  return new Promise((resolve) => server.close(() => resolve()));
 }
 
 async function inTime(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {

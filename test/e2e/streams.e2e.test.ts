@@ -61,6 +61,15 @@ describe("a station's streams", () => {
     await until("the sandbox to be gone", () => !sandboxes().includes(held.info.id));
   });
 
+  test("a command that `caisson exec` runs through the station is in its audit log, without what it was told", async () => {
+    expect((await run(["exec", "--", "printf", "secret argument"])).text).toBe("secret argument");
+    const entries = JSON.parse((await run(["audit", "--json", "--action", "processes"])).text);
+    expect(entries[0]).toMatchObject({ action: "processes.start", caller: "user", subject: { program: "printf" } });
+    expect(JSON.stringify(entries)).not.toContain("secret argument");
+    const { sandbox } = entries[0].subject;
+    expect((await run(["audit", "--about", sandbox])).text).toContain(`processes.start  ${sandbox} printf`);
+  });
+
   test("a sandbox goes with its holder, also one that is killed", async () => {
     const program = `
       import { connect } from ${JSON.stringify(`${root}/src/client/connect.ts`)};

@@ -10,6 +10,7 @@ import type { RequestLife } from "../open-requests.ts";
 import { boundedBody } from "../read-call.ts";
 import type { McpStation } from "./mcp-context.ts";
 import { createMcpFace, type McpFace } from "./mcp-server.ts";
+import type { ToolAudit } from "./mcp-tool.ts";
 import { type OpenStream, streamedAnswer } from "./streamed-answer.ts";
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -25,6 +26,7 @@ export interface McpCaller {
   station: McpStation;
   scope: Scope;
   by: string;
+  audit: ToolAudit;
 }
 
 export interface McpConnections extends AsyncDisposable {
@@ -84,7 +86,7 @@ export function createMcpConnections(options: { version: string; onDefect: (erro
       // Of another caller's connection nobody learns that it is there.
       if (found === undefined || found.key !== caller.key) return ended(life, unknownConnection());
       found.lastUsedMs = performance.now();
-      const response = await found.transport.handleRequest(request, { parsedBody });
+      const response = await found.transport.handleRequest(request, { parsedBody, authInfo: authInfoOf(caller) });
       // Whoever did not begin one properly leaves nothing behind.
       if (id === null && found.transport.sessionId === undefined) await found.face[Symbol.asyncDispose]();
       endCancelled(found, parsedBody);
@@ -97,6 +99,9 @@ export function createMcpConnections(options: { version: string; onDefect: (erro
     },
   };
 }
+
+/** What the SDK hands to the tools with each request; who it is was decided before. */
+const authInfoOf = ({ key, scope, audit }: McpCaller) => ({ token: "", clientId: key, scopes: [scope], extra: { audit } });
 
 /** Throws `busy`. */
 async function makeRoom(

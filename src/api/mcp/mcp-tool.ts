@@ -4,6 +4,7 @@ import type { CallToolResult, ServerNotification, ServerRequest } from "@modelco
 import type { z } from "zod";
 import type { Scope } from "../../contract/token-verbs.ts";
 import { asCaissonError } from "../answer.ts";
+import type { AuditSubject } from "../audit.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
 /** What a tool is given besides its arguments. */
@@ -37,6 +38,14 @@ export interface McpTool<Input extends z.ZodObject = z.ZodObject, Output extends
   run(args: z.output<Input>, call: McpCall): Promise<ToolAnswer<Output>>;
 }
 
+/** Where calls of tools that change something are put down. */
+export interface ToolAudit {
+  /** Before it has any effect. Throws what keeps it from being put down: then it must not have one. */
+  made(tool: string, subject: AuditSubject): Promise<void>;
+  /** Never throws. */
+  failed(tool: string, error: unknown): Promise<void>;
+}
+
 /** For the compiler: arguments and answers have the shapes that the tool names. */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: McpTool<Input, Output>): McpTool {
   return tool as unknown as McpTool;
@@ -62,10 +71,14 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
     config,
     async (args, extra: RequestHandlerExtra<ServerRequest, ServerNotification>): Promise<CallToolResult> => {
       const progress = createProgress(extra);
+      // With the request, and not with the client's connection: each may come from another address.
+      const audit = effect === "reads" ? undefined : (extra.authInfo?.extra?.audit as ToolAudit | undefined);
       try {
+        await audit?.made(name, subjectOf(args));
         const { structured, text, more = [] } = await tool.run(args, { signal: extra.signal, progress });
         return { content: [{ type: "text", text }, ...more], structuredContent: structured };
       } catch (error) {
+        await audit?.failed(name, error);
         const told = asCaissonError(error, onDefect);
         return { content: [{ type: "text", text: told.sentences }], isError: true, _meta: { "caisson/problem": told.toJSON() } };
       } finally {
@@ -73,4 +86,13 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
       }
     },
   );
+}
+
+/** Arguments that name something. What a command, a file or a message says may be a secret. */
+const NAMING = ["sandbox", "run", "session", "question", "name", "agent", "path", "port", "user"] as const;
+
+function subjectOf(args: Readonly<Record<string, unknown>>): AuditSubject {
+  const named = NAMING.flatMap((key) => (args[key] === undefined ? [] : [[key, String(args[key])] as const]));
+  const [program] = Array.isArray(args.argv) ? args.argv : [];
+  return { ...Object.fromEntries(named), ...(typeof program === "string" && { program }) };
 }

@@ -1,4 +1,5 @@
 import { reachOfHeld } from "../../contract/api/reach.ts";
+import { sandboxRoutes } from "../../contract/api/sandbox-routes.ts";
 import { HoldClientMessage } from "../../contract/api/streams.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
@@ -10,22 +11,24 @@ import type { ServeStream, Stream } from "./stream.ts";
 const BUFFERED_BYTES_MAX = 1024 * 1024;
 
 export const serveCreateHeld: ServeStream = async (stream) => {
-  const { socket, caller, station, signal } = stream;
+  const { socket, caller, station, signal, audit } = stream;
   const message = await socket.first(HoldClientMessage);
   if (message.type !== "create") throw new CaissonError("invalid", "the first message does not say which sandbox to create");
   const { type: _, ...request } = message;
   checkReach(caller, reachOfHeld(request));
+  await audit("sandboxes.create", sandboxRoutes["sandboxes.create"].audited(request));
   const onNotice = (text: string) => void socket.send({ type: "notice", text });
   await holdOn(await station.sandboxes.create(request, { signal, onNotice }), stream);
 };
 
 export const serveHold: ServeStream = async (stream) => {
-  const { station, params, signal } = stream;
+  const { station, params, signal, audit } = stream;
+  await audit("sandboxes.hold");
   await holdOn(await station.sandboxes.hold(params.sandbox as string, { signal }), stream);
 };
 
 /** Until the client lets go, in whatever way, or the sandbox is gone. */
-async function holdOn(held: HeldSandbox, { socket, signal }: Stream): Promise<void> {
+async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream): Promise<void> {
   const asked = Promise.withResolvers<"release" | "destroy" | "gone">();
   const leave = () => asked.resolve("release");
   if (signal.aborted) leave();
@@ -43,7 +46,10 @@ async function holdOn(held: HeldSandbox, { socket, signal }: Stream): Promise<vo
       },
     });
     const how = await asked.promise;
-    if (how === "destroy") await held.destroy();
+    if (how === "destroy") {
+      await audit("sandboxes.remove", { sandbox: held.id });
+      await held.destroy();
+    }
     isGone = how !== "release";
     if (isGone) await socket.send({ type: "closed", ...(await held.closed) });
   } finally {

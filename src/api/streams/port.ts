@@ -6,7 +6,8 @@ import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream } from "./stream.ts";
 
 /** Bytes both ways, each direction as fast as its reader; until both have ended, or one breaks it off. */
-export const servePort: ServeStream = async ({ socket, station, params, query, signal }) => {
+export const servePort: ServeStream = async ({ socket, station, params, query, signal, audit }) => {
+  await audit("ports.connect");
   await using held = await station.sandboxes.hold(params.sandbox as string, { signal });
   const connection = await held.connect(Number(params.port));
   const broken = Promise.withResolvers<"reset">();

@@ -1,8 +1,10 @@
+import { auditedCommand } from "../../contract/api/exec.ts";
 import { closeCodes } from "../../contract/api/stream-paths.ts";
 import { ProcessClientMessage } from "../../contract/api/streams.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { HeldSandbox, Process } from "../../station/sandboxes/held-sandbox.ts";
+import type { AuditSubject } from "../audit.ts";
 import { createProcessEntry, PROCESS_WINDOW_BYTES_MAX, type ProcessEntry } from "./process-entry.ts";
 import { readProcess } from "./read-process.ts";
 import type { ServeStream, Stream } from "./stream.ts";
@@ -44,11 +46,12 @@ export function createProcessStreams(): ProcessStreams {
     if (how.why === "endedUnheard") await entry.held.release();
   };
   const serve: ServeStream = async (stream) => {
-    const { socket, station, params, signal } = stream;
+    const { socket, station, params, signal, audit } = stream;
     const first = await socket.first(ProcessClientMessage);
     if (first.type !== "start" && first.type !== "attach") {
       throw new CaissonError("invalid", "the first message neither starts a process nor attaches to one");
     }
+    await audit(...auditedFirst(first));
     const held = await station.sandboxes.hold(params.sandbox as string, { signal });
     const { key, entry, from, reader } = await open(held, { first, entries, drop });
     let how: Leaving = { why: "broken" };
@@ -64,6 +67,11 @@ export function createProcessStreams(): ProcessStreams {
       await Promise.all([...entries].map(([key, entry]) => drop(key, entry)));
     },
   };
+}
+
+function auditedFirst(first: First): [action: string, AuditSubject] {
+  const { type, ref } = first;
+  return type === "attach" ? ["processes.attach", { process: ref }] : ["processes.start", auditedCommand(first)];
 }
 
 /** Why nobody reads any more. `closed`: the client is done with it. `endedUnheard`: it may not know yet. */

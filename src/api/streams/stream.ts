@@ -1,5 +1,6 @@
 import type { StreamName } from "../../contract/api/stream-paths.ts";
 import type { Station } from "../../station/station.ts";
+import type { AuditSubject } from "../audit.ts";
 import type { Caller } from "../call.ts";
 import type { ServerSocket } from "./server-socket.ts";
 
@@ -13,6 +14,11 @@ export interface Stream {
   readonly view: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
+  /**
+   * Puts down what is asked, besides the parts of the path, before it has any effect. Throws what keeps it from that:
+   * then it must not have one.
+   */
+  readonly audit: (action: string, subject?: AuditSubject) => Promise<void>;
   /** Aborted when the client has gone or may do this no longer, and when the station ends. */
   readonly signal: AbortSignal;
   /** Whether that is because the station ends. */

@@ -17,17 +17,18 @@ import { defined } from "../../lib/defined.ts";
 import type { Admit, Admitted, Arrival } from "../admit.ts";
 import { asCaissonError } from "../answer.ts";
 import { type AppOptions, ofCaller } from "../app.ts";
+import type { SeenCall } from "../audit.ts";
 import { checkScope } from "../gate.ts";
 import type { OpenRequests, RequestLife } from "../open-requests.ts";
 import { queryKinds, readQuery } from "../read-call.ts";
 import { createServerSocket, parseMessage, type ServerSocket } from "./server-socket.ts";
-import type { ServeStreams } from "./stream.ts";
+import type { ServeStreams, Stream } from "./stream.ts";
 
 /** The first byte of a frame's header and the largest offset. */
 const HEADER_BYTES_MAX = 16;
 const PROTOCOLS_MAX = 16;
 
-export interface UpgradesOptions extends Pick<AppOptions, "stationFor" | "onDefect"> {
+export interface UpgradesOptions extends Pick<AppOptions, "stationFor" | "onDefect" | "audit"> {
   admit: Admit;
   requests: OpenRequests;
   /** Loaded with the first socket. */
@@ -63,10 +64,12 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
       // What it is follows as a close; until somebody listens it would end the process.
       const ignore = () => {};
       socket.on("error", ignore);
+      const call = seenUpgrade(request, arrival);
       try {
         const { headers, token, protocols } = headersOf(request);
         const authorization = headers.get("authorization") ?? (token === null ? null : `Bearer ${token}`);
         const admitted = await options.admit({ headers, authorization, arrival });
+        call.caller = admitted.caller;
         const found = findStream(request.url ?? "/");
         // Of the protocols that were offered the server's library sees only our own.
         request.headers["sec-websocket-protocol"] = protocols.includes(STREAM_PROTOCOL) ? STREAM_PROTOCOL : undefined;
@@ -75,9 +78,10 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
         if (socket.destroyed) return;
         socket.off("error", ignore);
         server.handleUpgrade(request, socket, head, (ws) => {
-          void serve(createServerSocket(ws), { ...options, ...found, admitted }).catch(options.onDefect);
+          void serve(createServerSocket(ws), { ...options, ...found, admitted, call }).catch(options.onDefect);
         });
       } catch (error) {
+        await options.audit.failed(call, error);
         refuse(socket, asCaissonError(error, options.onDefect));
       }
     },
@@ -92,6 +96,14 @@ interface Found {
 
 /** Throws `not_found`. */
 function findStream(target: string): Found {
+  const found = streamAt(target);
+  if (found !== null) return found;
+  throw new CaissonError("not_found", `there is no WebSocket ${target.split("?", 1)[0]?.slice(0, 200)}`, {
+    hint: "The guide to the station lists them.",
+  });
+}
+
+function streamAt(target: string): Found | null {
   const [path = "", search = ""] = target.split("?", 2);
   for (const name of Object.keys(streamPaths) as StreamName[]) {
     const names: string[] = [];
@@ -107,7 +119,15 @@ function findStream(target: string): Found {
       search: new URLSearchParams(search),
     };
   }
-  throw new CaissonError("not_found", `there is no WebSocket ${path.slice(0, 200)}`, { hint: "The guide to the station lists them." });
+  return null;
+}
+
+/** One that only follows events changes nothing. */
+function seenUpgrade({ url = "/" }: IncomingMessage, arrival: Arrival): SeenCall {
+  const address = arrival.via === "port" ? arrival.address : null;
+  const found = streamAt(url);
+  if (found === null) return { action: null, changes: false, caller: null, address, params: { path: url.split("?", 1)[0] ?? "" } };
+  return { action: found.name, changes: streamRoutes[found.name].scope !== "read", caller: null, address, params: found.params };
 }
 
 function decoded(text: string): string {
@@ -136,7 +156,7 @@ function refuse(socket: Duplex, error: CaissonError): void {
   );
 }
 
-type Serving = UpgradesOptions & Found & { admitted: Admitted };
+type Serving = UpgradesOptions & Found & { admitted: Admitted; call: SeenCall };
 
 async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   const { requests, onDefect } = options;
@@ -153,6 +173,7 @@ async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   } catch (error) {
     // It puts away what it has, while the client is told.
     life?.abort();
+    if (!requests.isEnding() && !socket.gone.aborted) await options.audit.failed(options.call, error);
     if (requests.isEnding()) await socket.close({ code: closeCodes.goingAway });
     else await socket.close({ error: asCaissonError(error, onDefect) });
     await serving?.catch((reason: unknown) => void asCaissonError(reason, onDefect));
@@ -191,5 +212,9 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   const { station, owner } = ofCaller(caller, options);
   const seesAll = caller.kind === "socket" || (caller.kind === "token" && caller.token.scope === "admin");
   const view = seesAll ? "everything" : `own ${owner}`;
-  return () => serveStream({ socket, caller, station, view, params, query, signal, isEnding: () => requests.isEnding() });
+  const audit: Stream["audit"] = async (action, subject) => {
+    options.call.action = action;
+    await options.audit.made(options.call, subject);
+  };
+  return () => serveStream({ socket, caller, station, view, params, query, audit, signal, isEnding: () => requests.isEnding() });
 }

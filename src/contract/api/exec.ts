@@ -25,6 +25,12 @@ export const ExecCommand = z.strictObject({
 });
 export type ExecCommand = z.infer<typeof ExecCommand>;
 
+/** What the audit log keeps of a command. Its arguments, variables and input may be secrets. */
+export function auditedCommand(command: { argv: string[]; user?: string | undefined; ref?: string | undefined; pty?: unknown }) {
+  const { argv, user, ref: process, pty } = command;
+  return { program: argv[0], user, process, terminal: pty === undefined ? undefined : "yes" };
+}
+
 /** A piece of output, or all of it. Base64 where it is not UTF-8. */
 export const Output = z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() });
 

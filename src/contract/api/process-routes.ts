@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ProcessRef } from "../ids.ts";
 import { Ended } from "../outcome.ts";
-import { ExecCommand, ExecEvent, Output } from "./exec.ts";
+import { auditedCommand, ExecCommand, ExecEvent, Output } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
 
@@ -64,6 +64,7 @@ export const processRoutes = {
     scope: "run",
     params: { sandbox: NameOrId },
     body: StartProcess,
+    audited: auditedCommand,
     answer: { status: 201, json: z.object({ ref: ProcessRef, pid: z.int() }) },
   },
   "processes.output": {

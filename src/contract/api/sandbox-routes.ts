@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Owner } from "../owner.ts";
 import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
 import { ChangedFiles, CreateSandbox, ListSandboxes, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
-import { ExecCommand, ExecEvent, ExecResult } from "./exec.ts";
+import { auditedCommand, ExecCommand, ExecEvent, ExecResult } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { pageLimit } from "./page-limit.ts";
 import { reachOfSandbox } from "./reach.ts";
@@ -57,6 +57,7 @@ export const sandboxRoutes = {
     scope: "run",
     params,
     body: ExecCommand,
+    audited: auditedCommand,
     answer: { json: ExecResult, events: ExecEvent },
   },
   "sandboxes.changedFiles": {

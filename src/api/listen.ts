@@ -1,0 +1,48 @@
+import { chmod } from "node:fs/promises";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { CaissonError } from "../contract/error.ts";
+import { isErrno } from "../lib/is-errno.ts";
+import { shortSocketPath } from "../lib/short-socket-path.ts";
+import type { Exposure } from "./exposure.ts";
+
+/** Gives the address that others reach it by. Throws `conflict` for a port that is taken, `denied`. */
+export async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {
+  const { host, scheme, publicUrl } = exposure;
+  try {
+    await listening(server, () => server.listen({ host, port }));
+  } catch (cause) {
+    if (isErrno(cause, "EADDRINUSE")) {
+      throw new CaissonError("conflict", `port ${port} of ${host} is taken`, { cause, hint: "Choose another one: caisson up --port PORT" });
+    }
+    if (!isErrno(cause, "EACCES")) throw cause;
+    throw new CaissonError("denied", `port ${port} may not be used`, { cause, hint: "Choose one above 1023: caisson up --port PORT" });
+  }
+  const { address, port: taken, family } = server.address() as AddressInfo;
+  return publicUrl ?? `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+}
+
+export async function listenOnSocket(server: Server, socketPath: string): Promise<void> {
+  const { path, close } = shortSocketPath(socketPath);
+  try {
+    await listening(server, () => server.listen({ path }));
+    await chmod(socketPath, 0o600);
+  } finally {
+    close();
+  }
+}
+
+function listening(server: Server, listen: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.once("listening", () => {
+      server.off("error", reject);
+      resolve();
+    });
+    listen();
+  });
+}
+
+export function closedServer(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
