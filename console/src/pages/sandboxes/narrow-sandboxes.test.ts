@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { choicesOf, narrowSandboxes, networkWord, type SandboxFilter, usualSort } from "./narrow-sandboxes.ts";
+
+const sandbox = (id: string, given: Partial<SandboxInfo> = {}): SandboxInfo => ({
+  id: `sb_${id}`,
+  runtime: "oci",
+  state: "running",
+  createdAt: `2026-01-0${id.length}T00:00:00.000Z`,
+  template: { kind: "host" },
+  workspace: { kind: "empty" },
+  mounts: [],
+  limits: { cpus: 2, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1, outputBytes: null },
+  network: { mode: "none" },
+  allowRoot: false,
+  keep: true,
+  labels: {},
+  owner: "local",
+  warnings: [],
+  ...given,
+});
+
+const everything: SandboxFilter = { text: "", state: null, runtime: null, label: null, owner: null };
+const all = [
+  sandbox("a", { name: "web", labels: { team: "blue" } }),
+  sandbox("bb", { state: "paused", runtime: "docker", template: { kind: "image", reference: "python:3.12" } }),
+  sandbox("ccc", { owner: "ada" }),
+];
+const ids = (filter: Partial<SandboxFilter>, sort = usualSort) =>
+  narrowSandboxes(all, { filter: { ...everything, ...filter }, sort }).map(({ id }) => id);
+
+test("the newest come first unless something else is asked for", () => {
+  expect(ids({})).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
+  expect(ids({}, { by: "created", isDown: false })).toEqual(["sb_a", "sb_bb", "sb_ccc"]);
+  expect(ids({}, { by: "name", isDown: false })).toEqual(["sb_bb", "sb_ccc", "sb_a"]);
+  expect(ids({}, { by: "nonsense", isDown: true })).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
+});
+
+test("each filter narrows, and all of them together", () => {
+  expect(ids({ state: "paused" })).toEqual(["sb_bb"]);
+  expect(ids({ runtime: "oci", owner: "ada" })).toEqual(["sb_ccc"]);
+  expect(ids({ label: "team=blue" })).toEqual(["sb_a"]);
+  expect(ids({ label: "team=red" })).toEqual([]);
+});
+
+test("every word of a search has to be found somewhere", () => {
+  expect(ids({ text: "PYTHON docker" })).toEqual(["sb_bb"]);
+  expect(ids({ text: "team= web" })).toEqual(["sb_a"]);
+  expect(ids({ text: "python web" })).toEqual([]);
+});
+
+test("a policy is told in a few words", () => {
+  const rule = (host: string) => ({ host, ports: [443], private: false });
+  expect(networkWord({ mode: "none" })).toBe("none");
+  expect(networkWord({ mode: "allow", rules: ["a.com", "b.com", "c.com"].map(rule), registries: ["npm"], transparent: false })).toBe(
+    "a.com, b.com +2",
+  );
+  expect(choicesOf(["b", "a", "b"])).toEqual([
+    { value: "a", label: "a" },
+    { value: "b", label: "b" },
+  ]);
+});

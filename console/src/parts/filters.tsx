@@ -1,0 +1,80 @@
+import { Search, X } from "lucide-react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Button } from "./button.tsx";
+import styles from "./filters.module.css";
+
+/** A row of ways to narrow a list down, above it. */
+export function Filters({ children, onClear }: { children: ReactNode; onClear?: (() => void) | undefined }) {
+  return (
+    <search className={styles.filters}>
+      {children}
+      {onClear !== undefined && (
+        <Button look="plain" icon={<X />} onClick={onClear}>
+          Clear
+        </Button>
+      )}
+    </search>
+  );
+}
+
+/** `/` anywhere on the page goes to it. */
+export function SearchBox({ label, value, onValue }: { label: string; value: string; onValue(value: string): void }) {
+  const box = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+      if ((event.target as Element).closest("input, textarea, select, [contenteditable]") !== null) return;
+      event.preventDefault();
+      box.current?.focus();
+    };
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
+  }, []);
+  return (
+    <div className={styles.search}>
+      <Search aria-hidden="true" />
+      <input
+        ref={box}
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={value}
+        spellCheck={false}
+        onChange={(event) => onValue(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") event.currentTarget.blur();
+        }}
+      />
+      <span className={`mono ${styles.key}`}>/</span>
+    </div>
+  );
+}
+
+/** One of several, or any. */
+export function FilterChoice({
+  label,
+  choices,
+  value,
+  onValue,
+}: {
+  label: string;
+  choices: readonly { value: string; label: string }[];
+  value: string | null;
+  onValue(value: string | null): void;
+}) {
+  return (
+    <select
+      className={`${styles.choice} ${value === null ? "" : styles.isOn}`}
+      aria-label={label}
+      value={value ?? ""}
+      onChange={(event) => onValue(event.target.value === "" ? null : event.target.value)}
+    >
+      <option value="">{label}</option>
+      {choices.map((choice) => (
+        <option key={choice.value} value={choice.value}>
+          {choice.label}
+        </option>
+      ))}
+    </select>
+  );
+}

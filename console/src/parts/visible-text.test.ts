@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { visibleText } from "./visible-text.ts";
+
+test("what would hide or turn a name round is shown as what it is", () => {
+  expect(visibleText("a\nb\u001b[31m\u007f")).toBe("a\u240ab\u241b[31m\u2421");
+  expect(visibleText("cod\u202Etxt.exe")).toBe("cod\u27e8U+202E\u27e9txt.exe");
+  expect(visibleText("a\u200bb\u2066c")).toBe("a\u27e8U+200B\u27e9b\u27e8U+2066\u27e9c");
+});
+
+test("ordinary names of any script stay as they are", () => {
+  for (const name of ["README.md", "größe.txt", "日本語.md", "עברית", "a b", "<img src=x>"]) expect(visibleText(name)).toBe(name);
+});

@@ -1,0 +1,15 @@
+/**
+ * Names that hostile code chose, made fit to be read: control characters, those that change the direction of what
+ * follows, and those that take no room are shown as what they are.
+ */
+export function visibleText(text: string): string {
+  return text.replace(hidden, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    // The pictures of control characters that Unicode has.
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    if (code === 0x7f) return "\u2421";
+    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+  });
+}
+
+const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u3164\uffa0\ufffd]/gu;
