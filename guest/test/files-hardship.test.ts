@@ -2,6 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../test/support/thorough.ts";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symbolicLink } from "./files-archive.ts";
 import { hasStrace, isSanitised, refusal, startWorker, temporaryFolder } from "./files-client.ts";
 
@@ -132,7 +133,7 @@ test("a removal does not leave its tree when folders turn into links", async () 
   const swapper = spawn(process.execPath, ["-e", swap], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     await new Promise((resolve) => swapper.stdout.once("data", resolve));
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < tries(300, 60); round++) {
       await refusal(worker.tarIn(at("t"), archive(...folders)));
       await refusal(worker.remove(at("t"), { recursive: true }));
     }
@@ -168,7 +169,7 @@ describe("mutated archives", () => {
       return (state >>> 8) % below;
     };
     const outcomes = new Map<string, number>();
-    for (let round = 0; round < 3000; round++) {
+    for (let round = 0; round < tries(3000, 1000); round++) {
       const bytes = Buffer.from(seeds[random(seeds.length)] as Buffer);
       for (let changes = 1 + random(4); changes > 0; changes--) mutate(bytes, random);
       if (random(3) > 0) for (let block = 0; block + 512 <= bytes.length; block += 512) resum(bytes, block);

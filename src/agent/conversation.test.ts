@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../test/support/thorough.ts";
 import { RunEvent } from "../contract/run-event.ts";
 import { compactionStep, decide } from "./decide-step.ts";
 import { applyEvent, emptyRunState, type RunState } from "./run-state.ts";
@@ -101,7 +102,7 @@ describe("a conversation", () => {
           expect(state.conversation.estimatedTokens()).toBe(counted);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
+import { tries } from "../../test/support/thorough.ts";
 import type { PermissionRules } from "../contract/agent.ts";
 import { joinedFloor, matches, permissionFloor, permissionFor, permissionRules } from "./permissions.ts";
 import { shellCommands } from "./shell-commands.ts";
@@ -210,7 +211,7 @@ describe("shell lines", () => {
         );
         expect(matches(subject, pattern)).toBe(expression.test(subject));
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 });

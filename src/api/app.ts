@@ -35,7 +35,7 @@ import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
-import { queryKinds, readBody, readParams, readQuery } from "./read-call.ts";
+import { readBody, readParams, readQuery } from "./read-call.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 
 export interface AppOptions {
@@ -97,7 +97,6 @@ export function createApp(options: AppOptions): App {
   for (const name of Object.keys(routes) as RouteName[]) {
     const { method, path } = pathOf(name);
     const route: Route = routes[name];
-    const kinds = queryKinds(route);
     const handle = handlers[name] as (call: unknown) => Promise<Reply<RouteName>>;
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
       admitted(context, name, async (caller, { life, call: seen }) => {
@@ -106,7 +105,7 @@ export function createApp(options: AppOptions): App {
         if (context.req.raw.method !== method && !(conditions.isHead && route.answer.parts === true)) throw notThere(context);
         if (caller.kind === "sandbox") sandboxCalls.count(caller.sandbox, name);
         checkScope(caller, route.scope);
-        const call = await readCall(context, { route, kinds, ...ofCaller(caller, options), life });
+        const call = await readCall(context, { route, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
           await audit.made(seen, route.audited?.(call.body as never));
@@ -222,13 +221,13 @@ const socketMcp = { key: "socket", scope: "admin" } as const;
 
 async function readCall(
   { req, env }: Context<Env>,
-  { route, kinds, life, ...ofCaller }: { route: Route; kinds: ReturnType<typeof queryKinds>; life: RequestLife } & OfCaller,
+  { route, life, ...ofCaller }: { route: Route; life: RequestLife } & OfCaller,
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
   return {
     ...ofCaller,
     params: readParams(route, req.param()),
-    query: readQuery(route, new URL(req.url).searchParams, kinds),
+    query: readQuery(route, new URL(req.url).searchParams),
     body: await readBody(route, req.raw),
     wants,
     conditions: conditionsOf(req.raw),

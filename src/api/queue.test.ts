@@ -45,7 +45,7 @@ async function startGated(more: Partial<Parameters<Client["runs"]["start"]>[0]> 
 
 /** Resolves with the first look at the queue that is as wanted. */
 async function queueWhen(wanted: (queue: RunQueueView) => boolean): Promise<RunQueueView> {
-  for await (const _ of client().runs.allEvents({ signal: AbortSignal.timeout(10_000) })) {
+  for await (const _ of client().runs.allEvents({ signal: AbortSignal.timeout(60_000) })) {
     const queue = await client().runs.queue();
     if (wanted(queue)) return queue;
   }
@@ -55,6 +55,11 @@ async function queueWhen(wanted: (queue: RunQueueView) => boolean): Promise<RunQ
 async function ended(run: string): Promise<string | null> {
   for await (const _ of client().runs.events(run, { follow: true }));
   return (await client().runs.get(run)).finish;
+}
+
+async function claimedAt(run: string): Promise<string> {
+  for await (const event of client().runs.events(run)) if (event.type === "run.claimed") return event.at;
+  throw new Error("the run was never driven");
 }
 
 describe("runs that wait for their turn", () => {
@@ -102,10 +107,11 @@ describe("runs that wait for their turn", () => {
   test("begin no sooner than they are to, and not while they are held", async () => {
     const later = await startGated({ startAt: new Date(Date.now() + 3_600_000).toISOString() });
     expect((await client().runs.get(later.run)).queue).toMatchObject({ position: null, waitsFor: "time" });
-    const soon = await startGated({ startAt: new Date(Date.now() + 300).toISOString() });
-    expect(soon.queue?.waitsFor).toBe("time");
+    const startAt = new Date(Date.now() + 300).toISOString();
+    const soon = await startGated({ startAt });
     soon.open();
     expect(await ended(soon.run)).toBe("done");
+    expect((await claimedAt(soon.run)) >= startAt).toBe(true);
     const works = [await startGated(), await startGated()];
     await queueWhen(({ atWork }) => atWork?.runs === 2);
     const held = await startGated();
@@ -120,9 +126,12 @@ describe("runs that wait for their turn", () => {
   });
 
   test("of one session are driven one after the other", async () => {
-    const startAt = new Date(Date.now() + 500).toISOString();
-    const first = await startGated({ session: { id: "shared" }, startAt, priority: 1 });
-    const second = await startGated({ session: { id: "shared" }, startAt });
+    const works = [await startGated(), await startGated()];
+    await queueWhen(({ atWork }) => atWork?.runs === 2);
+    const first = await startGated({ session: { id: "shared" }, priority: 1 });
+    const second = await startGated({ session: { id: "shared" } });
+    for (const each of works) each.open();
+    for (const { run } of works) await ended(run);
     const queue = await queueWhen(({ atWork }) => atWork?.runs === 1);
     expect(queue.runs[0]).toMatchObject({ run: second.run, waitsFor: "session", why: `its session shared is in use by ${first.run}` });
     first.open();

@@ -23,10 +23,20 @@ export function readParams(route: Route, given: Readonly<Record<string, string>>
 
 type Kind = "text" | "number" | "boolean" | "list";
 
-/** How the text of each parameter becomes a value, from the schema that the value must have. */
-export function queryKinds(route: Route): ReadonlyMap<string, Kind> {
-  const { properties = {} } = route.query === undefined ? {} : z.toJSONSchema(route.query, { io: "input", unrepresentable: "any" });
-  return new Map(Object.entries(properties).map(([name, schema]) => [name, kindOf((schema as { type?: string }).type)]));
+const kindsOfSchema = new WeakMap<object, ReadonlyMap<string, Kind>>();
+
+/**
+ * How the text of each parameter becomes a value, from the schema that the value must have. Found with the first call:
+ * a station that starts has all its routes to make.
+ */
+function queryKinds({ query }: Route): ReadonlyMap<string, Kind> {
+  if (query === undefined) return new Map();
+  const known = kindsOfSchema.get(query);
+  if (known !== undefined) return known;
+  const { properties = {} } = z.toJSONSchema(query, { io: "input", unrepresentable: "any" });
+  const kinds = new Map(Object.entries(properties).map(([name, schema]) => [name, kindOf((schema as { type?: string }).type)]));
+  kindsOfSchema.set(query, kinds);
+  return kinds;
 }
 
 function kindOf(type: string | undefined): Kind {
@@ -36,8 +46,9 @@ function kindOf(type: string | undefined): Kind {
 }
 
 /** Throws `invalid`, also for a parameter that is given twice or that nothing has. */
-export function readQuery(route: Route, search: URLSearchParams, kinds: ReadonlyMap<string, Kind>): unknown {
+export function readQuery(route: Route, search: URLSearchParams): unknown {
   if (search.toString().length > requestLimits.queryCharactersMax) throw new CaissonError("too_large", "the query is too long");
+  const kinds = queryKinds(route);
   const names = [...new Set(search.keys())];
   const given = names.map((name) => {
     const texts = search.getAll(name);

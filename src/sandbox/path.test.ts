@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../test/support/thorough.ts";
 import { SandboxPath } from "../contract/sandbox.ts";
 import { resolveSandboxPath } from "./path.ts";
 
@@ -31,6 +32,6 @@ test("whatever comes in, what goes out is a path of the contract", () => {
         expect((error as { code?: string }).code).toBe("invalid");
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: tries(2_000) },
   );
 });

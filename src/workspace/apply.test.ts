@@ -17,6 +17,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changesBetween, edited } from "../../test/support/random-trees.ts";
+import { tries } from "../../test/support/thorough.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import { isProcessAlive } from "../sandbox/process-identity.ts";
 import { type ApplyOptions, applyChanges } from "./apply.ts";
@@ -80,7 +81,7 @@ describe("applying", () => {
         expect(readdirSync(folder).filter((name) => name.startsWith(".caisson-apply"))).toEqual([]);
       }),
       {
-        numRuns: 40,
+        numRuns: tries(40, 10),
         // A folder in the place of a link that moves, interrupted before anything was done.
         examples: [
           [

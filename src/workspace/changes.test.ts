@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changesBetween, edited } from "../../test/support/random-trees.ts";
+import { tries } from "../../test/support/thorough.ts";
 import { writeTree } from "../../test/support/tree-on-disk.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
@@ -40,7 +41,7 @@ test("without a layer, what is found is the difference of the trees", async () =
       expect(renderDiff(changes).toString("latin1")).toBe(renderDiff(changesBetween(old, fresh)).toString("latin1"));
       expect(leftOut).toEqual([]);
     }),
-    { numRuns: 60 },
+    { numRuns: tries(60, 15) },
   );
 });
 

@@ -12,6 +12,7 @@ import {
   hostileTarget,
   plant,
 } from "../../test/support/hostile-trees.ts";
+import { tries } from "../../test/support/thorough.ts";
 import { CaissonError } from "../contract/error.ts";
 import { applyChanges } from "./apply.ts";
 import type { Change, FileSide } from "./change.ts";
@@ -123,6 +124,6 @@ test(`whatever a folder and an agent's changes hold, nothing outside changes and
         }
       },
     ),
-    { seed: SEED, numRuns: 150, interruptAfterTimeLimit: TIME_MS_MAX, markInterruptAsFailure: false },
+    { seed: SEED, numRuns: tries(150), interruptAfterTimeLimit: TIME_MS_MAX, markInterruptAsFailure: false },
   );
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { tries } from "../../test/support/thorough.ts";
 import { createIgnoreRules, openIgnoreRules, withoutIgnored } from "./ignore-rules.ts";
 
 let base = "";
@@ -50,7 +51,7 @@ const piece = fc.constantFrom("a", "b", "*", "**", "?", "/", "[ab]", "[!a]", "[a
 const line = fc.array(piece, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(""));
 const text = fc.array(line, { maxLength: 5 }).map((lines) => `${lines.join("\n")}\n`);
 
-test("any patterns ignore what git ignores by them", { timeout: 60_000 }, async () => {
+test("any patterns ignore what git ignores by them", async () => {
   await fc.assert(
     fc.asyncProperty(text, text, fc.uniqueArray(path, { minLength: 1, maxLength: 20 }), async (top, deep, paths) => {
       const isFile = new Set(paths);
@@ -61,7 +62,7 @@ test("any patterns ignore what git ignores by them", { timeout: 60_000 }, async 
         possible.filter((each) => each !== "a"),
       );
     }),
-    { numRuns: 100 },
+    { numRuns: tries(100, 15) },
   );
 });
 

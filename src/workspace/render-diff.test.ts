@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import { changesBetween, edited, type Tree } from "../../test/support/random-trees.ts";
+import { tries } from "../../test/support/thorough.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import type { Change, FileSide } from "./change.ts";
 import { pairRenames } from "./renames.ts";
@@ -55,7 +56,7 @@ describe("a diff", () => {
       fc.property(edited, ({ before, after }) => {
         expect(applied(before, after)).toEqual(describeTree(after));
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
@@ -154,21 +155,21 @@ describe("many large files replaced by others", () => {
   };
   const sideOf = (seed: number): FileSide => ({ kind: "file", mode: 0o644, content: content(seed) });
   const bomb = (): Change[] => [
-    ...Array.from({ length: 30 }, (_, index) => ({
+    ...Array.from({ length: tries(30, 8) }, (_, index) => ({
       path: `old-${index}`,
       from: null,
       before: sideOf(index),
       after: null,
       changedOutside: false,
     })),
-    ...Array.from({ length: 30 }, (_, index) => ({
+    ...Array.from({ length: tries(30, 8) }, (_, index) => ({
       path: `new-${index}`,
       from: null,
       before: null,
       after: sideOf(100 + index),
       changedOutside: false,
     })),
-    ...Array.from({ length: 30 }, (_, index) => ({
+    ...Array.from({ length: tries(30, 8) }, (_, index) => ({
       path: `same-${index}`,
       from: null,
       before: sideOf(200 + index),

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../test/support/thorough.ts";
 import { diffLines, type Piece } from "./text-diff.ts";
 
 const side = (pieces: readonly Piece[], without: "-" | "+") => pieces.flatMap((piece) => (piece.sign === without ? [] : piece.lines));
@@ -17,7 +18,7 @@ test("the pieces are the old text without the added lines and the new one withou
         expect(pieces[index + 1]?.sign).not.toBe(piece.sign);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: tries(1000) },
   );
 });
 
@@ -26,7 +27,7 @@ test("there is no shorter way", () => {
     fc.property(lines, lines, (before, after) => {
       expect(changed(diffLines(before, after))).toBe(before.length + after.length - 2 * longestShared(before, after));
     }),
-    { numRuns: 300 },
+    { numRuns: tries(300) },
   );
 });
 

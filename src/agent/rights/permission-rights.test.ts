@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { permissionFor } from "../permissions.ts";
 import { canMatchTheSame, wideningRules } from "./permission-rights.ts";
 import { pattern, permission, piece } from "./testing.ts";
@@ -24,7 +25,7 @@ describe("permission rules", () => {
           expect(wider, JSON.stringify(own)).toEqual([]);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 

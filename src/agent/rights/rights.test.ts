@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
 import { defaultLimits } from "../../contract/sandbox.ts";
@@ -284,7 +285,7 @@ describe("a definition", () => {
         if (Object.entries(harmless).every(([path, isHarmless]) => isHarmless(at(definition, path) as never)))
           expect(rightsOf(definition, usual)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: tries(500) },
     );
   });
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { applyHunks } from "./apply-hunks.ts";
 import { applyPatchTool } from "./apply-patch.ts";
 import { parsePatch } from "./patch-format.ts";
@@ -184,7 +185,7 @@ new file mode 100644
           expect(got).toBe(whole(after.lines, after.ends));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: tries(500) },
     );
   });
 });

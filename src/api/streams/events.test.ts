@@ -132,7 +132,7 @@ describe("events", () => {
     await reading;
   });
 
-  test("go on over connections that break, and over another station, without losing or repeating one", { timeout: 30_000 }, async () => {
+  test("go on over connections that break, and over another station, without losing or repeating one", async () => {
     const proxy = await cuttingProxy(server());
     try {
       const { streams } = await client(proxy.url);
@@ -153,7 +153,7 @@ describe("events", () => {
     }
   });
 
-  test("go on after the station ended and began again", { timeout: 30_000 }, async () => {
+  test("go on after the station ended and began again", async () => {
     const { port } = server();
     const { streams } = await client();
     const subscription = await streams.subscribe();
@@ -183,7 +183,7 @@ describe("events", () => {
     end.close();
   });
 
-  test("wait for a reader that stalls, who costs the others nothing", { timeout: 30_000 }, async () => {
+  test("wait for a reader that stalls, who costs the others nothing", async () => {
     const as = await token("read");
     const stalled = rawSocket(server(), "/v1/stream", { as });
     await stalled.send({ type: "subscribe", windowEvents: 100 });

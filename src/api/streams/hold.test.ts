@@ -111,7 +111,7 @@ describe("a connection to a port", () => {
     expect(await connection.closed).toBeNull();
   });
 
-  test("carries a lot, as slowly as it is read", { timeout: 30_000 }, async () => {
+  test("carries a lot, as slowly as it is read", async () => {
     const { streams, id, port } = await echoing();
     const connection = await streams.connectPort(id, port);
     const writing = (async () => {

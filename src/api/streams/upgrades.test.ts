@@ -1,6 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { type StreamName, streamPaths } from "../../contract/api/stream-paths.ts";
 import { streamRoutes } from "../../contract/api/stream-routes.ts";
 import { useServer } from "../testing.ts";
@@ -95,7 +96,7 @@ describe.each(names)("%s", (name) => {
     await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 60_000 });
   });
 
-  test("is told what is wrong with its messages, whatever they are", { timeout: 60_000 }, async () => {
+  test("is told what is wrong with its messages, whatever they are", async () => {
     await using held = await station().sandboxes.create({ spec: { keep: true } } as never);
     const as = await token("admin");
     const type = fc.constantFrom("start", "attach", "subscribe", "filter", "taken", "create", "release", "kill", "resize", "signal", "end");
@@ -119,7 +120,7 @@ describe.each(names)("%s", (name) => {
         const isTold = last?.type === "problem" && code === 4000 + (last.problem as { status: number }).status;
         expect(isTold || code === 1000, `${code} ${JSON.stringify(last)}`).toBe(true);
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40, 10) },
     );
     expect(defects).toEqual([]);
     expect((await ask("/v1/status")).status).toBe(200);

@@ -20,7 +20,7 @@ import { type AppOptions, ofCaller } from "../app.ts";
 import type { SeenCall } from "../audit.ts";
 import { checkScope } from "../gate.ts";
 import type { OpenRequests, RequestLife } from "../open-requests.ts";
-import { queryKinds, readQuery } from "../read-call.ts";
+import { readQuery } from "../read-call.ts";
 import { createServerSocket, parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStreams, Stream } from "./stream.ts";
 
@@ -207,7 +207,7 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   checkScope(caller, route.scope);
   const params = parseMessage(z.object(route.params), options.params) as Record<string, string>;
   const asRoute = { ...route, answer: {} };
-  const query = readQuery(asRoute, options.search, queryKinds(asRoute)) as Record<string, unknown>;
+  const query = readQuery(asRoute, options.search) as Record<string, unknown>;
   const serveStream = (await options.streams())[name];
   const { station, owner } = ofCaller(caller, options);
   const seesAll = caller.kind === "socket" || (caller.kind === "token" && caller.token.scope === "admin");

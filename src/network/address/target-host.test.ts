@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { authorityText, parseAuthority, parseTargetHost } from "./target-host.ts";
 
 const name = (text: string) => ({ kind: "name", text });
@@ -66,7 +67,7 @@ describe("a host has one writing", () => {
         expect(parseTargetHost(host.text)).toEqual(host);
         if (host.kind === "name") expect(host.text).not.toMatch(/(^|\.)(\d+|0x[0-9a-f]*)$/);
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 });

@@ -2,6 +2,7 @@ import { duplexPair } from "node:stream";
 import { connect } from "node:tls";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { parseClientHello } from "./client-hello.ts";
 
 const MAX = 65_536;
@@ -108,7 +109,7 @@ describe("a ClientHello", () => {
         const part = parseClientHello(Buffer.from(bytes.slice(0, cut)), 256);
         if (part.kind !== "incomplete" && cut <= 256) expect(whole).toEqual(part);
       }),
-      { numRuns: 3000 },
+      { numRuns: tries(3000) },
     );
   });
 
@@ -120,7 +121,7 @@ describe("a ClientHello", () => {
         changed[at] = byte;
         expect(["incomplete", "other", "malformed", "hello"]).toContain(parse(changed).kind);
       }),
-      { numRuns: 3000 },
+      { numRuns: tries(3000) },
     );
   });
 });

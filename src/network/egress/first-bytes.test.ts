@@ -1,6 +1,7 @@
 import { duplexPair } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { beginningOf, nextBytes, readBeginning } from "./first-bytes.ts";
 
 const kindOf = (text: string, bytesMax = 65_536) => beginningOf(Buffer.from(text, "latin1"), { bytesMax }).kind;
@@ -44,7 +45,7 @@ describe("what a client begins with", () => {
         if (part !== "more") expect(whole).toBe(part);
         expect(kindOf(text.padEnd(300, "x"), 200)).not.toBe("more");
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { BodyScanner, requestFraming, responseFraming } from "./body.ts";
 import { ChunkedScanner, encodeChunk, LAST_CHUNK } from "./chunked.ts";
 import { parseRequestHead, parseResponseHead } from "./head.ts";
@@ -101,7 +102,7 @@ describe("chunked", () => {
         });
         expect(outcomes[1]).toEqual(outcomes[0]);
       }),
-      { numRuns: 1000 },
+      { numRuns: tries(1000) },
     );
   });
 });

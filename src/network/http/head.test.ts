@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { encodeRequestHead, encodeResponseHead, parseRequestHead, parseResponseHead, requestTarget } from "./head.ts";
 import { HEAD_BYTES_MAX, HEADERS_MAX, type Header, HttpSyntaxError, header } from "./headers.ts";
 
@@ -285,6 +286,6 @@ test("garbage is refused and nothing else happens", () => {
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: tries(1000) },
   );
 });

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectClient, startRelayRig } from "../../../test/support/http-relay-rig.ts";
+import { tries } from "../../../test/support/thorough.ts";
 import { relayHttp } from "./relay.ts";
 
 describe("a request that hides another", () => {
@@ -192,7 +193,7 @@ describe("beside Node's own server", () => {
         expect(here.whole).toBe(true);
         expect(here.seen).toHaveLength(requests.length + 1);
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
@@ -230,7 +231,7 @@ describe("beside Node's own server", () => {
           expect(here.seen.slice(0, common)).toEqual(there.seen.slice(0, common));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
   });
 
@@ -261,7 +262,7 @@ describe("beside Node's own server", () => {
           await client.closed();
         },
       ),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     );
   });
 });

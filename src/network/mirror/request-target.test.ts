@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import type { RegistryName } from "../../contract/network.ts";
 import type { Packages } from "./packages.ts";
 import { createRegistries } from "./registries/registries.ts";
@@ -100,7 +101,7 @@ test("whatever is asked for, the registry is only ever asked below its own addre
         }
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: tries(3000) },
   );
   expect(routed).toBeGreaterThan(50);
 });

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import type { ResponseHead } from "../http/head.ts";
 import { createAnswerRedactor, type ReturningValue } from "./answer-redactor.ts";
 import { encodedForms } from "./encodings.ts";
@@ -186,6 +187,6 @@ test("whatever the values, the text and the chunks: no value in any form comes o
       expect(out.length).toBe(bytes.length);
       for (const form of forms) expect(out.includes(form)).toBe(false);
     }),
-    { numRuns: 400 },
+    { numRuns: tries(400) },
   );
 });

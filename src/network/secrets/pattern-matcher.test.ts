@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { createPatternMatcher, type PatternMatch } from "./pattern-matcher.ts";
 
 const letters = (min: number, max: number) => fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: min, maxLength: max });
@@ -23,7 +24,7 @@ test("finds what the obvious way finds", () => {
         expected(text, wanted, from, Math.min(until, text.length)),
       );
     }),
-    { numRuns: 3000 },
+    { numRuns: tries(3000) },
   );
 });
 
@@ -37,7 +38,7 @@ test("knows where a pattern is cut off, and that one which is complete is not", 
       while (first < text.length && !cutOff(first)) first += 1;
       expect(matcher?.unfinished(Buffer.from(text), Math.min(from, text.length))).toBe(first);
     }),
-    { numRuns: 3000 },
+    { numRuns: tries(3000) },
   );
 });
 

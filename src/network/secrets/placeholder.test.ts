@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { createPlaceholders, makePlaceholder } from "./placeholder.ts";
 
 test.each([
@@ -46,7 +47,7 @@ test("whatever the value: as long, never equal, and of letters that no encoding 
       expect(placeholder).not.toBe(text);
       expect(encodeURIComponent(placeholder)).toBe(placeholder);
     }),
-    { numRuns: 1000 },
+    { numRuns: tries(1000) },
   );
 });
 

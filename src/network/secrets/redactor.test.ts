@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { encodedForms } from "./encodings.ts";
 import { createRedactor, type Redactor } from "./redactor.ts";
 
@@ -84,6 +85,6 @@ test("whatever the values and the text: none is left, and a stream says what a t
       const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
       expect(await throughStream(redactor, chunks)).toBe(after);
     }),
-    { numRuns: 400 },
+    { numRuns: tries(400) },
   );
 });

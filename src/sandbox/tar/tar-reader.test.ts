@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { readRawTar } from "./tar-reader.ts";
 import { type FixtureEntry, tarOf } from "./testing.ts";
 
@@ -109,7 +110,7 @@ describe("readRawTar", () => {
         for (const [at, value] of changes) bad[at] = value;
         await all(bad).catch((error: unknown) => expect(error).toMatchObject({ name: "CaissonError" }));
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 });

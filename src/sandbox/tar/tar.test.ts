@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { packFolder } from "./pack-folder.ts";
 import { readTar } from "./read-tar.ts";
 import { encodeTarHeader, padding, type TarHeader, tarEnd } from "./tar-header.ts";
@@ -200,6 +201,6 @@ test("any bytes are either an archive or an error of ours, however they are cut"
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: tries(300) },
   );
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tries } from "../../../test/support/thorough.ts";
 import { checkSubmoduleOrigin, parsePlace } from "./submodule-origin.ts";
 
 const check =
@@ -65,7 +66,7 @@ describe("a submodule", () => {
         const url = new URL(address);
         expect([url.protocol, url.hostname, url.port]).toEqual(["https:", "git.example", ""]);
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { tries } from "../../../../test/support/thorough.ts";
 import { CaissonError } from "../../../contract/error.ts";
 import { decodeMessage, encodeCall } from "./dbus-message.ts";
 import { marshal, unmarshal } from "./dbus-value.ts";
@@ -79,7 +80,7 @@ describe("bytes that are no message", () => {
           if (!(error instanceof CaissonError && error.code === "protocol")) throw error;
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
   it("an array of nothing, and variants without end, are refused", () => {
