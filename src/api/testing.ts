@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
+import { memoryFolder } from "../../test/support/memory-folder.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
 import type { ServedRuns } from "../compose/serving.ts";
 import type { LocalVerbs } from "../compose/station.ts";
@@ -36,7 +36,7 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
   let server: RunningServer;
   const defects: unknown[] = [];
   beforeEach(async () => {
-    base = await mkdtemp(join(tmpdir(), "caisson-test-api-"));
+    base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
     const parts = await fakeStationParts(base, { programs });
     station = parts.openStation();
     runs = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));

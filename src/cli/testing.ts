@@ -1,8 +1,8 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
+import { memoryFolder } from "../../test/support/memory-folder.ts";
 import { createContexts } from "../compose/contexts.ts";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
@@ -30,7 +30,7 @@ export function useTerminalCli() {
   };
 
   beforeEach(async () => {
-    base = await mkdtemp(join(tmpdir(), "caisson-test-hostile-"));
+    base = await mkdtemp(join(memoryFolder(), "caisson-test-hostile-"));
     const parts = await fakeStationParts(base);
     openStation = parts.openStation;
     context = {

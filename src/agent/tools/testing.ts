@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { memoryFolder } from "../../../test/support/memory-folder.ts";
 import type { TodoList } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
@@ -26,7 +26,7 @@ export interface Workbench extends AsyncDisposable {
 export async function createWorkbench(
   options: { real?: boolean; change?: (sandbox: OwnedSandbox) => OwnedSandbox } = {},
 ): Promise<Workbench> {
-  const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-tools-"));
+  const stateDir = await mkdtemp(join(memoryFolder(), "caisson-test-tools-"));
   const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
   const runtime: Runtime = options.real ? createHostRuntime({ stateDir, guestPath }) : createFakeRuntime();
   const made = await runtime.create(SandboxSpec.parse({}));

@@ -1,17 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, open, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
+import { memoryFolder } from "../../../test/support/memory-folder.ts";
 import { StepStarted } from "../../contract/run-event.ts";
 import { describeLog } from "../conformance/describe-log.ts";
 import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
 import { schema, schemaSince2 } from "./schema.ts";
 
-const makeDir = () => mkdtemp(join(tmpdir(), "caisson-test-log-"));
+const makeDir = () => mkdtemp(join(memoryFolder(), "caisson-test-log-"));
 
 describeLog("sqlite", async () => {
   const dir = await makeDir();

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
+import { memoryFolder } from "../../../test/support/memory-folder.ts";
 import { fakeStationParts } from "../../compose/testing.ts";
 import { Config } from "../../contract/config.ts";
 import type { Program } from "../../runtimes/fake/program.ts";
@@ -31,7 +31,7 @@ export function useWatch(options: { programs?: Readonly<Record<string, Program>>
     });
   };
   beforeEach(async () => {
-    base = await mkdtemp(join(tmpdir(), "caisson-test-health-"));
+    base = await mkdtemp(join(memoryFolder(), "caisson-test-health-"));
     parts = await fakeStationParts(base, options);
     local = await parts.openLocal();
     Object.assign(time, { tickedMs: 0, clockMs: Date.now() });

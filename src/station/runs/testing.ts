@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { z } from "zod";
+import { memoryFolder } from "../../../test/support/memory-folder.ts";
 import type { HookFunction } from "../../agent/hooks.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
@@ -84,7 +84,7 @@ export async function createTestStation(options: {
   /** Of the station's configuration. */
   secrets?: Readonly<Record<string, SecretSpec>>;
 }): Promise<TestStation> {
-  const dir = await mkdtemp(join(tmpdir(), "caisson-test-station-"));
+  const dir = await mkdtemp(join(memoryFolder(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");
   const folder = join(dir, "folder");
   await mkdir(folder);
