@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { visibleText } from "./visible-text.ts";
+import { visibleLines, visibleText } from "./visible-text.ts";
 
 test("what would hide or turn a name round is shown as what it is", () => {
   expect(visibleText("a\nb\u001b[31m\u007f")).toBe("a\u240ab\u241b[31m\u2421");
@@ -9,4 +9,9 @@ test("what would hide or turn a name round is shown as what it is", () => {
 
 test("ordinary names of any script stay as they are", () => {
   for (const name of ["README.md", "größe.txt", "日本語.md", "עברית", "a b", "<img src=x>"]) expect(visibleText(name)).toBe(name);
+});
+
+test("text of several lines keeps them, and what its script needs", () => {
+  expect(visibleLines("one\r\ntwo\tthree\n\u202e\u0000")).toBe("one\ntwo\tthree\n\u27e8U+202E\u27e9\u2400");
+  expect(visibleLines("👩‍💻 שלום")).toBe("👩‍💻 שלום");
 });

@@ -13,3 +13,10 @@ export function visibleText(text: string): string {
 }
 
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u3164\uffa0\ufffd]/gu;
+
+/** The same for text of several lines, in which scripts and emoji need their joiners. */
+export function visibleLines(text: string): string {
+  return text.replaceAll("\r\n", "\n").replace(hiddenInLines, visibleText);
+}
+
+const hiddenInLines = /(?![\n\t])[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;

@@ -2,11 +2,13 @@ import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanst
 import { useCallback, useRef } from "react";
 import type { Client } from "../../../src/client/connect.ts";
 import type { RunView } from "../../../src/contract/run-verbs.ts";
+import { recordActivity } from "./activity.ts";
 import { useEvents } from "./live.tsx";
 import { useStation } from "./station.tsx";
 
-/** As many as one answer holds; beyond them, the station's own filters find what is asked for. */
-const RUNS_MAX = 10_000;
+/** As many as the page holds; beyond them, the station's own filters find what is asked for. */
+const RUNS_MAX = 50_000;
+const RUNS_PER_PAGE = 1_000;
 /** Events of a busy run come by the dozen: it is looked at again once for all of them. */
 const TOGETHER_MS = 250;
 
@@ -18,7 +20,27 @@ export const keys = {
 };
 
 export const runsQuery = (station: Client) =>
-  queryOptions({ queryKey: keys.runs, queryFn: ({ signal }) => station.runs.list({ limit: RUNS_MAX }, { signal }) });
+  queryOptions({
+    queryKey: keys.runs,
+    queryFn: async ({ signal, client }) => {
+      const first = await station.runs.list({ limit: RUNS_PER_PAGE }, { signal });
+      // The newest are shown while the others come.
+      client.setQueryData<RunsShown>(keys.runs, (shown) => shown ?? first);
+      const runs = new Map(first.runs.map((view) => [view.run, view]));
+      for (let next = first.next; next !== null && runs.size < RUNS_MAX; ) {
+        const page = await station.runs.list({ limit: RUNS_PER_PAGE, cursor: next }, { signal });
+        // One that changed meanwhile has moved to the front, and was seen there.
+        for (const view of page.runs) if (!runs.has(view.run)) runs.set(view.run, view);
+        next = page.next;
+      }
+      return { runs: [...runs.values()], total: Math.max(first.total, runs.size) } satisfies RunsShown;
+    },
+  });
+
+interface RunsShown {
+  runs: RunView[];
+  total: number;
+}
 
 /** All runs, the last changed first, kept up to date by their events. */
 export function useRuns() {
@@ -60,6 +82,7 @@ export function useRunsKeptUp(): void {
     useCallback(
       ({ entity }) => {
         if (entity.kind !== "run") return;
+        recordActivity(entity.id);
         changed.current.add(entity.id);
         timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
       },
@@ -71,9 +94,19 @@ export function useRunsKeptUp(): void {
 /** Puts a newer view of a run in the place of the one that is shown. */
 export function putRun(queries: QueryClient, view: RunView): void {
   queries.setQueryData(keys.run(view.run), view);
-  queries.setQueryData(keys.runs, (list: { runs: RunView[]; total: number } | undefined) => {
+  queries.setQueryData(keys.runs, (list: RunsShown | undefined) => {
     if (list === undefined) return list;
     const others = list.runs.filter(({ run }) => run !== view.run);
     return { ...list, runs: [view, ...others], total: list.total + (others.length === list.runs.length ? 1 : 0) };
+  });
+}
+
+/** Of one that was removed. */
+export function dropRun(queries: QueryClient, id: string): void {
+  queries.removeQueries({ queryKey: keys.run(id) });
+  queries.setQueryData(keys.runs, (list: RunsShown | undefined) => {
+    if (list === undefined) return list;
+    const runs = list.runs.filter(({ run }) => run !== id);
+    return { ...list, runs, total: list.total - (list.runs.length - runs.length) };
   });
 }

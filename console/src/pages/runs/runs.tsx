@@ -1,23 +1,84 @@
+import { useDeferredValue, useMemo, useState } from "react";
+import { Link, useLocation, useSearch } from "wouter";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { plural } from "../../parts/amounts.ts";
+import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
+import { List } from "../../parts/list.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { Time } from "../../parts/time.tsx";
+import { nothingSelected, withoutGone } from "../../parts/selection.ts";
 import { useRuns } from "../../station/queries.ts";
-import { RunStatus } from "./run-status.tsx";
+import { BulkActions } from "./bulk-actions.tsx";
+import { PhoneRow, runColumns } from "./run-columns.tsx";
+import { everyRun, filterRuns, type RunColumn, type RunFilter, readFilter, writeFilter } from "./run-filter.ts";
+import { RunFilters } from "./run-filters.tsx";
+import styles from "./runs.module.css";
+
+const noRuns: readonly RunView[] = [];
 
 export default function Runs() {
   const { data, error, refetch } = useRuns();
+  const runs = data?.runs ?? noRuns;
+  const [, go] = useLocation();
+  const filter = readFilter(useSearch());
+  const open = (search: string) => go(`/runs${search === "" ? "" : `?${search}`}`, { replace: true });
+  const setFilter = (next: RunFilter) => open(writeFilter(next));
+  // The box shows what is typed at once; the rows follow as soon as they are drawn.
+  const written = useDeferredValue(writeFilter(filter));
+  const shown = useMemo(() => filterRuns(runs, readFilter(written), Date.now()), [runs, written]);
+  const [selected, setSelection] = useState(nothingSelected);
+  const ids = useMemo(() => shown.map(({ run }) => run), [shown]);
+  const selection = useMemo(() => withoutGone(selected, ids), [selected, ids]);
+  const chosen = useMemo(() => shown.filter(({ run }) => selection.chosen.has(run)), [shown, selection]);
+  const count = shown.length === runs.length ? plural(runs.length, "run") : `${shown.length} of ${runs.length}`;
   return (
-    <Page title="Runs">
+    <Page title="Runs" actions={<span className={styles.count}>{count}</span>}>
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
-      {data === undefined && error === null && <Loading />}
-      {data?.runs.length === 0 && <Empty title="No runs yet" />}
-      {data?.runs.map((view) => (
-        <div key={view.run}>
-          <RunStatus view={view} /> {view.title} <Time at={view.updatedAt} />
+      {data === undefined && error === null && <Loading rows={12} />}
+      {data !== undefined && runs.length === 0 && <NoRuns />}
+      {runs.length > 0 && (
+        <div className={styles.body}>
+          <RunFilters runs={runs} filter={filter} onChange={setFilter} onOpen={open} />
+          {shown.length === 0 ? (
+            <Empty title="No run is like this" action={<Button onClick={() => setFilter(everyRun)}>Show all runs</Button>}>
+              Take something away from the filter, or look for sub-runs as well.
+            </Empty>
+          ) : (
+            <List
+              label="Runs"
+              items={shown}
+              idOf={({ run }) => run}
+              hrefOf={({ run }) => `/runs/${run}`}
+              nameOf={({ run, name }) => name ?? run}
+              columns={runColumns}
+              phoneRow={(run) => <PhoneRow run={run} />}
+              selection={selection}
+              onSelection={setSelection}
+              sort={{ by: filter.sort, isDown: !filter.isAscending }}
+              onSort={({ by, isDown }) => setFilter({ ...filter, sort: by as RunColumn, isAscending: !isDown })}
+            />
+          )}
+          <BulkActions chosen={chosen} onClear={() => setSelection(nothingSelected)} />
         </div>
-      ))}
+      )}
     </Page>
+  );
+}
+
+function NoRuns() {
+  return (
+    <Empty
+      title="No runs yet"
+      action={
+        <Link href="/start" className={styles.action ?? ""}>
+          Start a run
+        </Link>
+      }
+    >
+      A run is an agent at work on a task, in a sandbox of its own. Start one here, or in a terminal with{" "}
+      <code>caisson run "fix the tests"</code>; it shows up at once.
+    </Empty>
   );
 }

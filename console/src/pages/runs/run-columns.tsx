@@ -1,0 +1,80 @@
+import type { ReactNode } from "react";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { cost, tokens } from "../../parts/amounts.ts";
+import type { Column } from "../../parts/list.tsx";
+import { Sparkline } from "../../parts/sparkline.tsx";
+import { duration, Time } from "../../parts/time.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { useActivity } from "../../station/activity.ts";
+import styles from "./run-columns.module.css";
+import { RunStatus } from "./run-status.tsx";
+
+export const runColumns: readonly Column<RunView>[] = [
+  { id: "status", name: "Status", width: "104px", canSort: true, cell: (run) => <RunStatus view={run} /> },
+  { id: "title", name: "Task", width: "minmax(180px, 1fr)", canSort: true, cell: (run) => <Title run={run} /> },
+  { id: "agent", name: "Agent", width: "84px", canSort: true, cell: (run) => <Quiet>{visibleText(run.agent)}</Quiet> },
+  { id: "runtime", name: "Runtime", width: "64px", canSort: true, cell: (run) => <Quiet>{run.sandbox?.runtime ?? ""}</Quiet> },
+  { id: "activity", name: "Activity", width: "64px", cell: (run) => <Activity run={run.run} /> },
+  {
+    id: "tokens",
+    name: "Tokens",
+    width: "56px",
+    canSort: true,
+    isEnd: true,
+    cell: ({ usage }) => <Quiet>{tokens(usage.inputTokens + usage.outputTokens)}</Quiet>,
+  },
+  { id: "cost", name: "Cost", width: "52px", canSort: true, isEnd: true, cell: (run) => <Quiet>{cost(run.costUsd)}</Quiet> },
+  { id: "worked", name: "Worked", width: "72px", canSort: true, isEnd: true, cell: (run) => <Quiet>{duration(run.workedMs)}</Quiet> },
+  {
+    id: "updated",
+    name: "Changed",
+    width: "76px",
+    canSort: true,
+    isEnd: true,
+    cell: (run) => (
+      <Quiet>
+        <Time at={run.updatedAt} />
+      </Quiet>
+    ),
+  },
+];
+
+/** Two lines, where there is no room for columns. */
+export function PhoneRow({ run }: { run: RunView }) {
+  return (
+    <div className={styles.card}>
+      <span className={styles.task}>{visibleText(run.title)}</span>
+      <RunStatus view={run} />
+      <span className={styles.quiet}>
+        {visibleText(run.agent)} · {cost(run.costUsd)} · {duration(run.workedMs)}
+      </span>
+      <span className={`${styles.quiet} ${styles.end}`}>
+        <Time at={run.updatedAt} />
+      </span>
+    </div>
+  );
+}
+
+function Title({ run }: { run: RunView }) {
+  return (
+    <span className={styles.title}>
+      <span className={styles.task} title={visibleText(run.title)}>
+        {visibleText(run.title)}
+      </span>
+      {run.name !== null && <span className={styles.name}>{visibleText(run.name)}</span>}
+      {Object.entries(run.labels).map(([key, value]) => (
+        <span key={key} className={styles.label}>
+          {visibleText(`${key}=${value}`)}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Quiet({ children }: { children: ReactNode }) {
+  return <span className={styles.quiet}>{children}</span>;
+}
+
+function Activity({ run }: { run: string }) {
+  return <Sparkline counts={useActivity(run)} label="Activity of the last three minutes" className={styles.sparkline} />;
+}

@@ -1,0 +1,138 @@
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { statusOf } from "./run-status.tsx";
+
+export const runStates = ["active", "waiting", "queued", "done", "failed", "stopped"] as const;
+export type RunState = (typeof runStates)[number];
+export const runTimes = { "1h": 3_600_000, "24h": 86_400_000, "7d": 7 * 86_400_000, "30d": 30 * 86_400_000 } as const;
+export type RunTime = keyof typeof runTimes;
+export const sortColumns = ["status", "title", "agent", "runtime", "tokens", "cost", "worked", "updated"] as const;
+export type RunColumn = (typeof sortColumns)[number];
+
+/** What the list shows, and how; all of it is in the page's address. */
+export interface RunFilter {
+  text: string;
+  states: readonly RunState[];
+  agent: string;
+  runtime: string;
+  /** `KEY=VALUE`. */
+  label: string;
+  /** Changed within. */
+  time: RunTime | "";
+  withSubRuns: boolean;
+  sort: RunColumn;
+  isAscending: boolean;
+}
+
+export const everyRun: RunFilter = {
+  text: "",
+  states: [],
+  agent: "",
+  runtime: "",
+  label: "",
+  time: "",
+  withSubRuns: false,
+  sort: "updated",
+  isAscending: false,
+};
+
+export function readFilter(search: string): RunFilter {
+  const given = new URLSearchParams(search);
+  const asked = (given.get("state") ?? "").split(",");
+  const sort = given.get("sort")?.replace(/^-/, "") as RunColumn;
+  const isSorted = sortColumns.includes(sort);
+  const time = given.get("time") ?? "";
+  return {
+    text: given.get("q") ?? "",
+    states: runStates.filter((state) => asked.includes(state)),
+    agent: given.get("agent") ?? "",
+    runtime: given.get("runtime") ?? "",
+    label: given.get("label") ?? "",
+    time: Object.hasOwn(runTimes, time) ? (time as RunTime) : "",
+    withSubRuns: given.get("sub") === "1",
+    sort: isSorted ? sort : "updated",
+    isAscending: isSorted && !given.get("sort")?.startsWith("-"),
+  };
+}
+
+/** What `readFilter` reads, without a question mark; empty for all runs. */
+export function writeFilter(filter: RunFilter): string {
+  const search = new URLSearchParams();
+  const put = (key: string, value: string) => value !== "" && search.set(key, value);
+  put("q", filter.text);
+  put("state", filter.states.join(","));
+  put("agent", filter.agent);
+  put("runtime", filter.runtime);
+  put("label", filter.label);
+  put("time", filter.time);
+  put("sub", filter.withSubRuns ? "1" : "");
+  if (filter.sort !== "updated" || filter.isAscending) put("sort", `${filter.isAscending ? "" : "-"}${filter.sort}`);
+  return search.toString();
+}
+
+export function filterRuns(runs: readonly RunView[], filter: RunFilter, nowMs: number): RunView[] {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const since = filter.time === "" ? "" : new Date(nowMs - runTimes[filter.time]).toISOString();
+  const [labelKey = "", labelValue] = filter.label.split(/=(.*)/s);
+  const found = runs.filter(
+    (run) =>
+      (filter.withSubRuns || run.parent === null) &&
+      (filter.states.length === 0 || filter.states.includes(stateOf(run))) &&
+      (filter.agent === "" || run.agent === filter.agent) &&
+      (filter.runtime === "" || run.sandbox?.runtime === filter.runtime) &&
+      (labelKey === "" || (labelValue === undefined ? Object.hasOwn(run.labels, labelKey) : run.labels[labelKey] === labelValue)) &&
+      run.updatedAt >= since &&
+      words.every((word) => searched(run).includes(word)),
+  );
+  return sorted(found, filter);
+}
+
+export function stateOf(run: RunView): RunState {
+  if (run.status === "ended") return run.finish === "done" ? "done" : run.finish === "cancelled" ? "stopped" : "failed";
+  if (run.status === "damaged" || run.status === "interrupted") return "failed";
+  if (run.asked.length > 0 || run.status === "paused") return "waiting";
+  return run.status === "queued" ? "queued" : "active";
+}
+
+const texts = new WeakMap<RunView, string>();
+
+/** All that the search box looks at, made once per view of a run. */
+function searched(run: RunView): string {
+  const known = texts.get(run);
+  if (known !== undefined) return known;
+  const labels = Object.entries(run.labels).map(([key, value]) => `${key}=${value}`);
+  const text = [run.title, run.name ?? "", run.run, run.agent, run.model, run.session, ...labels].join("\n").toLowerCase();
+  texts.set(run, text);
+  return text;
+}
+
+const values: Record<RunColumn, (run: RunView) => string | number> = {
+  status: (run) => statusOf(run).word,
+  title: (run) => run.title.toLowerCase(),
+  agent: (run) => run.agent,
+  runtime: (run) => run.sandbox?.runtime ?? "",
+  tokens: (run) => run.usage.inputTokens + run.usage.outputTokens,
+  cost: (run) => run.costUsd ?? -1,
+  worked: (run) => run.workedMs,
+  updated: (run) => run.updatedAt,
+};
+
+function sorted(runs: RunView[], { sort, isAscending }: RunFilter): RunView[] {
+  const value = values[sort];
+  const order = isAscending ? 1 : -1;
+  return runs.sort((one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (a !== b) return a < b ? -order : order;
+    return one.run < other.run ? -1 : 1;
+  });
+}
+
+/** What there is to choose among. */
+export function choicesIn(runs: readonly RunView[]): { agents: string[]; runtimes: string[]; labels: string[] } {
+  const [agents, runtimes, labels] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const run of runs) {
+    agents.add(run.agent);
+    if (run.sandbox !== null) runtimes.add(run.sandbox.runtime);
+    for (const [key, value] of Object.entries(run.labels)) labels.add(`${key}=${value}`);
+  }
+  return { agents: [...agents].sort(), runtimes: [...runtimes].sort(), labels: [...labels].sort() };
+}

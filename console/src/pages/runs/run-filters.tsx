@@ -1,0 +1,82 @@
+import { useMemo } from "react";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { FilterChoice, Filters, SearchBox } from "../../parts/filters.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { choicesIn, everyRun, type RunFilter, type RunTime, runStates, writeFilter } from "./run-filter.ts";
+import styles from "./run-filters.module.css";
+import { SavedFilters } from "./saved-filter-list.tsx";
+
+interface RunFiltersProps {
+  runs: readonly RunView[];
+  filter: RunFilter;
+  onChange(filter: RunFilter): void;
+  /** With what a saved filter has in the address. */
+  onOpen(search: string): void;
+}
+
+const times: readonly { value: RunTime; label: string }[] = [
+  { value: "1h", label: "Last hour" },
+  { value: "24h", label: "Last 24 hours" },
+  { value: "7d", label: "Last 7 days" },
+  { value: "30d", label: "Last 30 days" },
+];
+
+/** Which runs are shown: by words, by states, by whose; kept by name for the next time. */
+export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) {
+  const choices = useMemo(() => choicesIn(runs), [runs]);
+  const put = (changed: Partial<RunFilter>) => onChange({ ...filter, ...changed });
+  const { sort, isAscending } = filter;
+  const isNarrowed = writeFilter({ ...filter, sort: "updated", isAscending: false }) !== "";
+  return (
+    <Filters onClear={isNarrowed ? () => onChange({ ...everyRun, sort, isAscending }) : undefined}>
+      <SearchBox label="Search task, name, id, label" value={filter.text} onValue={(text) => put({ text })} />
+      <fieldset className={styles.states}>
+        <legend className="visually-hidden">States</legend>
+        {runStates.map((state) => {
+          const isOn = filter.states.includes(state);
+          const states = isOn ? filter.states.filter((each) => each !== state) : [...filter.states, state];
+          return (
+            <button key={state} type="button" className={styles.state} aria-pressed={isOn} onClick={() => put({ states })}>
+              {state}
+            </button>
+          );
+        })}
+      </fieldset>
+      <FilterChoice
+        label="Agent"
+        choices={named(choices.agents)}
+        value={filter.agent || null}
+        onValue={(agent) => put({ agent: agent ?? "" })}
+      />
+      <FilterChoice
+        label="Runtime"
+        choices={named(choices.runtimes)}
+        value={filter.runtime || null}
+        onValue={(runtime) => put({ runtime: runtime ?? "" })}
+      />
+      {(choices.labels.length > 0 || filter.label !== "") && (
+        <FilterChoice
+          label="Label"
+          choices={named(choices.labels)}
+          value={filter.label || null}
+          onValue={(label) => put({ label: label ?? "" })}
+        />
+      )}
+      <FilterChoice
+        label="Any time"
+        choices={times}
+        value={filter.time || null}
+        onValue={(time) => put({ time: (time ?? "") as RunTime | "" })}
+      />
+      <Button isOn={filter.withSubRuns} onClick={() => put({ withSubRuns: !filter.withSubRuns })}>
+        Sub-runs
+      </Button>
+      <SavedFilters search={writeFilter(filter)} isNarrowed={isNarrowed} onOpen={onOpen} />
+    </Filters>
+  );
+}
+
+function named(values: readonly string[]): { value: string; label: string }[] {
+  return values.map((value) => ({ value, label: visibleText(value) }));
+}

@@ -1,0 +1,67 @@
+import { useSyncExternalStore } from "react";
+
+/** How many events of each run were heard lately: for a small picture of how busy it is. */
+
+const SLOT_MS = 10_000;
+const SLOTS = 18;
+const RUNS_MAX = 500;
+
+interface Activity {
+  /** The slot that the last count is of. */
+  slot: number;
+  counts: readonly number[];
+}
+
+const activities = new Map<string, Activity>();
+const watchers = new Set<() => void>();
+const none: readonly number[] = [];
+
+export function recordActivity(run: string, nowMs: number = Date.now()): void {
+  const slot = Math.floor(nowMs / SLOT_MS);
+  const counts = [...countsAt(activities.get(run), slot)];
+  counts[SLOTS - 1] = (counts[SLOTS - 1] ?? 0) + 1;
+  // Put in again, so that the first one in the map is the one that was quiet for longest.
+  activities.delete(run);
+  activities.set(run, { slot, counts });
+  if (activities.size > RUNS_MAX) activities.delete(activities.keys().next().value ?? "");
+  for (const watcher of watchers) watcher();
+}
+
+/** Counts of the last three minutes, oldest first; empty for a run that was quiet for so long. */
+export function useActivity(run: string): readonly number[] {
+  return useSyncExternalStore(watch, () => activities.get(run)?.counts ?? none);
+}
+
+let moving: ReturnType<typeof setInterval> | undefined;
+
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  moving ??= setInterval(() => moveOn(Date.now()), SLOT_MS);
+  return () => {
+    watchers.delete(watcher);
+    if (watchers.size > 0) return;
+    clearInterval(moving);
+    moving = undefined;
+  };
+}
+
+/** What is quiet now falls silent in the pictures, too. */
+export function moveOn(nowMs: number): void {
+  const slot = Math.floor(nowMs / SLOT_MS);
+  for (const [run, activity] of activities) {
+    const counts = countsAt(activity, slot);
+    if (counts.every((count) => count === 0)) activities.delete(run);
+    else activities.set(run, { slot, counts });
+  }
+  for (const watcher of watchers) watcher();
+}
+
+export function activityOf(run: string): readonly number[] {
+  return activities.get(run)?.counts ?? none;
+}
+
+function countsAt(activity: Activity | undefined, slot: number): readonly number[] {
+  if (activity === undefined) return Array.from({ length: SLOTS }, () => 0);
+  const passed = Math.min(SLOTS, Math.max(0, slot - activity.slot));
+  return [...activity.counts.slice(passed), ...Array.from({ length: passed }, () => 0)];
+}
