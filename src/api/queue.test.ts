@@ -114,6 +114,8 @@ describe("runs that wait for their turn", () => {
     expect((await claimedAt(soon.run)) >= startAt).toBe(true);
     const works = [await startGated(), await startGated()];
     await queueWhen(({ atWork }) => atWork?.runs === 2);
+    const [working] = works as [{ run: string }];
+    await expect(client().runs.resume(working.run)).rejects.toMatchObject({ code: "conflict", hint: expect.stringContaining("attach") });
     const held = await startGated();
     await client().runs.pause(held.run);
     for (const each of works) each.open();
@@ -146,7 +148,10 @@ describe("runs that wait for their turn", () => {
     expect(await ended(run)).toBe("done");
     const works = [await startGated(), await startGated()];
     await queueWhen(({ atWork }) => atWork?.runs === 2);
-    expect(await client().runs.continue(run, { text: "Go on." })).toMatchObject({ run, status: "queued", queue: { position: 1 } });
+    const continued = await client().runs.continue(run, { text: "Go on." });
+    expect(continued).toMatchObject({ run, status: "queued", queue: { position: 1 } });
+    const [said] = await Array.fromAsync(client().runs.events(run, { fromSeq: continued.seq }));
+    expect(said).toMatchObject({ type: "message.received", data: { text: "Go on." } });
     for (const each of works) each.open();
     expect(await ended(run)).toBe("done");
   });

@@ -13,13 +13,26 @@ export interface CallersOptions {
   isElsewhere: boolean;
 }
 
-/** The names of those whose values would be taken from the environment of whoever serves the sandbox. */
-export function secretsOfCaller(secrets: Readonly<Record<string, SecretSpec>>): string[] {
-  return Object.entries(secrets).flatMap(([name, { from }]) => (from === "env" || "env" in from || "command" in from ? [name] : []));
+/**
+ * The names of those whose values are the caller's alone: in its environment, or, for a station elsewhere, in a file of
+ * this machine. What is merely named is looked up there; a station of this machine shares the configuration, and not the
+ * environment.
+ */
+export function secretsOfCaller(
+  asked: { secrets: Readonly<Record<string, SecretSpec>>; secretNames?: readonly string[] | undefined },
+  { caller, isElsewhere }: Pick<CallersOptions, "caller" | "isElsewhere">,
+): string[] {
+  const { secretNames = [] } = asked;
+  const configured = isElsewhere ? [] : Object.entries(caller.config.secrets).filter(([name]) => secretNames.includes(name));
+  return [...Object.entries(asked.secrets), ...configured].flatMap(([name, { from }]) => {
+    const isFile = typeof from === "object" && "file" in from;
+    return !isFile || isElsewhere ? [name] : [];
+  });
 }
 
 export function notSent(names: readonly string[]): CaissonError {
-  return new CaissonError("unsupported", `the secret ${names.join(", ")} is in this machine's environment, and the station is elsewhere`, {
-    hint: "Define it in the configuration of the station's machine, and name it there.",
+  const [first = ""] = names;
+  return new CaissonError("unsupported", `the value of the secret ${names.join(", ")} is on this machine, and the station is elsewhere`, {
+    hint: `Keep it at the station, \`caisson secret set ${first}@HOST\`, and name it: --secret ${first}`,
   });
 }

@@ -23,21 +23,23 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     return own;
   };
   return {
-    async start(given, asked) {
+    async start(given, choices) {
       const request = parseRequest(StartRun, given, "a run");
       const definition = await definitionToSend(request, options);
-      const secrets = secretsOfCaller({ ...definition?.sandbox.secrets, ...namedSecrets(request, options), ...request.settings.secrets });
+      const { settings } = request;
+      const asked = { secrets: { ...definition?.sandbox.secrets, ...settings.secrets }, secretNames: settings.secretNames };
+      const secrets = secretsOfCaller(asked, options);
       if (secrets.length > 0) {
         if (isElsewhere) throw notSent(secrets);
-        return (await driveHere()).start(given, asked);
+        return (await driveHere()).start(given, choices);
       }
       const model = given.model ?? caller.config.models.default;
       try {
-        return await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, asked);
+        return await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, choices);
       } catch (error) {
         // The key may be in this environment.
         if (isElsewhere || !(error instanceof CaissonError) || error.code !== "unauthenticated") throw error;
-        return (await driveHere()).start(given, asked);
+        return (await driveHere()).start(given, choices);
       }
     },
     get: (run) => current().get(run),
@@ -61,18 +63,15 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
 }
 
 /** The whole definition of an agent that is the caller's file; what is built in, a station has itself. */
-async function definitionToSend(request: StartRun, { caller }: CallersOptions): Promise<AgentDefinition | undefined> {
+async function definitionToSend(request: StartRun, { caller, isElsewhere }: CallersOptions): Promise<AgentDefinition | undefined> {
   if (typeof request.agent !== "string") return undefined;
   const agents = agentSource(caller);
-  const { origin } = await findAgent(request.agent, agents.places);
-  if (origin === "built-in") return undefined;
-  const nameable = await secretsOf(caller, LOCAL_OWNER);
+  const { origin, passedOver } = await findAgent(request.agent, agents.places);
+  if (origin === "built-in") {
+    // The station does not see the files that this one was not found in; their owner is told.
+    if (passedOver.length > 0) await agents.load(request.agent, { input: request.input, secrets: null });
+    return undefined;
+  }
+  const nameable = isElsewhere ? null : await secretsOf(caller, LOCAL_OWNER);
   return agentAsked(request, { agents, nameable, defaultModel: caller.config.models.default });
-}
-
-/** Those that the configuration defines, which a station on this machine shares. */
-function namedSecrets({ settings }: StartRun, { caller, isElsewhere }: CallersOptions) {
-  if (isElsewhere) return {};
-  const { secrets } = caller.config;
-  return Object.fromEntries(settings.secretNames.flatMap((name) => (secrets[name] === undefined ? [] : [[name, secrets[name]]])));
 }

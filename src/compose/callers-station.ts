@@ -45,7 +45,7 @@ function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here }: C
     async create(request, asked) {
       const given = { onNotice: caller.say, ...asked };
       const { secrets, gateway } = request.spec;
-      const names = secretsOfCaller(secrets);
+      const names = secretsOfCaller({ secrets, secretNames: request.secretNames }, { caller, isElsewhere });
       if (isElsewhere) {
         if (names.length > 0) throw notSent(names);
         return remote.create(request, given);

@@ -41,10 +41,10 @@ describe("a chat", { timeout: 90_000 }, () => {
     await using terminal = await startChat(folder, { script });
     await terminal.type("fix the sum");
     await terminal.press("Enter");
-    // Of the run that begins just now.
+    // Of the run that begins just now, whose own lines may come between.
     await terminal.type("/cost");
     await terminal.press("Enter");
-    await terminal.see(/› fix the sum\n[\s\S]*› \/cost\n\$0[^\n]* of work/);
+    await terminal.see(/› fix the sum\n[\s\S]*› \/cost\n[\s\S]*^\$0[^\n]* of work/m);
     const first = await terminal.see(/Fixed the sum\.[\s\S]*not applied: \/diff/);
     expect(first).toMatch(/› fix the sum\n/);
     expect(first).toMatch(/✓ edit sum\.js[^\n]*\n +modified sum\.js \+1 −1\n +-a - b\n +\+a \+ b\n/);

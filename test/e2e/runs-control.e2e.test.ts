@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { type Going, type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { stationMode } from "../support/station-modes.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -274,6 +275,22 @@ describe("from other processes", { timeout: 90_000 }, () => {
     expect(JSON.parse((await cli.run(["ps", "--json", "--all"])).text).filter((each: { task: string }) => each.task === "other")).toEqual(
       [],
     );
+  });
+});
+
+describe.runIf(stationMode !== "none")("a run that a station drives", { timeout: 60_000 }, () => {
+  test.each(["SIGKILL", "SIGTERM"] as const)("goes on when the command that started it gets %s", async (signal) => {
+    const { going, id } = await start(asking, "--on-ask", "wait");
+    await going.event("permission.asked");
+    going.child.kill(signal);
+    const { code, signal: killedBy } = await going.ended;
+    expect(killedBy ?? code).toBe(signal === "SIGKILL" ? signal : 143);
+    const listed = JSON.parse((await cli.run(["ps", "--all", "--json"])).text) as { run: string }[];
+    expect(listed.find(({ run }) => run === id)).toMatchObject({ status: "paused: permission" });
+    expect(await cli.run(["answer", id, "allow"])).toMatchObject({ code: 0, stderr: "" });
+    const attached = await cli.run(["attach", id, "--json"]);
+    expect([attached.code, reasonOf(attached.events)]).toEqual([0, "done"]);
+    expect(attached.events.filter((event) => event.type === "run.claimed")).toHaveLength(1);
   });
 });
 

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { useRunsCli } from "../support/runs-cli.ts";
+import { stationMode } from "../support/station-modes.ts";
 import { startTerminal } from "../support/tmux.ts";
 
 const cli = useRunsCli();
@@ -170,7 +171,8 @@ test("a sub-agent of the folder must be trusted as well, and a resumed run goes 
   const env = { CAISSON_CRASH_AT: "run.created:after" };
   expect((await cli.run(["run", "lead", "x", "--model", model, "--session", "lead"], { cwd: folder, env })).code).not.toBe(0);
   put(folder, "agents/helper.prompt", agent('permissions: { "bash:git push --force*": allow }'));
-  const resumed = await cli.run(["resume", "--json"], { cwd: folder });
+  // The next station goes on with it by itself.
+  const resumed = await cli.run([stationMode === "none" ? "resume" : "attach", "--json"], { cwd: folder });
   expect([resumed.code, resumed.text]).toEqual([0, expect.stringContaining("Helped.")]);
   const child = /"details":\{"run":"(run_[a-z2-7]{12})"/.exec(resumed.text)?.[1] ?? "";
   const events = await cli.events(child);

@@ -36,8 +36,10 @@ export interface LoadOptions {
   given?: ReadonlySet<string>;
   /** The caller vouches for this file, whatever it asks for. */
   vouched?: boolean;
-  /** Those that can be named, where these are not just the configuration's. */
-  secrets?: Readonly<Record<string, SecretSpec>>;
+  /**
+   * Those that can be named, where these are not just the configuration's; null: whoever runs the agent looks them up.
+   */
+  secrets?: Readonly<Record<string, SecretSpec>> | null;
 }
 
 const RIGHTS_SHOWN_MAX = 40;
@@ -61,7 +63,8 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
           },
         );
       }
-      return withSecrets(await defineAgent(chosen.file, { input }), { ...options, secrets, path: chosen.path, given });
+      const definition = await defineAgent(chosen.file, { input });
+      return secrets === null ? definition : withSecrets(definition, { ...options, secrets, path: chosen.path, given });
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
+import { type RunFacts, waitsForResume } from "../../contract/run-facts.ts";
 import type { QueuedFor, QueuePlace, RunQueueView } from "../../contract/run-queue.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Crashpoint } from "../crashpoint.ts";
@@ -93,17 +93,18 @@ export class RunQueue {
   }
 
   /**
-   * Lets a run that nobody drives go on. Throws `conflict` for one that is driven elsewhere, `invalid` for a sub-run.
+   * Lets a run that nobody drives go on, or one of ours that was paused. Throws `conflict` for any other that is driven,
+   * `invalid` for a sub-run.
    */
   async goOn(run: string, { by, why }: { by: string; why: "resume" | "adoption" }): Promise<void> {
     const { log } = this.#options;
     const { facts } = await headOfRun(log, run);
     if (facts.parent !== null) throw isSubRun(facts);
     this.#failures.delete(run);
-    if (this.#working.has(run)) return await appendForeign(log, run, (now) => goesOn(now, by));
-    using _ = facts.queued === null ? this.admit(facts.owner) : null;
     const driver = await drivenBy(run, this.#options);
-    if (driver !== null) throw isDriven(run, driver);
+    if (this.#working.has(run) && waitsForResume(facts)) return await appendForeign(log, run, (now) => goesOn(now, by));
+    if (driver !== null || this.#working.has(run)) throw isDriven(run, driver ?? "the station");
+    using _ = facts.queued === null ? this.admit(facts.owner) : null;
     await this.#enqueue(run, { by, why });
   }
 

@@ -34,11 +34,11 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
 /**
  * Lets a run that has ended go on: its events get the reopening and what is said with it in one append, under the run's
  * lease, so that there is no moment at which somebody still puts away what somebody else goes on with. Nobody drives it
- * yet. Nothing changes when it throws: `conflict` for a run that has not ended, that is done and is told nothing new,
+ * yet. Resolves with the sequence number of the last of these events: what is said, if anything. Nothing changes when it throws: `conflict` for a run that has not ended, that is done and is told nothing new,
  * whose bounds still hold, or whose session is in use; `invalid` for a sub-run; `gone` when its session was removed;
  * what a model throws that cannot be used.
  */
-export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { owner: string }): Promise<void> {
+export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { owner: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;
   checkReopenable(run, (await headOfRun(log, run)).facts, request);
   await using held = await whenPutAway(run, options);
@@ -66,6 +66,7 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
     { expectedSeq: seq, lease: held.lease },
   );
   crashpoint("run.reopened:after");
+  return seq + events.length;
 }
 
 function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): void {
@@ -151,13 +152,13 @@ function reopening(
   const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
+    ...(queuedFor === undefined
+      ? []
+      : [{ type: "run.queued" as const, data: { by: about.by, for: queuedFor, priority: state.priority, startAt: null } }]),
     systemMessage(note),
     ...(text === undefined
       ? []
       : [{ type: "message.received" as const, data: { message: newId("msg"), source: "user" as const, mode: "steer" as const, text } }]),
-    ...(queuedFor === undefined
-      ? []
-      : [{ type: "run.queued" as const, data: { by: about.by, for: queuedFor, priority: state.priority, startAt: null } }]),
   ];
 }
 

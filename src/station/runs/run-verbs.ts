@@ -51,14 +51,17 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     else drives.begin(run, defined({ signal, driver }));
     return before;
   };
-  const reopen = async (run: string, request: Omit<ReopenRun, "queuedFor">, why: "resume" | "continue"): Promise<void> => {
+  const reopen = async (run: string, request: Omit<ReopenRun, "queuedFor">, why: "resume" | "continue"): Promise<number> => {
     const queue = options.queue();
     using _ = queue?.admit((await headOfRun(log, run)).facts.owner) ?? null;
     // This process may still be putting away what the run left.
     await drives.outcome(run)?.catch(() => undefined);
-    await runs.reopen(run, { ...request, ...(queue !== null && { queuedFor: why }) });
+    const seq = await runs.reopen(run, { ...request, ...(queue !== null && { queuedFor: why }) });
     await queue?.refresh(run);
+    return seq;
   };
+  /** A station may drive it already: whoever follows it from this event on misses nothing. */
+  const viewFrom = async (run: string, seq: number): Promise<RunView> => ({ ...(await view(run)), seq });
   /** Where what was said may change what a run in the queue waits for. */
   const refreshed = async (run: string, saying: Promise<void>): Promise<void> => {
     await saying;
@@ -95,14 +98,16 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, asked) => refreshed(run, runs.pause(run, asked)),
     async resume(run, { by, signal, detached = false, budgets = {}, reopens = true }) {
-      const { facts } = await headOfRun(log, run);
+      const { facts, seq } = await headOfRun(log, run);
       if (facts.status === "ended" && !reopens) throw hasEnded(run, facts);
       const queue = options.queue();
-      if (facts.status === "ended") await reopen(run, { by, budgets: () => budgets }, "resume");
+      let lastSeq = seq;
+      if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
       else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
       else if (queue !== null) await queue.goOn(run, { by, why: "resume" });
       else if (waitsForResume(facts)) await runs.goOn(run, { by });
-      return queue === null ? await begin(run, { signal, detached, driver: reopens ? undefined : "detached" }) : await view(run);
+      if (queue !== null) return await viewFrom(run, lastSeq);
+      return await begin(run, { signal, detached, driver: reopens ? undefined : "detached" });
     },
     async continue(run, given, { signal } = {}) {
       const { text, by, model, budgets, attended, detached, onAsk, onBudget } = parseRequest(ContinueRun, given, "a turn");
@@ -114,8 +119,8 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
         onBudget: onBudget ?? (attended ? "ask" : "stop"),
         ...defined({ model }),
       } as const;
-      await reopen(run, reopened, "continue");
-      return options.queue() === null ? await begin(run, { signal, detached }) : await view(run);
+      const seq = await reopen(run, reopened, "continue");
+      return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
     async prioritize(run, { priority, by }) {
       await refreshed(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));

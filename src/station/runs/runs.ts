@@ -80,7 +80,7 @@ export interface Runs {
   pause(run: string, options: { text: string }): Promise<void>;
   goOn(run: string, options: { by: string }): Promise<void>;
   /** Lets a run that has ended go on; see `reopenRun`. */
-  reopen(run: string, request: ReopenRun): Promise<void>;
+  reopen(run: string, request: ReopenRun): Promise<number>;
   /**
    * Asks it to end, and ends it when nobody drives it. One that was stopped before is no error; `conflict` for one that
    * ended otherwise.

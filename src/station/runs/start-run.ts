@@ -23,7 +23,7 @@ import { checkAgent } from "../agents/check-agent.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
-import { namedSecrets } from "../secrets/named-secrets.ts";
+import { namedSecrets, withNamedSecrets } from "../secrets/named-secrets.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
 import { withSubAgents } from "./sub-agents.ts";
@@ -131,24 +131,26 @@ export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">):
 
 async function definitionOf(
   request: StartRun,
-  { secrets, nameable }: Record<"secrets" | "nameable", Readonly<Record<string, SecretSpec>>>,
+  { secrets, nameable }: { secrets: Readonly<Record<string, SecretSpec>>; nameable: Readonly<Record<string, SecretSpec>> | null },
   options: Pick<StartRunOptions, "agents" | "defaultModel">,
 ): Promise<AgentDefinition> {
   const { agent, input, trustAgentFile: vouched } = request;
-  if (typeof agent !== "string") return agent;
+  if (typeof agent !== "string") return nameable === null ? agent : withNamedSecrets(agent, { given: secrets, nameable });
   return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options), secrets: nameable });
 }
 
 /**
  * The agent of a request with all it may hand work to, from the files of whoever asks: for a station that stands
- * elsewhere. Throws as starting the run does.
+ * elsewhere. Secrets that it names are looked up there, unless those that can be named are given. Throws as starting
+ * the run does.
  */
 export async function agentAsked(
   request: StartRun,
-  options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretSpec>> },
+  options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretSpec>> | null },
 ): Promise<AgentDefinition> {
   const { nameable } = options;
-  const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
+  const { secretNames, secrets: own } = request.settings;
+  const secrets = { ...(nameable && namedSecrets(secretNames, nameable)), ...own };
   const definition = await definitionOf(request, { secrets, nameable }, options);
   return withSubAgents(definition, (name) => options.agents.load(name, { secrets: nameable }));
 }

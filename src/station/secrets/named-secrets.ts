@@ -1,3 +1,4 @@
+import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 
@@ -12,4 +13,18 @@ export function namedSecrets(names: readonly string[], nameable: Secrets): Recor
     });
   }
   return Object.fromEntries(names.map((name) => [name, nameable[name] as SecretSpec]));
+}
+
+/**
+ * A whole definition with the secrets that it, or one it hands work to, names and does not have. Those of the request
+ * win. Throws `not_found`.
+ */
+export function withNamedSecrets(agent: AgentDefinition, { given, nameable }: { given: Secrets; nameable: Secrets }): AgentDefinition {
+  const resolved = <One extends SubAgentDefinition>(one: One): One => {
+    const { secretNames, secrets } = one.sandbox;
+    const missing = secretNames.filter((name) => !Object.hasOwn(secrets, name) && !Object.hasOwn(given, name));
+    return { ...one, sandbox: { ...one.sandbox, secrets: { ...secrets, ...namedSecrets(missing, nameable) } } };
+  };
+  const subAgents = Object.fromEntries(Object.entries(agent.subAgents).map(([name, one]) => [name, resolved(one)]));
+  return { ...resolved(agent), subAgents };
 }

@@ -4,6 +4,7 @@ import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node
 import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
 import { until } from "../../e2e/caisson-process.ts";
+import { createModeStations, isKeptReady } from "../station-modes.ts";
 import { type Internet, startInternet } from "./internet.ts";
 
 export interface Finished {
@@ -74,16 +75,26 @@ export function caissonOn(
   if (options.as) for (const path of [outer, folder]) chownSync(path, options.as.uid, options.as.gid);
   const variables = options.as ? { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: outer, LANG: "C.UTF-8" } : process.env;
 
+  const stations = createModeStations();
+  let underWay = 0;
+
   function startProgram(argv: readonly string[], { input = "", cwd = folder, env = {} }: RunOptions = {}): Started {
     const [program = "", ...rest] = internet.onMachine(argv, options.as);
-    const child = spawn(program, rest, {
-      cwd,
-      env: { ...variables, ...internet.env, CAISSON_HOME: home, ...options.env, ...env },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
+    const child = spawn(program, rest, { cwd, env: { ...environment, ...env }, stdio: ["pipe", "pipe", "pipe"] });
     return started(child, input);
   }
-  const start: MachineCaisson["start"] = (argv, runOptions) => startProgram([join(root, "caisson"), ...argv], runOptions);
+  const environment = { ...variables, ...internet.env, CAISSON_HOME: home, ...options.env };
+  const start: MachineCaisson["start"] = (argv, { env: own = {}, ...runOptions } = {}) => {
+    const env = { ...environment, ...own };
+    const program = internet.onMachine([join(root, "caisson")], options.as) as [string, ...string[]];
+    const found = stations.variablesFor({ program, home, cwd: folder, env, own, isIdle: underWay === 0 });
+    const command = startProgram([join(root, "caisson"), ...argv], { ...runOptions, env: { ...own, ...found } });
+    underWay += 1;
+    void command.finished.finally(() => {
+      underWay -= 1;
+    });
+    return command;
+  };
   const machine: MachineCaisson = {
     internet,
     home,
@@ -92,9 +103,13 @@ export function caissonOn(
     run: (argv, runOptions) => start(argv, runOptions).finished,
     startProgram,
     program: (argv, runOptions) => startProgram(argv, runOptions).finished,
-    sandboxes: () => (existsSync(join(home, "sandboxes")) ? readdirSync(join(home, "sandboxes")) : []),
+    sandboxes() {
+      const names = existsSync(join(home, "sandboxes")) ? readdirSync(join(home, "sandboxes")) : [];
+      return names.filter((name) => !isKeptReady(join(home, "sandboxes", name)));
+    },
     async removeAll() {
       await machine.run(["sandbox", "rm", "--all", "--yes"]);
+      stations.endAll();
       expect(machine.sandboxes(), "folders of sandboxes").toEqual([]);
       await until("no process on the machine", () => internet.processes().length === 0);
     },
