@@ -163,6 +163,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return;
     case "run.queued":
     case "run.prioritized":
+    case "run.noticed":
     case "run.claimed":
     case "run.paused":
     case "run.continued":

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
+import { all } from "../client/station/testing.ts";
 import type { RunQueueView } from "../contract/run-queue.ts";
 import type { Program } from "../runtimes/fake/program.ts";
 import { useServer } from "./testing.ts";
@@ -114,8 +115,10 @@ describe("runs that wait for their turn", () => {
     expect((await claimedAt(soon.run)) >= startAt).toBe(true);
     const works = [await startGated(), await startGated()];
     await queueWhen(({ atWork }) => atWork?.runs === 2);
-    const [working] = works as [{ run: string }];
-    await expect(client().runs.resume(working.run)).rejects.toMatchObject({ code: "conflict", hint: expect.stringContaining("attach") });
+    await expect(client().runs.resume(works[0]?.run ?? "")).rejects.toMatchObject({
+      code: "conflict",
+      hint: expect.stringContaining("attach"),
+    });
     const held = await startGated();
     await client().runs.pause(held.run);
     for (const each of works) each.open();
@@ -150,7 +153,7 @@ describe("runs that wait for their turn", () => {
     await queueWhen(({ atWork }) => atWork?.runs === 2);
     const continued = await client().runs.continue(run, { text: "Go on." });
     expect(continued).toMatchObject({ run, status: "queued", queue: { position: 1 } });
-    const [said] = await Array.fromAsync(client().runs.events(run, { fromSeq: continued.seq }));
+    const [said] = await all(client().runs.events(run, { fromSeq: continued.seq }));
     expect(said).toMatchObject({ type: "message.received", data: { text: "Go on." } });
     for (const each of works) each.open();
     expect(await ended(run)).toBe("done");

@@ -6,7 +6,7 @@ import { parseRequest } from "../contract/parse-request.ts";
 import { StartRun } from "../contract/run-verbs.ts";
 import { defined } from "../lib/defined.ts";
 import { agentAsked } from "../station/runs/start-run.ts";
-import type { RunVerbs } from "../station/runs/verbs.ts";
+import type { NumberedRunEvent, RunVerbs } from "../station/runs/verbs.ts";
 import { type CallersOptions, notSent, secretsOfCaller } from "./caller.ts";
 import { agentSource, secretsOf } from "./local-station.ts";
 
@@ -17,6 +17,7 @@ import { agentSource, secretsOf } from "./local-station.ts";
 export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs {
   const { caller, isElsewhere } = options;
   let own: RunVerbs | null = null;
+  const notices = createNotices(caller.say);
   const current = () => own ?? remote;
   const driveHere = async () => {
     own = (await options.here()).station.runs;
@@ -35,7 +36,9 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
       }
       const model = given.model ?? caller.config.models.default;
       try {
-        return await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, choices);
+        const view = await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, choices);
+        notices.listen(view.run, 0);
+        return view;
       } catch (error) {
         // The key may be in this environment.
         if (isElsewhere || !(error instanceof CaissonError) || error.code !== "unauthenticated") throw error;
@@ -44,15 +47,23 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     },
     get: (run) => current().get(run),
     list: (asked) => current().list(asked),
-    events: (run, asked) => current().events(run, asked),
+    events: (run, asked) => (own === null ? notices.said(run, remote.events(run, asked)) : own.events(run, asked)),
     allEvents: (asked) => current().allEvents(asked),
     lastPosition: () => current().lastPosition(),
     wait: (run, asked) => current().wait(run, asked),
     send: (run, message) => current().send(run, message),
     answer: (run, answer) => current().answer(run, answer),
     pause: (run, asked) => current().pause(run, asked),
-    resume: (run, asked) => current().resume(run, asked),
-    continue: (run, request, asked) => current().continue(run, request, asked),
+    async resume(run, asked) {
+      const view = await current().resume(run, asked);
+      notices.listen(view.run, view.seq);
+      return view;
+    },
+    async continue(run, request, asked) {
+      const view = await current().continue(run, request, asked);
+      notices.listen(view.run, view.seq);
+      return view;
+    },
     prioritize: (run, asked) => current().prioritize(run, asked),
     adopt: (run, asked) => current().adopt(run, asked),
     queue: () => current().queue(),
@@ -74,4 +85,23 @@ async function definitionToSend(request: StartRun, { caller, isElsewhere }: Call
   }
   const nameable = isElsewhere ? null : await secretsOf(caller, LOCAL_OWNER);
   return agentAsked(request, { agents, nameable, defaultModel: caller.config.models.default });
+}
+
+/** What a station has to say of the runs that were started through it from here, as this process would have said it. */
+function createNotices(say: (text: string) => void) {
+  /** For each run the last event that was listened to. */
+  const heard = new Map<string, number>();
+  return {
+    listen: (run: string, afterSeq: number) => void heard.set(run, afterSeq),
+    async *said(run: string, events: AsyncIterable<NumberedRunEvent>): AsyncGenerator<NumberedRunEvent, void, undefined> {
+      for await (const event of events) {
+        const last = heard.get(run);
+        if (last !== undefined && event.seq > last) {
+          heard.set(run, event.seq);
+          if (event.type === "run.noticed") say(event.data.text);
+        }
+        yield event;
+      }
+    },
+  };
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { useServer } from "../api/testing.ts";
 import type { RemoteStation } from "../client/station/remote-station.ts";
+import { all } from "../client/station/testing.ts";
 import type { SecretSpec } from "../contract/network.ts";
 import type { StartRunInput } from "../contract/run-verbs.ts";
 import { parseSpec } from "../sandbox/spec.ts";
@@ -11,7 +12,7 @@ import type { Caller } from "./caller.ts";
 import { callersStation } from "./callers-station.ts";
 import type { StationHere } from "./here.ts";
 import { loadConfig } from "./load-config.ts";
-import { stationAt } from "./remote.ts";
+import { stationAt, stationAtSocket } from "./remote.ts";
 
 const { server, station, token, base } = useServer();
 const hosts = { hosts: ["api.example.com"], ports: [443] };
@@ -23,20 +24,23 @@ const sources: Record<string, SecretSpec["from"]> = {
 };
 
 /** Whoever stands in a folder of their own, with this configuration. */
-async function caller(config: object = {}): Promise<Caller> {
+async function caller(config: object = {}, say: (text: string) => void = () => {}): Promise<Caller> {
   const own = join(base(), "caller");
   const [stateDir, configDir, cwd] = ["state", "config", "work"].map((name) => join(own, name)) as [string, string, string];
   for (const folder of [stateDir, configDir, cwd]) await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(join(stateDir, "config.json"), JSON.stringify(config), { mode: 0o600 });
   const loaded = await loadConfig({ stateDir, configDir, variable: () => undefined });
-  return { cwd, home: own, path: "", configDir, configFile: loaded.file, config: loaded.config, stateDir, say: () => {} };
+  return { cwd, home: own, path: "", configDir, configFile: loaded.file, config: loaded.config, stateDir, say };
 }
 
 /** Tells who was asked to do it: the station, or this process. */
 async function whoDoes(work: (station: Station) => Promise<unknown>, options: { isElsewhere: boolean; config?: object }): Promise<string> {
   const asked: string[] = [];
   const noting = (who: string) => {
-    const note = async () => void asked.push(who);
+    const note = async () => {
+      asked.push(who);
+      return { run: "run_aaaaaaaaaaaa", seq: 0 };
+    };
     return { sandboxes: { create: note }, runs: { start: note } };
   };
   const here = async () => ({ station: noting("this process") }) as unknown as StationHere;
@@ -74,6 +78,23 @@ describe.each<[string, (station: Station, secrets: Record<string, SecretSpec>, s
   });
 });
 
+test("what a station has to say of a run is said to whoever started it, once, and not to others", async () => {
+  const said: string[] = [];
+  const here = () => Promise.reject(new Error("nothing is done here"));
+  const own = await caller({}, (text) => said.push(text));
+  const reach = () => callersStation(stationAtSocket(server().socketPath), { here, caller: own, isElsewhere: false }).station;
+  await writeFile(join(own.cwd, ".env"), "TOKEN=x\n");
+  await writeFile(join(base(), "model.yaml"), "turns: [{ say: All done. }]\n");
+  const { runs } = reach();
+  const source = { kind: "folder", path: own.cwd, hiding: {} } as const;
+  const { run } = await runs.start({ task: "x", model: `scripted:${join(base(), "model.yaml")}`, source });
+  await runs.wait(run);
+  await all(runs.events(run));
+  await all(runs.events(run));
+  await all(reach().runs.events(run));
+  expect(said).toEqual([expect.stringMatching(/^1 file that looks like a credential is (hidden|visible) inside.*\.env/)]);
+});
+
 describe("an agent's file of the caller", () => {
   async function reached(): Promise<Station> {
     const remote = await stationAt({ kind: "elsewhere", url: server().status.url, context: null }, { token: await token("admin") });
@@ -94,8 +115,8 @@ describe("an agent's file of the caller", () => {
     const agent = "---\nsandbox: { secrets: [TOKEN] }\n---\nYou work.\n";
     for await (const event of station().runs.events(await start(agent))) {
       if (event.type !== "run.created") continue;
-      const { secrets } = event.data.agent.definition.sandbox;
-      expect(secrets.TOKEN).toMatchObject({ from: { file: expect.stringContaining(join(base(), "state")) }, hosts: ["api.example.com"] });
+      const secrets = { TOKEN: { from: { file: expect.stringContaining(join(base(), "state")) }, hosts: ["api.example.com"] } };
+      expect(event.data.agent.definition).toMatchObject({ sandbox: { secrets } });
       return;
     }
     throw new Error("no run was made");

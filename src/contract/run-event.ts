@@ -37,6 +37,9 @@ import { Usage } from "./usage.ts";
  */
 const worked = { workedMs: z.number().nonnegative().optional() };
 
+/** Of what is told; whoever tells cuts it. */
+export const NOTICE_CHARACTERS_MAX = 2000;
+
 export const RunCreated = defineEvent("run.created", 1, {
   run: RunId,
   parent: z.object({ run: RunId, call: CallId }).nullable(),
@@ -70,6 +73,8 @@ export const RunQueued = defineEvent("run.queued", 1, {
 });
 /** Of a run that waits: it is to be driven sooner, or later. */
 export const RunPrioritized = defineEvent("run.prioritized", 1, { by: z.string(), priority: Priority });
+/** Worth a word to whoever started the run: files that are hidden inside, what takes long. */
+export const RunNoticed = defineEvent("run.noticed", 1, { text: z.string().max(NOTICE_CHARACTERS_MAX) });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
 export const RunClaimed = defineEvent("run.claimed", 1, {
   owner: z.string(),
@@ -225,6 +230,7 @@ const all = [
   RunCreated,
   RunQueued,
   RunPrioritized,
+  RunNoticed,
   RunClaimed,
   RunSandboxed,
   RunPaused,

@@ -192,6 +192,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "file.changed":
     case "message.received":
     case "loop.noticed":
+    case "run.noticed":
     case "todo.changed":
     case "network.denied":
     case "network.failed":

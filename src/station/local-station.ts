@@ -108,8 +108,7 @@ export function createLocalStation(options: {
     model,
     agent: (name) => agents.load(name),
     ...(options.hooks ? { hooks: options.hooks } : {}),
-    prepare: (session, place) =>
-      prepareWorkspace(session, place, { ...fetching, ...(options.onProgress ? { onProgress: options.onProgress } : {}) }),
+    prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, onProgress: notice }),
   });
   const drives = createRunDrives({ drive: runs.drive });
   const served = createStationQueue({ log, store, stateDir, drives, crashpoint, model, owner, ownerGone, notice: options.onProgress });

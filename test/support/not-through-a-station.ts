@@ -12,6 +12,26 @@ const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason:
     test: /^is answered after the first process was killed|^SIGTERM lets go of a run/,
     reason: "the command that is killed drives nothing: the station does, and the run goes on (tested beside it)",
   },
+  {
+    file: "workspace.e2e.test.ts",
+    test: /^in use: refused with who and how to unlock/,
+    reason: "the command that is killed holds no lock: the station does, and the run goes on",
+  },
+  {
+    file: "runs-recovery.e2e.test.ts",
+    test: /^is attached to again|^and whose sandbox dies with the program|^a dead sandbox of a run that nobody goes on with/,
+    reason: "the command that is killed drives nothing; what becomes of a station's runs when it is killed is in crash-station.e2e.test.ts",
+  },
+  {
+    file: "runs-network.e2e.test.ts",
+    test: /^a network that cannot be served at the moment of `resume`/,
+    reason: "the command that is killed drives nothing, so there is nothing to resume",
+  },
+  {
+    file: "standstill.e2e.test.ts",
+    test: /^a stop that is interrupted says so/,
+    reason: "the command that is stopped drives nothing: the station obeys at once",
+  },
 ];
 
 /** Why a test is not for this mode, or null. */

@@ -104,6 +104,8 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         ];
       case "run.claimed":
       case "run.prioritized":
+      // Said to standard error when it happened.
+      case "run.noticed":
         return [];
       case "run.queued": {
         const { startAt } = event.data;

@@ -8,6 +8,7 @@ import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
+import { NOTICE_CHARACTERS_MAX } from "../../contract/run-event.ts";
 import type { RunDriver } from "../../contract/run-queue.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
@@ -48,7 +49,11 @@ export interface RunsOptions {
   /** Told what is worth a word to the user. */
   notice?: (text: string) => void;
   /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
-  prepare?: (session: Session, place: { sandbox: OwnedSandbox; runtime: Runtime }) => Promise<void>;
+  prepare?: (
+    session: Session,
+    place: { sandbox: OwnedSandbox; runtime: Runtime },
+    told: { notice: (text: string) => void },
+  ) => Promise<void>;
 }
 
 /** Where a run works. */
@@ -165,6 +170,11 @@ function sandboxFor(
   options: DriveOptions,
 ): RunSandbox {
   const { definition, run } = journal.state;
+  // Whoever follows the run may not be this process.
+  const notice = (text: string) => {
+    options.notice?.(text);
+    journal.note([{ type: "run.noticed", data: { text: text.slice(0, NOTICE_CHARACTERS_MAX) } }]);
+  };
   return createRunSandbox({
     run,
     runtime,
@@ -174,7 +184,7 @@ function sandboxFor(
     crashpoint: options.crashpoint,
     removeRemains: options.removeRemains,
     places: options.places,
-    ...defined({ notice: options.notice }),
+    notice,
     previous: () => journal.state.sandbox?.id ?? null,
     async onReady(sandbox, { why, files }) {
       // Before anything else: an owner that this one took over from may still stand in the middle of a write.
@@ -186,7 +196,7 @@ function sandboxFor(
         await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...told]);
       }
       if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
-      await options.prepare?.(session, { sandbox, runtime });
+      await options.prepare?.(session, { sandbox, runtime }, { notice });
     },
   });
 }

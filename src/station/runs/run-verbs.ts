@@ -87,8 +87,17 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     lastPosition: () => log.lastPosition(),
     async wait(run, { signal } = {}) {
       const before = await view(run);
-      if (before.finish !== null) return before;
       const drive = drives.outcome(run);
+      if (before.finish !== null) {
+        // We may still be putting away what it left.
+        if (drive !== undefined)
+          await orCancelled(
+            drive.catch(() => undefined),
+            run,
+            signal,
+          );
+        return before;
+      }
       await (drive === undefined ? untilEnded(run, { ...options, signal }) : orCancelled(drive, run, signal));
       return await view(run);
     },
