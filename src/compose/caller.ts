@@ -15,8 +15,8 @@ export interface CallersOptions {
 
 /**
  * The names of those whose values are the caller's alone: in its environment, or, for a station elsewhere, in a file of
- * this machine. What is merely named is looked up there; a station of this machine shares the configuration, and not the
- * environment.
+ * this machine. What is merely named is looked up there; a station of this machine shares the configuration, and not
+ * the environment.
  */
 export function secretsOfCaller(
   asked: { secrets: Readonly<Record<string, SecretSpec>>; secretNames?: readonly string[] | undefined },

@@ -3,7 +3,7 @@ import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
 import { LOCAL_OWNER } from "../contract/owner.ts";
 import { parseRequest } from "../contract/parse-request.ts";
-import { StartRun } from "../contract/run-verbs.ts";
+import { type RunView, StartRun } from "../contract/run-verbs.ts";
 import { defined } from "../lib/defined.ts";
 import { agentAsked } from "../station/runs/start-run.ts";
 import type { NumberedRunEvent, RunVerbs } from "../station/runs/verbs.ts";
@@ -23,6 +23,21 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     own = (await options.here()).station.runs;
     return own;
   };
+  /** The station's, or this process's where the station has no key of the model: it may be in this environment. */
+  const orHere = async (byStation: () => Promise<RunView>, byUs: (runs: RunVerbs) => Promise<RunView>): Promise<RunView> => {
+    try {
+      return own === null ? await byStation() : await byUs(own);
+    } catch (error) {
+      const lacksKey = error instanceof CaissonError && error.code === "unauthenticated";
+      if (isElsewhere || own !== null || !lacksKey) throw error;
+      return await byUs(await driveHere());
+    }
+  };
+  const listenedTo = async (going: Promise<RunView>): Promise<RunView> => {
+    const view = await going;
+    notices.listen(view.run, view.seq);
+    return view;
+  };
   return {
     async start(given, choices) {
       const request = parseRequest(StartRun, given, "a run");
@@ -35,15 +50,12 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
         return (await driveHere()).start(given, choices);
       }
       const model = given.model ?? caller.config.models.default;
-      try {
-        const view = await current().start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, choices);
+      const byStation = async () => {
+        const view = await remote.start({ ...given, ...defined({ model, agent: definition ?? given.agent }) }, choices);
         notices.listen(view.run, 0);
         return view;
-      } catch (error) {
-        // The key may be in this environment.
-        if (isElsewhere || !(error instanceof CaissonError) || error.code !== "unauthenticated") throw error;
-        return (await driveHere()).start(given, choices);
-      }
+      };
+      return await orHere(byStation, (runs) => runs.start(given, choices));
     },
     get: (run) => current().get(run),
     list: (asked) => current().list(asked),
@@ -54,16 +66,16 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     send: (run, message) => current().send(run, message),
     answer: (run, answer) => current().answer(run, answer),
     pause: (run, asked) => current().pause(run, asked),
-    async resume(run, asked) {
-      const view = await current().resume(run, asked);
-      notices.listen(view.run, view.seq);
-      return view;
-    },
-    async continue(run, request, asked) {
-      const view = await current().continue(run, request, asked);
-      notices.listen(view.run, view.seq);
-      return view;
-    },
+    resume: (run, asked) =>
+      orHere(
+        () => listenedTo(remote.resume(run, asked)),
+        (runs) => runs.resume(run, asked),
+      ),
+    continue: (run, request, asked) =>
+      orHere(
+        () => listenedTo(remote.continue(run, request, asked)),
+        (runs) => runs.continue(run, request, asked),
+      ),
     prioritize: (run, asked) => current().prioritize(run, asked),
     adopt: (run, asked) => current().adopt(run, asked),
     queue: () => current().queue(),

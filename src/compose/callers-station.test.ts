@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { useServer } from "../api/testing.ts";
 import type { RemoteStation } from "../client/station/remote-station.ts";
 import { all } from "../client/station/testing.ts";
+import { CaissonError } from "../contract/error.ts";
 import type { SecretSpec } from "../contract/network.ts";
 import type { StartRunInput } from "../contract/run-verbs.ts";
 import { parseSpec } from "../sandbox/spec.ts";
@@ -20,7 +21,7 @@ const sources: Record<string, SecretSpec["from"]> = {
   variable: "env",
   "another variable": { env: "OTHER" },
   command: { command: ["cat", "token"] },
-  file: { file: "/home/ada/token" },
+  file: { file: "/run/tokens/ada" },
 };
 
 /** Whoever stands in a folder of their own, with this configuration. */
@@ -75,6 +76,26 @@ describe.each<[string, (station: Station, secrets: Record<string, SecretSpec>, s
     const config = { secrets: { TOKEN: { from: "env", hosts: ["api.example.com"] } } };
     expect(await whoDoes(named, { isElsewhere: false, config })).toBe("this process");
     expect(await whoDoes(named, { isElsewhere: true, config })).toBe("the station");
+  });
+});
+
+test.each<[string, (station: Station) => Promise<unknown>]>([
+  ["started", ({ runs }) => runs.start({ task: "x" })],
+  ["resumed", ({ runs }) => runs.resume("run_aaaaaaaaaaaa", { by: "me" })],
+  ["continued", ({ runs }) => runs.continue("run_aaaaaaaaaaaa", { text: "x", by: "me" })],
+])("a run is %s by whoever has the key of its model", async (_, go) => {
+  const lacksKey = async () => {
+    throw new CaissonError("unauthenticated", "there is no key");
+  };
+  const begun: string[] = [];
+  const begin = async () => ({ run: begun.push("here"), seq: 0 });
+  const remote = { runs: { start: lacksKey, resume: lacksKey, continue: lacksKey } } as unknown as RemoteStation;
+  const here = async () => ({ station: { runs: { start: begin, resume: begin, continue: begin } } }) as unknown as StationHere;
+  const own = await caller();
+  await go(callersStation(remote, { here, caller: own, isElsewhere: false }).station);
+  expect(begun).toEqual(["here"]);
+  await expect(go(callersStation(remote, { here, caller: own, isElsewhere: true }).station)).rejects.toMatchObject({
+    code: "unauthenticated",
   });
 });
 

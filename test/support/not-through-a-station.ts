@@ -28,6 +28,12 @@ const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason:
     reason: "the command that is killed drives nothing, so there is nothing to resume",
   },
   {
+    file: "network-secrets.e2e.test.ts",
+    test: /^a file, a program; what cannot be had/,
+    mode: "http",
+    reason: "a station at an address is sent nothing of the caller's environment or files (tested beside it)",
+  },
+  {
     file: "standstill.e2e.test.ts",
     test: /^a stop that is interrupted says so/,
     reason: "the command that is stopped drives nothing: the station obeys at once",

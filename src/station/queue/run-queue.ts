@@ -93,8 +93,8 @@ export class RunQueue {
   }
 
   /**
-   * Lets a run that nobody drives go on, or one of ours that was paused. Throws `conflict` for any other that is driven,
-   * `invalid` for a sub-run.
+   * Lets a run that nobody drives go on, or one of ours that was paused. Throws `conflict` for any other that is
+   * driven, `invalid` for a sub-run.
    */
   async goOn(run: string, { by, why }: { by: string; why: "resume" | "adoption" }): Promise<void> {
     const { log } = this.#options;

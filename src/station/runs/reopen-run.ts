@@ -34,9 +34,10 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
 /**
  * Lets a run that has ended go on: its events get the reopening and what is said with it in one append, under the run's
  * lease, so that there is no moment at which somebody still puts away what somebody else goes on with. Nobody drives it
- * yet. Resolves with the sequence number of the last of these events: what is said, if anything. Nothing changes when it throws: `conflict` for a run that has not ended, that is done and is told nothing new,
- * whose bounds still hold, or whose session is in use; `invalid` for a sub-run; `gone` when its session was removed;
- * what a model throws that cannot be used.
+ * yet. Resolves with the sequence number of the last of these events: what is said, if anything. Nothing changes when
+ * it throws: `conflict` for a run that has not ended, that is done and is told nothing new, whose bounds still hold, or
+ * whose session is in use; `invalid` for a sub-run; `gone` when its session was removed; what a model throws that
+ * cannot be used.
  */
 export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { owner: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;

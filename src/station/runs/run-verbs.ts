@@ -85,22 +85,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     events: (run, asked = {}) => runEvents(log, run, asked),
     allEvents: (asked = {}) => allRunEvents(log, asked),
     lastPosition: () => log.lastPosition(),
-    async wait(run, { signal } = {}) {
-      const before = await view(run);
-      const drive = drives.outcome(run);
-      if (before.finish !== null) {
-        // We may still be putting away what it left.
-        if (drive !== undefined)
-          await orCancelled(
-            drive.catch(() => undefined),
-            run,
-            signal,
-          );
-        return before;
-      }
-      await (drive === undefined ? untilEnded(run, { ...options, signal }) : orCancelled(drive, run, signal));
-      return await view(run);
-    },
+    wait: (run, { signal } = {}) => waitFor(run, { ...options, view, signal }),
     async send(run, message) {
       return { message: await runs.send(run, parseRequest(SendMessage, message, "a message")) };
     },
@@ -213,6 +198,23 @@ async function beginDetached(run: string, options: Pick<RunVerbsOptions, "log" |
 /** What the model says may come from, or go to, a file: as long as this process drives the run. */
 function modelOf(tape: ModelTape, options: Pick<RunVerbsOptions, "model">): { model?: (name: string) => Promise<Model> } {
   return Object.keys(tape).length === 0 ? {} : { model: (name) => options.model(name, tape) };
+}
+
+async function waitFor(
+  run: string,
+  options: RunVerbsOptions & { view: (run: string) => Promise<RunView>; signal: AbortSignal | undefined },
+): Promise<RunView> {
+  const { view, drives, signal } = options;
+  const before = await view(run);
+  const drive = drives.outcome(run);
+  if (before.finish === null) {
+    await (drive === undefined ? untilEnded(run, options) : orCancelled(drive, run, signal));
+    return await view(run);
+  }
+  // We may still be putting away what it left.
+  const settled = drive?.catch(() => undefined);
+  if (settled !== undefined) await orCancelled(settled, run, signal);
+  return before;
 }
 
 async function untilEnded(run: string, { log, signal }: Pick<RunVerbsOptions, "log"> & { signal: AbortSignal | undefined }): Promise<void> {
