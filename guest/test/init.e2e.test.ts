@@ -211,8 +211,8 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
 
   test("a heartbeat comes by itself, and an idle guest is small", async () => {
     const had = link.heartbeats.length;
-    await until("a heartbeat", () => link.heartbeats.length > had, 7_000);
-    expect(link.heartbeats.at(-1)?.processes).toBe(0);
+    // What earlier tests ended may still be counted by the first.
+    await until("a heartbeat of an idle guest", () => link.heartbeats.slice(had).some(({ processes }) => processes === 0));
     if (isSanitised) return;
     const main = childrenNamed(guest.child.pid as number, "caisson-guest")[0] as number;
     const spawner = childrenNamed(main, "caisson-spawn")[0] as number;

@@ -78,7 +78,7 @@ function fittingFor(schema: Schema, depth: number): fc.Arbitrary<unknown> {
   if (depth > 6) return nasty;
   switch (schema.type) {
     case "string":
-      return schema.pattern === undefined ? fc.string({ maxLength: 50 }) : fc.stringMatching(new RegExp(schema.pattern));
+      return schema.pattern === undefined ? fc.string({ maxLength: 50 }) : matching(schema.pattern);
     case "integer":
     case "number":
       return fc.integer(rangeOf(schema));
@@ -94,6 +94,15 @@ function fittingFor(schema: Schema, depth: number): fc.Arbitrary<unknown> {
     default:
       return nasty;
   }
+}
+
+const patterns = new Map<string, fc.Arbitrary<string>>();
+
+/** Made once for each pattern, since that takes long. */
+function matching(pattern: string): fc.Arbitrary<string> {
+  const made = patterns.get(pattern) ?? fc.stringMatching(new RegExp(pattern));
+  patterns.set(pattern, made);
+  return made;
 }
 
 function rangeOf({ minimum = -10, maximum = 1000 }: Schema): { min: number; max: number } {
