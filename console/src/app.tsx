@@ -13,6 +13,7 @@ import { StationProvider } from "./station/station.tsx";
 
 const Runs = lazy(() => import("./pages/runs/runs.tsx"));
 const Sandboxes = lazy(() => import("./pages/sandboxes/sandboxes.tsx"));
+const Sandbox = lazy(() => import("./pages/sandbox/sandbox.tsx"));
 
 export function App() {
   const [token, setToken] = useState(keptToken);
@@ -56,6 +57,7 @@ function Pages() {
       </Route>
       <Route path="/runs" component={Runs} />
       <Route path="/sandboxes" component={Sandboxes} />
+      <Route path="/sandboxes/:sandbox" component={Sandbox} />
       <Route component={NotFound} />
     </Switch>
   );

@@ -1,0 +1,103 @@
+import { TriangleAlert } from "lucide-react";
+import type { ReactNode } from "react";
+import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { Copy } from "../../parts/copy.tsx";
+import { duration, Time } from "../../parts/time.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { labelsOf, networkWord, templateWord } from "../sandboxes/narrow-sandboxes.ts";
+import { bytesText } from "./bytes-text.ts";
+import styles from "./details.module.css";
+import type { SandboxPart } from "./use-sandbox.ts";
+
+const none = <span className={styles.quiet}>none</span>;
+
+/** What it was made from, what it may use and see, and what could not be enforced. */
+export default function Details({ sandbox }: SandboxPart) {
+  const { id, name, runtime, owner, createdAt, template, network, workspace, mounts, warnings, allowRoot, keep } = sandbox;
+  const labels = labelsOf(sandbox);
+  return (
+    <div className={styles.details}>
+      {warnings.length > 0 && (
+        <ul className={styles.warnings}>
+          {warnings.map((warning) => (
+            <li key={warning}>
+              <TriangleAlert aria-hidden="true" />
+              {warning}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Part title="About">
+        <Fact name="Id">
+          <code>{id}</code>
+          <Copy text={id} what="id" />
+        </Fact>
+        {name !== undefined && <Fact name="Name">{visibleText(name)}</Fact>}
+        <Fact name="Runtime">{runtime}</Fact>
+        <Fact name="Made from">{visibleText(templateWord(template))}</Fact>
+        <Fact name="Made">
+          <Time at={createdAt} />
+        </Fact>
+        <Fact name="Owner">{owner}</Fact>
+        <Fact name="Network">{visibleText(networkWord(network))}</Fact>
+        <Fact name="Root inside">{allowRoot ? "yes, by sudo" : "no"}</Fact>
+        <Fact name="Lives">{keep ? "until it is removed" : "as long as whoever made it"}</Fact>
+        <Fact name="Labels">{labels.length === 0 ? none : labels.map((label) => <code key={label}>{visibleText(label)}</code>)}</Fact>
+      </Part>
+      <Limits limits={sandbox.limits} />
+      <Part title="Folders">
+        <Fact name="/workspace">
+          {workspace.kind === "empty" ? "empty at first" : <Folder path={workspace.path} access={workspace.access} />}
+        </Fact>
+        {mounts.map(({ path, target, access }) => (
+          <Fact key={target} name={visibleText(target)}>
+            <Folder path={path} access={access} />
+          </Fact>
+        ))}
+      </Part>
+    </div>
+  );
+}
+
+function Limits({ limits }: { limits: SandboxInfo["limits"] }) {
+  const unlimited = <span className={styles.quiet}>not enforced</span>;
+  const of = <Value,>(value: Value | null, text: (value: Value) => string) => (value === null ? unlimited : text(value));
+  return (
+    <Part title="Limits">
+      <Fact name="CPUs">{of(limits.cpus, String)}</Fact>
+      <Fact name="Memory">{of(limits.memoryBytes, bytesText)}</Fact>
+      <Fact name="Processes">{of(limits.pids, (count) => count.toLocaleString())}</Fact>
+      <Fact name="Disk">{of(limits.diskBytes, bytesText)}</Fact>
+      <Fact name="Time of one command">{duration(limits.wallClockMs)}</Fact>
+      <Fact name="Output of one command">{of(limits.outputBytes, bytesText)}</Fact>
+    </Part>
+  );
+}
+
+const accesses = { overlay: "changes stay inside", rw: "written through", ro: "read only" } as const;
+
+function Folder({ path, access }: { path: string; access: keyof typeof accesses }) {
+  return (
+    <>
+      <code>{visibleText(path)}</code> <span className={styles.quiet}>{accesses[access]}</span>
+    </>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={styles.part}>
+      <h2>{title}</h2>
+      <dl>{children}</dl>
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.fact}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+import { indentWithTab } from "@codemirror/commands";
+import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
+import { languages } from "@codemirror/language-data";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView, keymap } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { basicSetup } from "codemirror";
+import { type RefObject, useEffect, useRef } from "react";
+import styles from "./files.module.css";
+
+interface EditorProps {
+  name: string;
+  text: string;
+  canEdit: boolean;
+  onDirty(isDirty: boolean): void;
+  onSave(): void;
+  /** Set to what reads the text as it is now. */
+  read: RefObject<(() => string) | null>;
+}
+
+/** An editor with the colours of the file's language, which is loaded by itself. Ctrl S saves, Escape then Tab leaves. */
+export default function Editor(props: EditorProps) {
+  const { name, text, canEdit, read } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    if (place.current === null) return;
+    const language = new Compartment();
+    const separator = text.includes("\r\n") ? "\r\n" : "\n";
+    const save = () => {
+      latest.current.onSave();
+      return true;
+    };
+    const view = new EditorView({
+      parent: place.current,
+      doc: text,
+      extensions: [
+        keymap.of([{ key: "Mod-s", preventDefault: true, run: save }, indentWithTab]),
+        basicSetup,
+        language.of([]),
+        syntaxHighlighting(colours),
+        EditorState.lineSeparator.of(separator),
+        EditorState.readOnly.of(!canEdit),
+        EditorView.editable.of(canEdit),
+        EditorView.contentAttributes.of({ "aria-label": "Text of the file", ...(!canEdit && { tabindex: "0" }) }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) latest.current.onDirty(true);
+        }),
+      ],
+    });
+    read.current = () => view.state.sliceDoc();
+    let isGone = false;
+    const description = LanguageDescription.matchFilename(languages, name);
+    description
+      ?.load()
+      .then((support) => {
+        if (!isGone) view.dispatch({ effects: language.reconfigure(support) });
+      })
+      // Without colours it can be read as well.
+      .catch(() => {});
+    return () => {
+      isGone = true;
+      read.current = null;
+      view.destroy();
+    };
+  }, [name, text, canEdit, read]);
+  return <div ref={place} className={styles.editor} />;
+}
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "light-dark(#8e3ab0, #d59cf0)" },
+  { tag: [tags.string, tags.special(tags.string), tags.regexp], color: "var(--good)" },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--warn)" },
+  { tag: [tags.comment, tags.meta], color: "var(--text-3)", fontStyle: "italic" },
+  { tag: [tags.function(tags.variableName), tags.function(tags.propertyName), tags.heading], color: "var(--accent)" },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: "light-dark(#10707f, #6fcbd8)" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);

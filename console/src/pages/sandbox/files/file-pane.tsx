@@ -1,0 +1,96 @@
+import { ArrowLeft, Download, Pencil, Trash2 } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Button } from "../../../parts/button.tsx";
+import { Confirm } from "../../../parts/confirm.tsx";
+import { Copy } from "../../../parts/copy.tsx";
+import { Empty } from "../../../parts/empty.tsx";
+import { say, sayProblem } from "../../../parts/toasts.tsx";
+import { useIsPhone } from "../../../parts/use-is-phone.ts";
+import { visibleText } from "../../../parts/visible-text.ts";
+import { useStation } from "../../../station/station.tsx";
+import { FileView } from "./file-view.tsx";
+import styles from "./files.module.css";
+import { RenameEntry } from "./new-entry.tsx";
+import { nameOf } from "./paths.ts";
+import { download } from "./transfer.ts";
+import { useFoldersAgain } from "./use-folders.ts";
+
+interface FilePaneProps {
+  sandbox: string;
+  path: string | null;
+  isFolder: boolean;
+  onPath(path: string | null, kind?: "file" | "folder"): void;
+  onDirty(isDirty: boolean): void;
+}
+
+/** What is chosen in the tree, with what can be done with it. */
+export function FilePane({ sandbox, path, isFolder, onPath, onDirty }: FilePaneProps) {
+  if (path === null) {
+    return (
+      <Empty title="No file chosen">
+        Choose one in the tree to read or edit it. Files and folders can be dropped anywhere here to upload them.
+      </Empty>
+    );
+  }
+  if (isFolder) {
+    return (
+      <div className={styles.pane}>
+        <PaneHead {...{ sandbox, path, isFolder, onPath }} />
+        <Empty title={visibleText(nameOf(path))}>New files and what is dropped here go into this folder.</Empty>
+      </div>
+    );
+  }
+  return (
+    <div className={styles.pane}>
+      <FileView
+        sandbox={sandbox}
+        path={path}
+        onDirty={onDirty}
+        head={(extra) => <PaneHead {...{ sandbox, path, isFolder, onPath, extra }} />}
+      />
+    </div>
+  );
+}
+
+function PaneHead({
+  sandbox,
+  path,
+  isFolder,
+  onPath,
+  extra,
+}: Omit<FilePaneProps, "onDirty" | "path"> & { path: string; extra?: ReactNode }) {
+  const station = useStation();
+  const isPhone = useIsPhone();
+  const lookAgain = useFoldersAgain(sandbox);
+  const [asked, setAsked] = useState<"rename" | "remove" | null>(null);
+  const remove = async () => {
+    await station.files.remove(sandbox, { path, recursive: isFolder });
+    await lookAgain();
+    say(`Removed ${nameOf(path)}.`);
+    onPath(null);
+  };
+  return (
+    <header className={styles.paneHead}>
+      {isPhone && <Button look="plain" label="Back to the tree" icon={<ArrowLeft />} onClick={() => onPath(null)} />}
+      <code className={styles.path} title={visibleText(path)}>
+        {visibleText(path)}
+      </code>
+      <Copy text={path} what="path" />
+      {extra}
+      <Button
+        look="plain"
+        label={isFolder ? "Download as an archive" : "Download"}
+        icon={<Download />}
+        onClick={() => void download(station, { sandbox, path, isFolder }).catch(sayProblem)}
+      />
+      <Button look="plain" label="Rename" icon={<Pencil />} onClick={() => setAsked("rename")} />
+      <Button look="plain" label="Remove" icon={<Trash2 />} onClick={() => setAsked("remove")} />
+      {asked === "rename" && <RenameEntry {...{ sandbox, path, isFolder, onPath }} onClose={() => setAsked(null)} />}
+      {asked === "remove" && (
+        <Confirm title={`Remove ${visibleText(nameOf(path))}?`} action="Remove" onConfirm={remove} onClose={() => setAsked(null)}>
+          <p>{isFolder ? "The folder goes with all that is in it." : "It cannot be had back."}</p>
+        </Confirm>
+      )}
+    </header>
+  );
+}

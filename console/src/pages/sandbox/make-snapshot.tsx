@@ -1,0 +1,54 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { wordsOf } from "../../parts/problem.tsx";
+import { say } from "../../parts/toasts.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./sandbox.module.css";
+
+export const snapshotsKey = ["snapshots"] as const;
+
+export function MakeSnapshot({ sandbox, onClose }: { sandbox: string; onClose(): void }) {
+  const station = useStation();
+  const queries = useQueryClient();
+  const [problem, setProblem] = useState<string | undefined>();
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const name = String(new FormData(event.currentTarget).get("name") ?? "").trim();
+    setBusy(true);
+    try {
+      const made = await station.sandboxes.snapshot(sandbox, name === "" ? {} : { name });
+      await queries.invalidateQueries({ queryKey: snapshotsKey });
+      say(`Kept as ${made.name ?? made.id}.`);
+      onClose();
+    } catch (error) {
+      setProblem(wordsOf(error).message);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Snapshot" onClose={onClose}>
+      <form className={styles.form} onSubmit={(event) => void submit(event)}>
+        <Field
+          label="Name"
+          name="name"
+          placeholder="Optional"
+          autoComplete="off"
+          spellCheck={false}
+          autoFocus
+          problem={problem}
+          hint="Its files as they are now, for other sandboxes to start from. Processes are no part of it."
+        />
+        <div className={styles.buttons}>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="main" type="submit" disabled={isBusy}>
+            {isBusy ? "Making it…" : "Make snapshot"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,90 @@
+import { lazy, Suspense } from "react";
+import { Link, useParams, useSearchParams } from "wouter";
+import { CaissonError } from "../../../../src/contract/error.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { Copy } from "../../parts/copy.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Loading } from "../../parts/loading.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Tabs } from "../../parts/tabs.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { SandboxState } from "../sandboxes/sandbox-state.tsx";
+import styles from "./sandbox.module.css";
+import { SandboxActions } from "./sandbox-actions.tsx";
+import { useSandbox } from "./use-sandbox.ts";
+
+const tabs = {
+  terminal: { label: "Terminal", part: lazy(() => import("./terminal/terminals.tsx")) },
+  files: { label: "Files", part: lazy(() => import("./files/files.tsx")) },
+  processes: { label: "Processes", part: lazy(() => import("./processes.tsx")) },
+  ports: { label: "Ports", part: lazy(() => import("./ports/ports.tsx")) },
+  network: { label: "Network", part: lazy(() => import("./network.tsx")) },
+  resources: { label: "Resources", part: lazy(() => import("./resources.tsx")) },
+  snapshots: { label: "Snapshots", part: lazy(() => import("./snapshots.tsx")) },
+  details: { label: "Details", part: lazy(() => import("./details.tsx")) },
+} as const;
+
+export default function Sandbox() {
+  const { sandbox: id = "" } = useParams<{ sandbox: string }>();
+  const { data, error, refetch } = useSandbox(id);
+  if (data !== undefined) return <SandboxPage sandbox={data} isGone={isGone(error)} />;
+  return (
+    <Page title={id}>
+      {error === null && <Loading />}
+      {error !== null && isGone(error) && (
+        <Empty title="There is no such sandbox" action={<Link href="/sandboxes">All sandboxes</Link>}>
+          It was removed, or was never here.
+        </Empty>
+      )}
+      {error !== null && !isGone(error) && <Problem error={error} onRetry={() => void refetch()} />}
+    </Page>
+  );
+}
+
+const isGone = (error: unknown) => error instanceof CaissonError && error.code === "not_found";
+
+function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: boolean }) {
+  const [params] = useSearchParams();
+  const asked = params.get("tab") ?? "terminal";
+  const chosen = (asked in tabs ? asked : "terminal") as keyof typeof tabs;
+  const { part: Part } = tabs[chosen];
+  const hrefOf = (tab: string) => `/sandboxes/${sandbox.id}?tab=${tab}`;
+  const name = visibleText(sandbox.name ?? sandbox.id);
+  return (
+    <Page
+      title={`${name} (${gone ? "removed" : sandbox.state})`}
+      name={
+        <span className={styles.name}>
+          <Link href="/sandboxes" className={styles.up ?? ""}>
+            Sandboxes
+          </Link>
+          <span className={styles.slash} aria-hidden="true">
+            /
+          </span>
+          <span className={styles.own}>{name}</span>
+          <Copy text={sandbox.id} what="id" />
+          <SandboxState sandbox={gone ? { state: "completed" } : sandbox} />
+        </span>
+      }
+      actions={!gone && <SandboxActions sandbox={sandbox} />}
+    >
+      <div className={styles.page}>
+        <Tabs
+          label="Parts of the sandbox"
+          current={hrefOf(chosen)}
+          tabs={Object.entries(tabs).map(([tab, { label }]) => ({ href: hrefOf(tab), label }))}
+        />
+        <div className={styles.part}>
+          {gone ? (
+            <Empty title="This sandbox was removed" action={<Link href="/sandboxes">All sandboxes</Link>} />
+          ) : (
+            <Suspense fallback={<Loading />}>
+              <Part key={sandbox.id} sandbox={sandbox} />
+            </Suspense>
+          )}
+        </div>
+      </div>
+    </Page>
+  );
+}

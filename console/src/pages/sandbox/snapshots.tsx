@@ -1,0 +1,113 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Camera, GitFork, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import type { SnapshotView } from "../../../../src/contract/sandbox-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Copy } from "../../parts/copy.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Loading } from "../../parts/loading.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Time } from "../../parts/time.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { useStation } from "../../station/station.tsx";
+import { bytesText } from "./bytes-text.ts";
+import { MakeSnapshot, snapshotsKey } from "./make-snapshot.tsx";
+import styles from "./tables.module.css";
+import type { SandboxPart } from "./use-sandbox.ts";
+
+/** Those of this sandbox, the newest first. */
+export default function Snapshots({ sandbox }: SandboxPart) {
+  const station = useStation();
+  const [isMaking, setMaking] = useState(false);
+  const { data, error, refetch } = useQuery({ queryKey: snapshotsKey, queryFn: ({ signal }) => station.sandboxes.snapshots({ signal }) });
+  if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (data === undefined) return <Loading />;
+  const own = data.filter((each) => each.sandbox === sandbox.id).sort((left, right) => (left.createdAt < right.createdAt ? 1 : -1));
+  const make = (
+    <Button icon={<Camera />} onClick={() => setMaking(true)}>
+      Make snapshot
+    </Button>
+  );
+  return (
+    <>
+      {own.length === 0 ? (
+        <Empty title="No snapshots of this sandbox" action={make}>
+          A snapshot keeps the files as they are. Other sandboxes can start from it, again and again.
+        </Empty>
+      ) : (
+        <>
+          <div className={styles.bar}>{make}</div>
+          <table className={styles.table}>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th className={styles.number}>Size</th>
+                <th className={styles.number}>Made</th>
+                <th>
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {own.map((snapshot) => (
+                <SnapshotRow key={snapshot.id} snapshot={snapshot} />
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+      {isMaking && <MakeSnapshot sandbox={sandbox.id} onClose={() => setMaking(false)} />}
+    </>
+  );
+}
+
+function SnapshotRow({ snapshot }: { snapshot: SnapshotView }) {
+  const station = useStation();
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const [isAsked, setAsked] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const start = async () => {
+    setBusy(true);
+    try {
+      const made = await station.sandboxes.create({ runtime: snapshot.runtime, snapshot: snapshot.id });
+      say("This sandbox starts from the snapshot.");
+      navigate(`/sandboxes/${made.id}`);
+    } catch (error) {
+      sayProblem(error);
+      setBusy(false);
+    }
+  };
+  const name = visibleText(snapshot.name ?? snapshot.id);
+  return (
+    <tr>
+      <td className={styles.long}>
+        {snapshot.name !== null && <>{name} </>}
+        <code>{snapshot.id}</code>
+        <Copy text={snapshot.id} what="id" />
+      </td>
+      <td className={styles.number}>{bytesText(snapshot.bytes)}</td>
+      <td className={styles.number}>
+        <Time at={snapshot.createdAt} />
+      </td>
+      <td className={styles.actions}>
+        <Button look="plain" label={`New sandbox from ${name}`} icon={<GitFork />} disabled={isBusy} onClick={() => void start()} />
+        <Button look="plain" label={`Remove ${name}`} icon={<Trash2 />} onClick={() => setAsked(true)} />
+        {isAsked && (
+          <Confirm
+            title={`Remove the snapshot ${name}?`}
+            action="Remove"
+            onClose={() => setAsked(false)}
+            onConfirm={async () => {
+              await station.sandboxes.removeSnapshot(snapshot.id);
+              await queries.invalidateQueries({ queryKey: snapshotsKey });
+            }}
+          />
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,144 @@
+import { FitAddon } from "@xterm/addon-fit";
+import { Terminal } from "@xterm/xterm";
+import "@xterm/xterm/css/xterm.css";
+import { useEffect, useRef, useState } from "react";
+import { Button } from "../../../parts/button.tsx";
+import { wordsOf } from "../../../parts/problem.tsx";
+import { useStation } from "../../../station/station.tsx";
+import { openShell, type Shell, type ShellState } from "./shell.ts";
+import { terminalColors } from "./terminal-colors.ts";
+import styles from "./terminals.module.css";
+
+const SCROLLBACK_LINES = 5_000;
+const FONT_PX = 13;
+const LINK_SHOWN_MAX = 300;
+
+/** A screen for one shell. What the shell writes never leaves it: no title, no clipboard, links after a question. */
+export default function TerminalView(props: { sandbox: string; shell: string; isNew: boolean; isShown: boolean; onEnded(): void }) {
+  const { sandbox, shell: ref, isShown, onEnded } = props;
+  // It is there from then on, whatever the list says.
+  const [isNew] = useState(props.isNew);
+  const streams = useStation().streams;
+  const place = useRef<HTMLDivElement>(null);
+  const screen = useRef<{ terminal: Terminal; fit(): void } | null>(null);
+  const [state, setState] = useState<ShellState>({ kind: "opening" });
+  /** Counts how often it was taken back from another page. */
+  const [taking, setTaking] = useState(0);
+  useEffect(() => {
+    if (place.current === null) return;
+    const terminal = createTerminal(place.current);
+    const addon = new FitAddon();
+    terminal.loadAddon(addon);
+    let shell: Shell | undefined;
+    const fit = () => {
+      if (place.current === null || place.current.offsetWidth === 0) return;
+      addon.fit();
+      shell ??= connect();
+    };
+    const connect = () => connectShell(terminal, { streams, sandbox, ref, isNew: isNew && taking === 0, onState: setState });
+    screen.current = { terminal, fit };
+    const sizes = new ResizeObserver(fit);
+    sizes.observe(place.current);
+    return () => {
+      sizes.disconnect();
+      screen.current = null;
+      shell?.leave();
+      terminal.dispose();
+    };
+  }, [streams, sandbox, ref, isNew, taking]);
+  useEffect(() => {
+    if (!isShown) return;
+    screen.current?.fit();
+    screen.current?.terminal.focus();
+  }, [isShown]);
+  return (
+    <>
+      <div ref={place} className={styles.screen} data-shell={ref} />
+      <Note state={state} onTake={() => setTaking(taking + 1)} onClose={onEnded} />
+    </>
+  );
+}
+
+function createTerminal(place: HTMLElement): Terminal {
+  const terminal = new Terminal({
+    fontFamily: getComputedStyle(place).getPropertyValue("--mono"),
+    fontSize: FONT_PX,
+    lineHeight: 1.2,
+    scrollback: SCROLLBACK_LINES,
+    cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
+    theme: terminalColors(place),
+    screenReaderMode: true,
+    linkHandler: {
+      allowNonHttpProtocols: false,
+      activate(_event, link) {
+        if (confirm(`The sandbox wants to show you this page:\n\n${link.slice(0, LINK_SHOWN_MAX)}`))
+          open(link, "_blank", "noopener,noreferrer");
+      },
+    },
+  });
+  terminal.open(place);
+  // Tab stays the shell's; with Ctrl or Shift the focus can leave.
+  terminal.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && (event.ctrlKey || event.shiftKey)));
+  return terminal;
+}
+
+function connectShell(
+  terminal: Terminal,
+  {
+    streams,
+    ...options
+  }: Pick<Parameters<typeof openShell>[1], "sandbox" | "ref" | "isNew" | "onState"> & {
+    streams: Parameters<typeof openShell>[0];
+  },
+): Shell {
+  /** Pieces of the past that are being drawn: what asks the terminal something in them was answered then. */
+  let drawing = 0;
+  const shell = openShell(streams, {
+    ...options,
+    size: { cols: terminal.cols, rows: terminal.rows },
+    onOutput(data, { isPast }) {
+      if (!isPast) return terminal.write(data);
+      drawing += 1;
+      terminal.write(data, () => {
+        drawing -= 1;
+      });
+    },
+  });
+  const encoder = new TextEncoder();
+  terminal.onData((text) => {
+    if (drawing === 0) shell.write(encoder.encode(text));
+  });
+  terminal.onBinary((text) => {
+    if (drawing === 0) shell.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
+  });
+  terminal.onResize((size) => shell.resize(size));
+  return shell;
+}
+
+function Note({ state, onTake, onClose }: { state: ShellState; onTake(): void; onClose(): void }) {
+  const said = noteOf(state);
+  if (said === null) return null;
+  return (
+    <div className={styles.note} role="status">
+      {said}
+      {state.kind === "taken" && <Button onClick={onTake}>Show it here</Button>}
+      {(state.kind === "ended" || state.kind === "failed") && <Button onClick={onClose}>Close</Button>}
+    </div>
+  );
+}
+
+function noteOf(state: ShellState): string | null {
+  switch (state.kind) {
+    case "opening":
+    case "open":
+      return null;
+    case "away":
+      return "The connection is lost; it is taken up again…";
+    case "taken":
+      return "This shell is shown in another window.";
+    case "ended":
+      return state.ended.kind === "exited" ? `The shell has ended (${state.ended.exitCode}).` : "The shell has ended.";
+    case "failed":
+      return wordsOf(state.error).message;
+  }
+}
