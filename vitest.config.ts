@@ -30,7 +30,7 @@ export default defineConfig({
           globalSetup: ["test/support/docker-global-setup.ts"],
           setupFiles: ["test/support/not-through-a-station.ts"],
           fileParallelism: false,
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 45_000 } },
           sequence: { groupOrder: 1 },

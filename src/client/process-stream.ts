@@ -26,6 +26,8 @@ interface Where {
 export interface RemoteProcess {
   readonly ref: string;
   readonly pid: number;
+  /** Its command as it may be shown, where values of secrets were in it. */
+  readonly shownArgv?: readonly string[];
   /** One consumer; a slow one slows the process down. Throws `superseded` when another reader took it over. */
   readonly output: AsyncIterable<OutputFrame>;
   /**
@@ -80,13 +82,14 @@ type Started = Extract<ProcessServerMessage, { type: "started" }>;
 async function connectProcess(to: Connection, opening: Opening): Promise<RemoteProcess> {
   const state = createProcessState(opening);
   const { socket, started } = await connectOnce(to, { ...opening, state });
-  const { ref, pid } = started;
+  const { ref, pid, shownArgv } = started;
   state.connected(socket, started);
   void keepConnected(to, { ...opening, ref, state }, socket);
   const { output, input, requests } = state;
   return {
     ref,
     pid,
+    ...(shownArgv && { shownArgv }),
     output,
     ended: Promise.all([state.ended, output.drained]).then(([ended]) => ended),
     discardOutput: () => output.discard(),

@@ -22,7 +22,9 @@ function told(sandbox: HeldSandbox, onEvent: (event: SandboxEvent) => void): Hel
     ...sandbox,
     async spawn(options) {
       const process = await sandbox.spawn(options);
-      onEvent(CommandStarted.make({ sandbox: sandbox.id, ref: process.ref, pid: process.pid, argv: [...options.argv] }));
+      onEvent(
+        CommandStarted.make({ sandbox: sandbox.id, ref: process.ref, pid: process.pid, argv: [...(process.shownArgv ?? options.argv)] }),
+      );
       return process;
     },
   };

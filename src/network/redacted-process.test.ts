@@ -38,7 +38,9 @@ describe("output with secrets in it", () => {
     const outputRedactor = () => createAnswerRedactor([{ value, placeholder }])?.body() ?? null;
     const process = redactedProcess(processOf([out[0], chunk("stderr", 0, "warning\n"), out[1], out[2]] as OutputChunk[]), {
       outputRedactor,
+      shownArgv: ["echo", placeholder],
     });
+    expect(process.shownArgv).toEqual(["echo", placeholder]);
     const got: Record<string, string> = { stdout: "", stderr: "" };
     let expected = 100;
     for await (const each of process.output) {

@@ -6,11 +6,15 @@ import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
  * have them in files, too. Redaction keeps every length, so that offsets stay true; `outputRedactor` makes a transform
  * that does so, or null where there is nothing to look for.
  */
-export function redactedProcess(process: Process, { outputRedactor }: { outputRedactor: () => Transform | null }): Process {
+export function redactedProcess(
+  process: Process,
+  { outputRedactor, shownArgv }: { outputRedactor: () => Transform | null; shownArgv?: readonly string[] },
+): Process {
   if (outputRedactor() === null) return process;
   return {
     ref: process.ref,
     pid: process.pid,
+    ...(shownArgv && { shownArgv }),
     output: { [Symbol.asyncIterator]: () => redacted(process.output, outputRedactor) },
     ended: process.ended,
     discardOutput: () => process.discardOutput(),

@@ -45,6 +45,8 @@ export interface OutputChunk {
 export interface Process {
   readonly ref: ProcessRef;
   readonly pid: number;
+  /** Its command as it may be shown, where that is not as it was asked for: values of secrets are redacted. */
+  readonly shownArgv?: readonly string[];
   /**
    * What it writes, in order for each stream, each byte once. One consumer; a slow one slows the process down, nothing
    * is dropped. Ends after the last byte. When nobody iterates, `discardOutput` keeps the process from waiting.

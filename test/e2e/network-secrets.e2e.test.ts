@@ -4,17 +4,24 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { filesWith, formsOf, searchInside, textWith } from "../support/network/canary.ts";
 import { createInside, type Inside } from "../support/network/inside.ts";
 import { useMachine } from "../support/network/run-in.ts";
+import { stationMode } from "../support/station-modes.ts";
 
 const machine = useMachine();
 const seen = () => machine.internet.world.seen({ take: true });
 const network = "api.example.com,git.example.com,other.example.com,evil.example.net,unknown-ca.example.com,wrong-name.example.com";
 const guarded = "git.example.com,api.example.com,unknown-ca.example.com,wrong-name.example.com";
-const secret = `GITHUB_TOKEN@${guarded};from=env:RIG_CANARY;git;methods=GET|POST;paths=/canary|/repo.git|/echo|/redirect`;
+const scope = `GITHUB_TOKEN@${guarded};git;methods=GET|POST;paths=/canary|/repo.git|/echo|/redirect`;
+/** What is in the caller's environment is not sent to a station at an address: it keeps such a secret itself. */
+const isKept = stationMode === "http";
+const secret = isKept ? "GITHUB_TOKEN" : `${scope};from=env:RIG_CANARY`;
+const own = () => (isKept ? {} : { env: { RIG_CANARY: machine.internet.canary } });
+/** The one place where a kept secret is. */
+const keptIn = () => (isKept ? [join(machine.home, "secrets", "local", "GITHUB_TOKEN.value")] : []);
 
 /** Everything that anybody could read of what commands said. */
 const heard: string[] = [];
 async function caisson(...argv: string[]) {
-  const finished = await machine.run(argv, { env: { RIG_CANARY: machine.internet.canary } });
+  const finished = await machine.run(argv, own());
   heard.push(finished.stdout, finished.stderr);
   return finished;
 }
@@ -23,8 +30,8 @@ describe("a canary (S01)", () => {
   let inside: Inside;
   let placeholder = "";
   beforeAll(async () => {
-    const options = { env: { RIG_CANARY: machine.internet.canary } };
-    inside = await createInside(machine, ["--allow-root", "--network", network, "--secret", secret], options);
+    if (isKept) expect(await machine.run(["secret", "set", scope], { input: machine.internet.canary })).toMatchObject({ code: 0 });
+    inside = await createInside(machine, ["--allow-root", "--network", network, "--secret", secret], own());
   });
   const run = (script: string, ...options: string[]) => caisson("exec", ...options, "--sandbox", inside.id, "--", "sh", "-c", script);
   const sh = async (script: string) => {
@@ -133,7 +140,7 @@ describe("a canary (S01)", () => {
     const forms = formsOf(machine.internet.canary).join("\n");
     for (const user of ["user", "root"]) {
       const argv = ["exec", "--sandbox", inside.id, "--user", user, "--", "python3", "-c", searchInside];
-      const search = await machine.run(argv, { input: forms, env: { RIG_CANARY: machine.internet.canary } });
+      const search = await machine.run(argv, { input: forms, ...own() });
       expect(search.stdout, search.stderr).toMatch(/^looked \d+\n$/);
       expect(Number(/\d+/.exec(search.stdout)?.[0])).toBeGreaterThan(20);
     }
@@ -142,7 +149,7 @@ describe("a canary (S01)", () => {
     await caisson("sandbox", "ls", "--json");
     expect(heard.length).toBeGreaterThan(30);
     expect(textWith(heard.join("\n"), machine.internet.canary)).toEqual([]);
-    expect(filesWith(machine.home, machine.internet.canary)).toEqual([]);
+    expect(filesWith(machine.home, machine.internet.canary)).toEqual(keptIn());
     // The same search does find what is there.
     expect(filesWith(machine.home, placeholder)).not.toEqual([]);
   });
@@ -152,9 +159,7 @@ describe("a canary (S01)", () => {
     const { canary } = machine.internet;
     const leaked = await machine.run(
       ["exec", "--json", "--sandbox", inside.id, "--", "sh", "-c", `echo ${canary}; echo ${Buffer.from(canary).toString("base64")}`],
-      {
-        env: { RIG_CANARY: canary },
-      },
+      own(),
     );
     expect(leaked.code).toBe(0);
     expect(textWith(leaked.stdout, canary)).toEqual([]);
@@ -195,11 +200,25 @@ while True:
 
   afterAll(async () => {
     await inside.remove();
+    if (isKept) expect(await machine.run(["secret", "rm", "GITHUB_TOKEN"])).toMatchObject({ code: 0 });
     expect(filesWith(machine.home, machine.internet.canary)).toEqual([]);
   });
 });
 
 describe("where a secret comes from", () => {
+  test.runIf(stationMode === "http")("this machine: a station at an address is not sent it, and the way to do it is said", async () => {
+    for (const from of ["env:RIG_CANARY", "file:/nowhere/token", "command:cat /nowhere/token"]) {
+      const options = ["--no-workspace", "--secret", `KEY@api.example.com;from=${from}`];
+      expect(await machine.run(["exec", ...options, "--", "true"])).toMatchObject({
+        code: 125,
+        stderr: expect.stringMatching(
+          /value of the secret KEY is on this machine[^\n]*\nhint: .*caisson secret set KEY@HOST.*--secret KEY/,
+        ),
+      });
+    }
+    expect(machine.sandboxes()).toEqual([]);
+  });
+
   test("a file, a program; what cannot be had is said before anything is made, without its value (S03)", async () => {
     const { canary } = machine.internet;
     mkdirSync(machine.folder, { recursive: true });

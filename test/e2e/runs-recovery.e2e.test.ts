@@ -129,6 +129,7 @@ describe("a state folder in trouble", { timeout: 90_000 }, () => {
       expect(cli.sandboxes(home)).toEqual([]);
     } finally {
       await cli.run(["sandbox", "rm", "--all", "--yes"], { home });
+      cli.endStation(home);
       execFileSync("umount", ["-l", home]);
     }
   });

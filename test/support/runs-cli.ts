@@ -107,6 +107,8 @@ export function useRunsCli() {
     /** What to type into a terminal. */
     commandLine: () => `${node} ${program}`,
     environment,
+    /** Of a state folder that goes before the others. */
+    endStation: (state: string) => stations.end(state),
     /** Kills the commands on this state folder that are still going, and tells what each had said. */
     killAll(state: string): string[] {
       return [...commands]

@@ -43,6 +43,17 @@ export function createModeStations() {
   const run = ({ program: [file, ...first], cwd, env }: Pick<StationPlace, "program" | "cwd" | "env">, args: readonly string[]) =>
     spawnSync(file, [...first, ...args], { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   const places = new Map<string, StationPlace>();
+  /** Ends that of a state folder, before the folder goes. */
+  const end = (home: string): void => {
+    const [running, place] = [stations.get(home), places.get(home)];
+    stations.delete(home);
+    places.delete(home);
+    if (!running || place === undefined || !existsSync(home)) return;
+    const { status, stderr } = run(place, ["down"]);
+    if (status === 0) return;
+    process.kill(running.pid, "SIGKILL");
+    throw new Error(`the station of ${home} did not end: ${stderr}`);
+  };
   return {
     /** The variables with which a command finds the station of its state folder; none where there is no such thing. */
     variablesFor(place: StationPlace): Record<string, string> {
@@ -58,18 +69,10 @@ export function createModeStations() {
       const station = stations.get(home);
       return stationMode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
     },
+    end,
     /** Ends all of them; one that does not is a failure. */
     endAll(): void {
-      for (const [home, place] of places) {
-        const running = stations.get(home);
-        stations.delete(home);
-        if (!running || !existsSync(home)) continue;
-        const { status, stderr } = run(place, ["down"]);
-        if (status === 0) continue;
-        process.kill(running.pid, "SIGKILL");
-        throw new Error(`the station of ${home} did not end: ${stderr}`);
-      }
-      places.clear();
+      for (const home of [...places.keys()]) end(home);
     },
   };
 }

@@ -77,14 +77,21 @@ async function endedOrAsItIs(
   }
 }
 
+/** What can be read of a damaged log is given; asking for what follows tells what is wrong with it. */
 async function pageOf(
   events: AsyncIterable<NumberedRunEvent>,
   limit: number,
 ): Promise<{ events: NumberedRunEvent[]; next: number | null }> {
   const page: NumberedRunEvent[] = [];
-  for await (const event of events) {
-    if (page.length === limit) return { events: page, next: event.seq };
-    page.push(event);
+  try {
+    for await (const event of events) {
+      if (page.length === limit) return { events: page, next: event.seq };
+      page.push(event);
+    }
+  } catch (error) {
+    const last = page.at(-1);
+    if (last === undefined) throw error;
+    return { events: page, next: last.seq + 1 };
   }
   return { events: page, next: null };
 }

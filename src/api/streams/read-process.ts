@@ -25,7 +25,7 @@ export async function readProcess(entry: ProcessEntry, { socket, signal, from, r
   const credit = createCredit(windowBytes, signal);
   const isReader = () => entry.reader === reader && !signal.aborted;
   const leave = () => left.resolve({ why: "broken" });
-  const { ref, pid } = entry.process;
+  const { ref, pid, shownArgv } = entry.process;
   entry.supersede = () => {
     socket.fail(superseded(ref));
     leave();
@@ -34,7 +34,7 @@ export async function readProcess(entry: ProcessEntry, { socket, signal, from, r
   if (signal.aborted) leave();
   try {
     const sent = entry.sentFrom(from);
-    void socket.send({ type: "started", ref, pid, stdinBytes: entry.stdinBytes });
+    void socket.send({ type: "started", ref, pid, ...(shownArgv && { shownArgv: [...shownArgv] }), stdinBytes: entry.stdinBytes });
     feed(entry, { socket, isReader, onTaken: (bytes) => credit.taken(bytes), onDetach: () => left.resolve({ why: "detached" }) });
     const output = sendOutput(entry, { socket, credit, isReader, sent });
     output.catch(() => {});

@@ -182,6 +182,8 @@ export const ProcessServerMessage = z.discriminatedUnion("type", [
     type: z.literal("started"),
     ref: ProcessRef,
     pid: z.int(),
+    /** Its command as it may be shown, where values of secrets were in it. */
+    shownArgv: z.array(z.string()).optional(),
     /** How much of its input this station has taken, so that a client which comes back knows what to say again. */
     stdinBytes: z.int().nonnegative(),
   }),

@@ -98,7 +98,10 @@ function withNetwork(
     get info() {
       return { ...inner.info, network: network.policy() };
     },
-    spawn: async (asked) => redactedProcess(await inner.spawn(await inNetwork(asked)), network),
+    async spawn(asked) {
+      const process = await inner.spawn(await inNetwork(asked));
+      return redactedProcess(process, { outputRedactor: network.outputRedactor, shownArgv: asked.argv.map(network.redact) });
+    },
     attach: async (...asked) => {
       // So that the values to be redacted are known.
       await network.env();
