@@ -18,7 +18,17 @@ export const requestLimits = {
 /** Throws `invalid`. */
 export function readParams(route: Route, given: Readonly<Record<string, string>>): unknown {
   if (route.params === undefined) return undefined;
-  return checked(z.object(route.params), given, "path");
+  return checked(paramsSchema(route.params), given, "path");
+}
+
+const schemasOfParams = new WeakMap<object, z.ZodType>();
+const noQuery = z.strictObject({});
+
+/** Made once for a route: a schema is compiled with its first use, which takes longer than many checks. */
+export function paramsSchema(params: NonNullable<Route["params"]>): z.ZodType {
+  const made = schemasOfParams.get(params) ?? z.object(params);
+  schemasOfParams.set(params, made);
+  return made;
 }
 
 type Kind = "text" | "number" | "boolean" | "list";
@@ -59,7 +69,7 @@ export function readQuery(route: Route, search: URLSearchParams): unknown {
   });
   // No prototype: a parameter named __proto__ is one like any other.
   const values = Object.assign(Object.create(null), Object.fromEntries(given));
-  return checked(route.query ?? z.strictObject({}), { ...values }, "query");
+  return checked(route.query ?? noQuery, { ...values }, "query");
 }
 
 /** What is no value of its kind stays text, and the schema says so. */

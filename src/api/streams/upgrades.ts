@@ -1,7 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
-import { z } from "zod";
 import { problemOf } from "../../contract/api/problem.ts";
 import {
   BEARER_PROTOCOL_PREFIX,
@@ -20,7 +19,7 @@ import { type AppOptions, ofCaller } from "../app.ts";
 import type { SeenCall } from "../audit.ts";
 import { checkScope } from "../gate.ts";
 import type { OpenRequests, RequestLife } from "../open-requests.ts";
-import { readQuery } from "../read-call.ts";
+import { paramsSchema, readQuery } from "../read-call.ts";
 import { createServerSocket, parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStreams, Stream } from "./stream.ts";
 
@@ -205,7 +204,7 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   const { caller } = options.admitted;
   const route: StreamRoute = streamRoutes[name];
   checkScope(caller, route.scope);
-  const params = parseMessage(z.object(route.params), options.params) as Record<string, string>;
+  const params = parseMessage(paramsSchema(route.params), options.params) as Record<string, string>;
   const asRoute = { ...route, answer: {} };
   const query = readQuery(asRoute, options.search) as Record<string, unknown>;
   const serveStream = (await options.streams())[name];
