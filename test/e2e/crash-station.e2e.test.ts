@@ -121,7 +121,7 @@ describe("kill -9 of a station that drives and queues runs", () => {
 
 describe("a station that is told to end", () => {
   test("lets its runs go, and the next one goes on with them; with --drain they come to their end", { timeout: 120_000 }, async () => {
-    const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command: "sleep 2" } }] }, { say: "Slept." }] });
+    const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command: "sleep 6" } }] }, { say: "Slept." }] });
     const home = await newHome("down");
     const first = await serve(home);
     const started = await startRuns(first, model);
