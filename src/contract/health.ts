@@ -83,6 +83,8 @@ export const IncidentView = z.object({
   at: z.iso.datetime(),
   subject: HealthSubject,
   run: z.string().nullable(),
+  /** Whose it was; null where that was not written down, which nobody sees but who sees everything. */
+  owner: z.string().nullable().default(null),
   condition: HealthCondition,
   why: z.string(),
   /** Null while it is under way, or where whoever restarted it died over it. */

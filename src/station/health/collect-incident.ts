@@ -23,7 +23,7 @@ export async function collectIncident(
   about: { id: IncidentId; condition: HealthCondition; why: string; log: Log },
 ): Promise<Incident> {
   const { id, condition, why, log } = about;
-  const { subject, run } = watched;
+  const { subject, run, owner } = watched;
   const missing: string[] = [];
   const or = async <Value>(what: string, getting: Promise<Value>, otherwise: Value): Promise<Value> => {
     try {
@@ -41,6 +41,7 @@ export async function collectIncident(
     at: new Date().toISOString(),
     subject,
     run,
+    owner,
     condition,
     why,
     outcome: null,

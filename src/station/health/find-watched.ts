@@ -2,6 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxId } from "../../contract/ids.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
+import type { RunFacts } from "../../contract/run-facts.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import type { Log } from "../../log/log.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -30,7 +31,7 @@ export interface FindWatchedOptions {
 export function createFindWatched(options: FindWatchedOptions): () => Promise<ReadonlyMap<string, () => Watched>> {
   const { store, runtimes } = options;
   const records = new Map<SandboxId, SandboxRecord | null>();
-  const driven = new Map<string, { driver: HostProcess | null; newest: string }>();
+  const driven = new Map<string, DrivenRun>();
   const watchKept = (record: SandboxRecord): Watched => {
     const run = record.spec.labels[RUN_LABEL] ?? null;
     const isDriven = () => run !== null && driven.has(run);
@@ -41,11 +42,11 @@ export function createFindWatched(options: FindWatchedOptions): () => Promise<Re
   return async () => {
     const found = new Map<string, () => Watched>();
     await findDriven(driven, options);
-    for (const [run, { driver }] of driven) {
+    for (const [run, { driver, owner }] of driven) {
       if (driver === null) continue;
       const newest = () => driven.get(run)?.newest ?? "";
       const takeOver = async () => options.drive(run);
-      found.set(`driver ${run} ${driver.pid}`, () => watchDriver({ run, driver, newest, takeOver }));
+      found.set(`driver ${run} ${driver.pid}`, () => watchDriver({ run, owner, driver, newest, takeOver }));
     }
     await findKept(records, { ...options, store });
     for (const [id, record] of records) if (record !== null) found.set(`sandbox ${id}`, () => watchKept(record));
@@ -70,19 +71,27 @@ async function findKept(records: Map<SandboxId, SandboxRecord | null>, { stateDi
   }
 }
 
-async function findDriven(
-  driven: Map<string, { driver: HostProcess | null; newest: string }>,
-  { log, identity, store }: FindWatchedOptions,
-): Promise<void> {
+interface DrivenRun {
+  owner: string;
+  /** Null: this process. */
+  driver: HostProcess | null;
+  newest: string;
+}
+
+async function findDriven(driven: Map<string, DrivenRun>, { log, identity, store }: FindWatchedOptions): Promise<void> {
   const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: RUNS_MAX });
   const before = new Set(driven.keys());
-  for (const { stream } of heads) {
+  for (const { stream, head } of heads) {
     const lease = await log.lastLease(stream);
     const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.owner));
     // One that nobody drives is for whoever resumes it; of another machine's processes nothing can be seen from here.
     if (lease === null || !owner.success || owner.data.host !== identity.host || !store.ownerAlive(owner.data)) continue;
     const isOwn = owner.data.pid === identity.pid && owner.data.startTicks === identity.startTicks;
-    driven.set(runOf(stream), { driver: isOwn ? null : owner.data, newest: `${lease.epoch} ${lease.expiresAtMs}` });
+    driven.set(runOf(stream), {
+      owner: (head as unknown as RunFacts).owner,
+      driver: isOwn ? null : owner.data,
+      newest: `${lease.epoch} ${lease.expiresAtMs}`,
+    });
     before.delete(runOf(stream));
   }
   for (const run of before) driven.delete(run);

@@ -73,6 +73,6 @@ export function createIncidentStore({ stateDir }: { stateDir: string }): Inciden
   };
 }
 
-function viewOf({ id, at, subject, run, condition, why, outcome }: Incident): IncidentView {
-  return { id, at, subject, run, condition, why, outcome };
+function viewOf({ id, at, subject, run, owner, condition, why, outcome }: Incident): IncidentView {
+  return { id, at, subject, run, owner, condition, why, outcome };
 }

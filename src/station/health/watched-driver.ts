@@ -10,6 +10,7 @@ import type { Restarted, Watched } from "./watched.ts";
 
 export interface WatchedDriverOptions {
   run: string;
+  owner: string;
   /** Another process of this machine. */
   driver: HostProcess;
   /** Its lease as it was renewed last: another value with each renewal. Others may write to the run's log, too. */
@@ -25,10 +26,11 @@ const LOOK_MS = 50;
  * model or a person does not matter: its lease is renewed meanwhile.
  */
 export function watchDriver(options: WatchedDriverOptions): Watched {
-  const { run, driver } = options;
+  const { run, owner, driver } = options;
   return {
     subject: { kind: "driver", id: run },
     run,
+    owner,
     sign: options.newest,
     prod: () => {},
     isBusy: () => true,

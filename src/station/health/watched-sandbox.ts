@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { HostView, Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -70,6 +71,7 @@ export function watchSandbox(options: WatchedSandboxOptions): Watched {
   return {
     subject: { kind: "sandbox", id },
     run,
+    owner: record.spec.owner ?? LOCAL_OWNER,
     sign: () => handle?.lastHeardMs() ?? null,
     attend: () => void (handle !== null && lookForWork(handle)),
     prod: () => void ask(),

@@ -10,6 +10,8 @@ export interface Restarted {
 
 /** One that is watched. */
 export interface Watched extends SubjectPlace, AsyncDisposable {
+  /** Whose it is, and whose what is kept of it will be. */
+  owner: string;
   /** Something that is another with each sign of life. Looked at once a tick, and compared with the look before. */
   sign(): unknown;
   /** Called once a tick, for what has to be looked at now and then. */

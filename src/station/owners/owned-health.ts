@@ -6,26 +6,24 @@ import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import { isThere, type OwnThings } from "./own-things.ts";
 
-/** The station itself is everybody's; sandboxes and runs are their owner's, and what is left of them, too. */
-export function ownedHealth({ health }: Pick<Station, "health">, { sees, own }: OwnerView & { own: OwnThings }): HealthVerbs {
+/** The station itself is everybody's; sandboxes and runs are their owner's, and incidents stay theirs when those are gone. */
+export function ownedHealth({ health }: Pick<Station, "health">, { owner, sees, own }: OwnerView & { own: OwnThings }): HealthVerbs {
   if (sees === "everything") return health;
-  const isOwn = async ({ subject, run }: Pick<HealthView, "run"> & { subject: { kind: string; id: string } }): Promise<boolean> => {
+  const isOwn = async ({ subject, run }: HealthView): Promise<boolean> => {
     if (subject.kind === "station") return true;
     return await isThere(run === null ? own.sandbox(subject.id) : own.run(run));
   };
-  const onlyOwn = async <Item extends Parameters<typeof isOwn>[0]>(items: readonly Item[]): Promise<Item[]> => {
-    const judged = await Promise.all(items.map(async (item) => ((await isOwn(item)) ? [item] : [])));
-    return judged.flat();
-  };
+  const incidents = async () => (await health.incidents()).filter((incident) => incident.owner === owner);
   return decide(health, {
     async list() {
       const { watched, subjects } = await health.list();
-      return { watched, subjects: await onlyOwn(subjects) };
+      const judged = await Promise.all(subjects.map(async (each) => ((await isOwn(each)) ? [each] : [])));
+      return { watched, subjects: judged.flat() };
     },
-    incidents: async () => await onlyOwn(await health.incidents()),
+    incidents,
     async incident(id) {
-      const found = (await onlyOwn(await health.incidents())).filter((each) => each.id.startsWith(id));
-      return await health.incident(oneOf(id, found, { what: "incident", listedBy: "caisson health" }));
+      const found = (await incidents()).filter((each) => each.id.startsWith(id));
+      return await health.incident(oneOf(id, found, { what: "incident", listedBy: "caisson incident ls" }));
     },
   });
 }

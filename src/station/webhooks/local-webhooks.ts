@@ -80,7 +80,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
         paused: null,
         reached: await options.lastPosition(),
       };
-      store.add(record);
+      if (!store.add(record)) throw taken(request.name);
       wake();
       return { ...view(record), secret: record.secret };
     },

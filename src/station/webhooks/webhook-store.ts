@@ -32,12 +32,8 @@ export interface Delivery extends Omit<DeliveryView, "id"> {
 export function openWebhookStore(path: string) {
   const database = new DatabaseSync(path, { timeout: 5000 });
   chmodSync(path, 0o600);
-  database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;
-    CREATE TABLE IF NOT EXISTS webhooks (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL, reached INTEGER NOT NULL);
-    CREATE TABLE IF NOT EXISTS deliveries (
-      webhook TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE, position INTEGER NOT NULL, state TEXT NOT NULL,
-      next_ms INTEGER, record TEXT NOT NULL, PRIMARY KEY (webhook, position)) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (webhook, state, next_ms);`);
+  database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+  makeTables(database);
   const toRecord = (row: unknown): WebhookRecord => {
     const { record, reached } = row as { record: string; reached: number };
     return { ...(JSON.parse(record) as WebhookRecord), reached };
@@ -46,8 +42,9 @@ export function openWebhookStore(path: string) {
   const statements = prepare(database);
   return {
     all: (): WebhookRecord[] => statements.all.all().map(toRecord),
-    /** Throws SQLite's own error for a name that is taken. */
-    add: (record: WebhookRecord) => void statements.add.run(record.id, record.name, JSON.stringify(record), record.reached),
+    /** False for a name that its owner has given already. */
+    add: (record: WebhookRecord): boolean =>
+      statements.add.run(record.id, record.view.owner, record.name, JSON.stringify(record), record.reached).changes > 0,
     change: (record: WebhookRecord) => void statements.change.run(JSON.stringify(record), record.id),
     remove: (id: WebhookId) => void statements.remove.run(id),
     reach: (id: WebhookId, position: number) => void statements.reach.run(position, id),
@@ -82,10 +79,41 @@ export function openWebhookStore(path: string) {
 }
 export type WebhookStore = ReturnType<typeof openWebhookStore>;
 
+const SCHEMA_VERSION = 1;
+const tables = `
+  CREATE TABLE IF NOT EXISTS webhooks (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL, reached INTEGER NOT NULL, UNIQUE (owner, name));
+  CREATE TABLE IF NOT EXISTS deliveries (
+    webhook TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE, position INTEGER NOT NULL, state TEXT NOT NULL,
+    next_ms INTEGER, record TEXT NOT NULL, PRIMARY KEY (webhook, position)) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (webhook, state, next_ms);`;
+
+/** In a database of the first version a name was the machine's; since then it is an owner's. */
+function makeTables(database: DatabaseSync): void {
+  // Deliveries refer to webhooks, and stay while that table is made anew.
+  database.exec("PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE");
+  try {
+    const { user_version: version } = database.prepare("PRAGMA user_version").get() as { user_version: number };
+    const isOld = version === 0 && database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get() !== undefined;
+    if (isOld) {
+      database.exec(`CREATE TEMP TABLE webhooks_before AS SELECT * FROM main.webhooks; DROP TABLE main.webhooks; ${tables}
+        INSERT INTO main.webhooks SELECT id, json_extract(record, '$.view.owner'), name, record, reached FROM webhooks_before;
+        DROP TABLE temp.webhooks_before`);
+    } else database.exec(tables);
+    database.exec(`PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
+  } catch (error) {
+    database.exec("ROLLBACK");
+    throw error;
+  }
+  database.exec("PRAGMA foreign_keys=ON");
+}
+
 function prepare(database: DatabaseSync) {
   return {
-    all: database.prepare("SELECT record, reached FROM webhooks ORDER BY name"),
-    add: database.prepare("INSERT INTO webhooks (id, name, record, reached) VALUES (?, ?, ?, ?)"),
+    all: database.prepare("SELECT record, reached FROM webhooks ORDER BY name, owner"),
+    add: database.prepare(
+      "INSERT INTO webhooks (id, owner, name, record, reached) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, name) DO NOTHING",
+    ),
     change: database.prepare("UPDATE webhooks SET record = ? WHERE id = ?"),
     remove: database.prepare("DELETE FROM webhooks WHERE id = ?"),
     reach: database.prepare("UPDATE webhooks SET reached = max(reached, ?) WHERE id = ?"),

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FedRunEvent } from "../../contract/run-verbs.ts";
 import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
@@ -202,4 +203,26 @@ describe("webhooks", () => {
     await webhooks.remove("chat");
     await expect(webhooks.get("chat")).rejects.toMatchObject({ code: "not_found" });
   });
+});
+
+test("a database in which names were the machine's is taken over with its deliveries; from then on they are an owner's", async () => {
+  const { id } = await webhooks.create(hook, { as: { owner: "ada", sees: "own" } });
+  await webhooks.close();
+  const path = join(stateDir, "webhooks.db");
+  const old = new DatabaseSync(path);
+  old.exec(`PRAGMA foreign_keys=OFF; CREATE TABLE before AS SELECT id, name, record, reached FROM webhooks; DROP TABLE webhooks;
+    CREATE TABLE webhooks (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL, reached INTEGER NOT NULL);
+    INSERT INTO webhooks SELECT * FROM before; DROP TABLE before; PRAGMA user_version=0;`);
+  const delivery = { state: "dead", run: "run_a", seq: 1, type: "run.ended", attempts: 9, at: "2030-01-01T00:00:00.000Z", position: 1 };
+  old
+    .prepare("INSERT INTO deliveries VALUES (?, 1, 'dead', NULL, ?)")
+    .run(id, JSON.stringify({ ...delivery, nextAt: null, status: 500, error: null }));
+  old.close();
+  webhooks = open();
+  expect(await webhooks.list()).toMatchObject([{ id, name: "chat", owner: "ada", dead: 1 }]);
+  await expect(webhooks.create(hook, { as: { owner: "ada", sees: "own" } })).rejects.toMatchObject({ code: "exists" });
+  expect((await webhooks.create(hook, { as: { owner: "bob", sees: "own" } })).owner).toBe("bob");
+  await webhooks.remove(id);
+  // What referred to it is gone with it, and to nothing else.
+  expect(await webhooks.list()).toMatchObject([{ owner: "bob", dead: 0 }]);
 });
