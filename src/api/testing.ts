@@ -17,7 +17,7 @@ import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
 import type { ExposureOptions } from "./exposure.ts";
 import type { ObserveOptions } from "./observe/observation.ts";
-import { type RunningServer, startServer } from "./server.ts";
+import { startServer } from "./server.ts";
 
 interface UseServerOptions {
   programs?: Readonly<Record<string, Program>>;
@@ -25,29 +25,12 @@ interface UseServerOptions {
   bounds?: Partial<StationConfig>;
 }
 
-/**
- * A server over a station of the fake runtime for each test, really listening. `defects` are what it would have told
- * its owner.
- */
-export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {}) {
-  let runs: ServedRuns;
-  let base = "";
-  let station: LocalVerbs;
-  let server: RunningServer;
-  const defects: unknown[] = [];
-  beforeEach(async () => {
-    base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
-    const parts = await fakeStationParts(base, { programs });
-    station = parts.openStation();
-    runs = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));
-    server = await start();
-    defects.length = 0;
-  });
-  afterEach(async () => {
-    await server.close();
-    await station[Symbol.asyncDispose]();
-    await rm(base, { recursive: true, force: true });
-  });
+/** A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner. */
+export async function openServer({ programs = {}, bounds = {}, defects = [] }: UseServerOptions & { defects?: unknown[] } = {}) {
+  const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
+  const parts = await fakeStationParts(base, { programs });
+  const station: LocalVerbs = parts.openStation();
+  const runs: ServedRuns = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));
   const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({
       stationFor: (view) => ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) }, view),
@@ -65,30 +48,52 @@ export function useServer({ programs = {}, bounds = {} }: UseServerOptions = {})
       observe,
       ...exposure,
     });
+  const server = await start();
+  const close = async () => {
+    await server.close();
+    await station[Symbol.asyncDispose]();
+    await rm(base, { recursive: true, force: true });
+  };
+  return { base, fake: parts.fake, station, server, start, defects, close };
+}
+
+/** The same for each test, really listening. */
+export function useServer(options: UseServerOptions = {}) {
+  let opened: Awaited<ReturnType<typeof openServer>>;
+  const defects: unknown[] = [];
+  beforeEach(async () => {
+    defects.length = 0;
+    opened = await openServer({ ...options, defects });
+  });
+  afterEach(() => opened.close());
+  const station = () => opened.station;
+  const server = () => opened.server;
+  const base = () => opened.base;
   let count = 0;
   const token = async (scope: Scope, options: { expiresInMs?: number; owner?: string } = {}): Promise<string> => {
     count += 1;
-    return (await station.tokens.create({ name: `test-${count}`, scope, ...options })).token;
+    return (await station().tokens.create({ name: `test-${count}`, scope, ...options })).token;
   };
   /** The token that programs in this sandbox have. */
   const insideToken = (sandbox: string, nowMs = Date.now()): string =>
-    sandboxToken(sandbox, { folder: join(base, "state", "sandboxes", sandbox), nowMs });
+    sandboxToken(sandbox, { folder: join(base(), "state", "sandboxes", sandbox), nowMs });
   /** A request with a token over TCP, or, without one, by the socket. */
   const ask = async (path: string, init: RequestInit & { as?: string } = {}): Promise<Response> => {
     const { as, ...rest } = init;
-    if (as === undefined) return socketFetch(server.socketPath)(`http://station${path}`, rest);
-    return fetch(`${server.status.url}${path}`, { ...rest, headers: { ...rest.headers, authorization: `Bearer ${as}` } });
+    if (as === undefined) return socketFetch(server().socketPath)(`http://station${path}`, rest);
+    return fetch(`${server().status.url}${path}`, { ...rest, headers: { ...rest.headers, authorization: `Bearer ${as}` } });
   };
   const post = (path: string, body: unknown = {}, init: RequestInit & { as?: string } = {}) =>
     ask(path, { ...init, method: "POST", headers: { "content-type": "application/json", ...init.headers }, body: JSON.stringify(body) });
   /** A run of a model that says these words, ended. */
   const endedRun = async (over: Partial<StartRunInput> & { owner?: string } = {}): Promise<string> => {
     const { owner = LOCAL_OWNER, ...request } = over;
-    const file = join(base, "model.yaml");
+    const file = join(base(), "model.yaml");
     await writeFile(file, "turns: [{ say: All done. }]\n");
-    const { run } = await station.runs.start({ task: "Say so.", model: `scripted:${file}`, ...request }, { owner });
-    await station.runs.wait(run);
+    const { run } = await station().runs.start({ task: "Say so.", model: `scripted:${file}`, ...request }, { owner });
+    await station().runs.wait(run);
     return run;
   };
-  return { station: () => station, server: () => server, start, token, insideToken, ask, post, endedRun, base: () => base, defects };
+  const start = (...asked: Parameters<(typeof opened)["start"]>) => opened.start(...asked);
+  return { station, server, start, token, insideToken, ask, post, endedRun, base, defects };
 }

@@ -7,9 +7,12 @@ type Asked = Extract<ProcessClientMessage, { type: "closeStdin" | "resize" | "si
 interface Pending {
   message: Asked;
   sent: boolean;
-  resolve(): void;
+  resolve(by: Answered): void;
   reject(error: unknown): void;
 }
+
+/** Whether the station did it, or the process had ended before it could. */
+type Answered = "station" | "end";
 
 /** What a process is asked to do, until the station says how it went. */
 export function createRequests() {
@@ -26,10 +29,10 @@ export function createRequests() {
     }
   };
   return {
-    async ask(message: Asked): Promise<void> {
+    async ask(message: Asked): Promise<Answered> {
       // To a process that has ended there is nothing to do.
-      if (isOver !== null) return isOver.error === undefined ? undefined : Promise.reject(isOver.error);
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      if (isOver !== null) return isOver.error === undefined ? "end" : Promise.reject(isOver.error);
+      const { promise, resolve, reject } = Promise.withResolvers<Answered>();
       pending.set(count++, { message, sent: false, resolve, reject });
       sendAll();
       return promise;
@@ -37,7 +40,7 @@ export function createRequests() {
     answered(request: number, problem: Problem | null): void {
       const asked = pending.get(request);
       pending.delete(request);
-      if (problem === null) asked?.resolve();
+      if (problem === null) asked?.resolve("station");
       else asked?.reject(errorOf(problem));
     },
     connect(to: { send(message: object): void }): void {
@@ -57,7 +60,7 @@ export function createRequests() {
     },
     finish(error: CaissonError | undefined): void {
       isOver ??= { error };
-      for (const { resolve, reject } of pending.values()) error === undefined ? resolve() : reject(error);
+      for (const { resolve, reject } of pending.values()) error === undefined ? resolve("end") : reject(error);
       pending.clear();
     },
   };

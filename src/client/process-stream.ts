@@ -5,7 +5,7 @@ import type { Ended } from "../contract/outcome.ts";
 import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import { createPacedInput } from "./paced-input.ts";
 import { createRequests } from "./process-requests.ts";
-import type { Connection } from "./request.ts";
+import { type Connection, call } from "./request.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue } from "./taken-queue.ts";
 
@@ -98,11 +98,26 @@ async function connectProcess(to: Connection, opening: Opening): Promise<RemoteP
       await input.sent();
       await requests.ask({ type: "closeStdin" });
     },
-    resize: (size) => requests.ask({ type: "resize", ...size }),
-    signal: (name, options = {}) => requests.ask({ type: "signal", signal: name, ...options }),
-    kill: () => requests.ask({ type: "kill" }),
+    async resize(size) {
+      await requests.ask({ type: "resize", ...size });
+    },
+    async signal(name, options = {}) {
+      await requests.ask({ type: "signal", signal: name, ...options });
+    },
+    async kill() {
+      // One that has ended may have left others behind, and its connection is gone with it.
+      if ((await requests.ask({ type: "kill" })) === "end") await killRest(to, { sandbox: opening.sandbox, ref });
+    },
     detach: () => state.detach(),
   };
+}
+
+/** What is left of a tree whose leader has ended. One that is forgotten has nothing left. */
+async function killRest(to: Connection, { sandbox, ref }: { sandbox: string; ref: string }): Promise<void> {
+  await call(to, "processes.kill", { params: { sandbox, process: ref } }).catch((error: unknown) => {
+    const isGone = error instanceof CaissonError && ["not_found", "gone", "lost"].includes(error.code);
+    if (!isGone) throw error;
+  });
 }
 
 /** Until the process has ended, or cannot be had again. */

@@ -7,7 +7,7 @@ import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
-import type { OwnedSandbox } from "../sandbox/sandbox.ts";
+import type { ForkOptions, OwnedSandbox } from "../sandbox/sandbox.ts";
 import { parseSpec } from "../sandbox/spec.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
 import { loadConfig } from "./load-config.ts";
@@ -85,8 +85,8 @@ function recorded(runtime: Runtime, store: Store): Runtime {
     };
     return Object.assign(Object.create(sandbox) as OwnedSandbox, {
       destroy,
-      async fork() {
-        const forked = await sandbox.fork();
+      async fork(asked?: ForkOptions) {
+        const forked = await sandbox.fork(asked);
         const { template, keep, labels, owner } = forked.info;
         return noted(forked, parseSpec({ template, keep, labels, owner }));
       },

@@ -64,9 +64,9 @@ export class SandboxLife {
       pause: () => this.#pause(),
       resume: () => this.#resume(),
       snapshot: (asked) => this.#snapshot(asked),
-      fork: async () => {
+      fork: async (asked = {}) => {
         this.checkThere();
-        return this.#options.wall.fork();
+        return this.#options.wall.fork(asked);
       },
       release: () => this.#release(),
       detach: async () => this.#letGo(),

@@ -174,6 +174,10 @@ export interface Sandbox {
   tarOut(path: string, options?: FileCall & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;
 }
 
+export interface ForkOptions {
+  keep?: boolean;
+}
+
 /** A connection that something inside made to a port the host serves. */
 export interface InboundConnection {
   /** `end()` is a half-close, `destroy()` resets. Slow readers on either side slow the other down. */
@@ -236,8 +240,11 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   resume(): Promise<void>;
   /** Keeps the files (not the processes) as a template for later sandboxes. Throws `unsupported`, `no_space`. */
   snapshot(options?: { name?: string }): Promise<SnapshotId>;
-  /** A new sandbox that starts from this one's files as they are now. Throws `unsupported`. */
-  fork(): Promise<OwnedSandbox>;
+  /**
+   * A new sandbox that starts from this one's files as they are now, kept where this one is unless `keep` says
+   * otherwise. Throws `unsupported`.
+   */
+  fork(options?: ForkOptions): Promise<OwnedSandbox>;
   /** Lets go without ending it; only for a sandbox made with `keep`. Throws `invalid` otherwise. */
   release(): Promise<void>;
   /**

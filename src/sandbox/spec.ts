@@ -1,6 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { type Capabilities, SandboxSpec, type SandboxSpecInput } from "../contract/sandbox.ts";
+import type { ForkOptions } from "./sandbox.ts";
 
 /** What a caller asks for, checked and complete. Throws `invalid` with what is wrong where. */
 export function parseSpec(input: SandboxSpecInput): SandboxSpec {
@@ -13,7 +14,8 @@ export function parseSpec(input: SandboxSpecInput): SandboxSpec {
  * Of a fork: its snapshot holds what the layer held, which two sandboxes must never share; and a name stands for one
  * sandbox alone.
  */
-export function forkedSpec({ name: _, ...spec }: SandboxSpec): SandboxSpec {
+export function forkedSpec({ name: _, ...given }: SandboxSpec, { keep = given.keep }: ForkOptions): SandboxSpec {
+  const spec = { ...given, keep };
   if (spec.workspace.kind !== "folder") return spec;
   const { layer: __, ...workspace } = spec.workspace;
   return { ...spec, workspace };

@@ -1,7 +1,7 @@
 import type { SnapshotId } from "../contract/ids.ts";
 import type { SandboxStats } from "../contract/sandbox.ts";
 import type { GuestCondition } from "./guest/waits.ts";
-import type { OwnedSandbox } from "./sandbox.ts";
+import type { ForkOptions, OwnedSandbox } from "./sandbox.ts";
 
 /**
  * What differs between the self-hosted runtimes once a guest is up: the wall around it. Everything else (processes,
@@ -20,7 +20,7 @@ export interface Wall {
   /** Also of a sandbox that nobody paused but something holds still. */
   resume(): Promise<void>;
   snapshot(options: { name?: string }): Promise<SnapshotId>;
-  fork(): Promise<OwnedSandbox>;
+  fork(options: ForkOptions): Promise<OwnedSandbox>;
   /** Marks the sandbox as nobody's, so that it outlives this process. */
   release(): Promise<void>;
   /** Kills and removes everything on the host. Idempotent; resolves when nothing is left. */

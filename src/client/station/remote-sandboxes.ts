@@ -33,7 +33,7 @@ export function remoteSandboxes(client: Client): { verbs: SandboxVerbs; removeOw
     fork: (id) => sandboxes.fork(id),
     remove: (id) => sandboxes.remove(id),
     sweep: () => sandboxes.sweep(),
-    snapshots: () => sandboxes.snapshots(),
+    snapshots: (options) => sandboxes.snapshots(options),
     removeSnapshot: (id) => sandboxes.removeSnapshot(id),
   };
   return {

@@ -2,7 +2,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { GatewaySpec } from "../../contract/network.ts";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import type { OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
+import type { ForkOptions, OwnedSandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { redactedProcess } from "../redacted-process.ts";
@@ -19,9 +19,9 @@ import { type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
 export function networked(runtime: Runtime, host: NetworkHost): Runtime {
   const store = createStore({ stateDir: host.stateDir });
   const capabilities = () => runtime.capabilities();
-  const fork = async (from: HeldNetwork, inner: OwnedSandbox): Promise<OwnedSandbox> => {
+  const fork = async (from: HeldNetwork, inner: OwnedSandbox, asked?: ForkOptions): Promise<OwnedSandbox> => {
     const own = await ownVariables(store, inner);
-    const child = await inner.fork();
+    const child = await inner.fork(asked);
     // Another authority: what the parent trusts is the parent's own affair.
     return hold(child, { first: { ...from.state, authority: null }, own });
   };
@@ -29,7 +29,7 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
     try {
       const network = await holdNetwork({ sandbox: inner, store, host, capabilities, first: asked.first });
       await network.serve();
-      return withNetwork(inner, { network, own: asked.own, fork: () => fork(network, inner) });
+      return withNetwork(inner, { network, own: asked.own, fork: (how) => fork(network, inner, how) });
     } catch (error) {
       // What was promised cannot be kept, so there is no sandbox.
       await inner.destroy();
@@ -50,7 +50,7 @@ export function networked(runtime: Runtime, host: NetworkHost): Runtime {
       try {
         const network = await holdNetwork({ sandbox: inner, store, host, capabilities });
         if (options?.serveNetwork) await network.serve();
-        return withNetwork(inner, { network, own: await ownVariables(store, inner), fork: () => fork(network, inner) });
+        return withNetwork(inner, { network, own: await ownVariables(store, inner), fork: (how) => fork(network, inner, how) });
       } catch (error) {
         await inner.detach();
         throw networkUnavailable(inner.id, error);
@@ -84,7 +84,7 @@ type HoldFirst = ReturnType<typeof firstState>;
 
 function withNetwork(
   inner: OwnedSandbox,
-  options: { network: HeldNetwork; own: ReadonlySet<string>; fork: () => Promise<OwnedSandbox> },
+  options: { network: HeldNetwork; own: ReadonlySet<string>; fork: OwnedSandbox["fork"] },
 ): OwnedSandbox {
   const { network, own } = options;
   const inNetwork = async (asked: SpawnOptions): Promise<SpawnOptions> => {

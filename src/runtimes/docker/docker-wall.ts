@@ -76,13 +76,13 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
         stateLabel: docker.stateLabel,
       });
     },
-    async fork() {
+    async fork(asked) {
       requireOwnFiles();
       const forkId = docker.store.newId();
       const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });
       try {
         const image = await inspectImage(engine, reference);
-        return await docker.createFork(forkedSpec(record.spec), { id: forkId, image, reference, engine });
+        return await docker.createFork(forkedSpec(record.spec, asked), { id: forkId, image, reference, engine });
       } catch (error) {
         await removeImage(engine, reference).catch(() => {
           // The engine is gone; the next sweep finds the image by its labels.

@@ -203,7 +203,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       pause: async () => unsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
-      fork: async () => enter(fake, build(fake, forkedSpec(room.spec), room.machine.files.clone())),
+      fork: async (asked) => enter(fake, build(fake, forkedSpec(room.spec, asked), room.machine.files.clone())),
       async release() {},
       async destroy() {
         fake.rooms.delete(id);

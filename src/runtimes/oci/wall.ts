@@ -51,8 +51,8 @@ export function createWall(options: WallOptions): Wall {
       if (freezes) await setState("running");
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
-    async fork() {
-      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec));
+    async fork(asked) {
+      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec, asked));
     },
     async release() {
       record = { ...(await oci.store.read(record.id)), owner: null };

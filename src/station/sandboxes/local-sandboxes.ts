@@ -107,7 +107,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     fork: (id) =>
       withHeld(id, async (sandbox) => {
-        const forked = holds.adopt(await sandbox.fork());
+        const forked = holds.adopt(await sandbox.fork({ keep: true }));
         await forked.release();
         return forked.info;
       }),

@@ -36,8 +36,8 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
       async attach(ref, from) {
         return wrapProcess(await sandbox.attach(ref, from), null);
       },
-      async fork() {
-        return wrapSandbox(await sandbox.fork());
+      async fork(asked) {
+        return wrapSandbox(await sandbox.fork(asked));
       },
     });
     return layered(inner, defect.sandbox?.(inner) ?? {});
