@@ -25,7 +25,9 @@ interface UseServerOptions {
   bounds?: Partial<StationConfig>;
 }
 
-/** A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner. */
+/**
+ * A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner.
+ */
 export async function openServer({ programs = {}, bounds = {}, defects = [] }: UseServerOptions & { defects?: unknown[] } = {}) {
   const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
   const parts = await fakeStationParts(base, { programs });

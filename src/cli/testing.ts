@@ -39,7 +39,7 @@ export function useTerminalCli() {
       guestPath: parts.guestPath,
       packageDir: base,
       configSources: parts.configSources,
-      stdin: { isTTY: false, destroy() {}, async *[Symbol.asyncIterator]() {} } as unknown as CliContext["stdin"],
+      stdin: stdinOf(""),
       stdout: undefined as never,
       stderr: undefined as never,
       interruption,
@@ -62,7 +62,7 @@ export function useTerminalCli() {
     throw new CaissonError("unavailable", "nothing is served here");
   }
 
-  async function onTerminal(argv: readonly string[]): Promise<{ code: number; text: string }> {
+  async function onTerminal(argv: readonly string[], { input = "" }: { input?: string } = {}): Promise<{ code: number; text: string }> {
     const file = join(base, "screen");
     writeFileSync(file, "");
     const fd = openSync(file, "a");
@@ -73,6 +73,7 @@ export function useTerminalCli() {
       const whole = {
         ...context,
         station: openStation(),
+        stdin: stdinOf(input),
         stdout: output,
         stderr: output,
         pager: { open: async () => output, close: async () => {} },
@@ -93,4 +94,11 @@ export function useTerminalCli() {
   }
 
   return { onTerminal, base: () => base, stateDir: () => context.stateDir };
+}
+
+function stdinOf(text: string): CliContext["stdin"] {
+  const chunks = async function* () {
+    if (text !== "") yield Buffer.from(text);
+  };
+  return { isTTY: false, destroy() {}, [Symbol.asyncIterator]: chunks } as unknown as CliContext["stdin"];
 }

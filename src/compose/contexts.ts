@@ -174,7 +174,7 @@ export function checkStationUrl(text: string, { insecure, told }: { insecure: bo
   const isPlain =
     url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === "" && url.pathname === "/";
   if (url === null || !/^https?:$/.test(url.protocol) || !isPlain) {
-    throw new CaissonError("invalid", `${told} has no station's address: ${JSON.stringify(text.slice(0, 200))}`, {
+    throw new CaissonError("invalid", `${told}: ${JSON.stringify(text.slice(0, 200))} is not a station's address`, {
       hint: "An address looks like https://station.example.org or http://127.0.0.1:7433.",
     });
   }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { displayWidth } from "../terminal/plain-text.ts";
 import { useTerminalCli } from "../testing.ts";
+import { elsewhereText, leftOutText } from "./ps.ts";
 
 const cli = useTerminalCli();
 
@@ -22,4 +23,16 @@ test("a row is never longer than the terminal: a long folder has its last parts,
   expect(text).toMatch(/ {2}every-p… {2}.* {2}…\/shop +make .*…$/m);
   expect(text).toMatch(/ {2}~\/work +short$/m);
   expect(JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text)).toContainEqual(expect.objectContaining({ folder, task }));
+});
+
+test("where runs are only counted up to a bound, there are so many or more", () => {
+  const count = (total: number, isMinimum = false) => ({ total, isMinimum });
+  expect(elsewhereText({ all: count(3), here: count(2) })).toBe("1 run elsewhere: caisson ps --all");
+  expect(elsewhereText({ all: count(1000, true), here: count(2) })).toBe("998 or more runs elsewhere: caisson ps --all");
+  expect(elsewhereText({ all: count(1001, true), here: count(1000) })).toBe("1 or more runs elsewhere: caisson ps --all");
+  expect(elsewhereText({ all: count(1000, true), here: count(1000, true) })).toBe("there may be more elsewhere: caisson ps --all");
+  expect(elsewhereText({ all: count(5), here: count(5) })).toBe(null);
+  const list = (total: number, totalIsMinimum = false) => ({ runs: [], total, totalIsMinimum });
+  expect(leftOutText({ open: list(2), ended: list(7, true) })).toMatch(/: 2 that are not over, 7 or more that have ended$/);
+  expect(leftOutText({ open: list(0) })).toBe(null);
 });

@@ -1,4 +1,4 @@
-import type { RunView } from "../../contract/run-verbs.ts";
+import type { RunList, RunView } from "../../contract/run-verbs.ts";
 import type { Unapplied } from "../../contract/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
@@ -29,8 +29,8 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
   if (all) shown.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
   const unapplied = await unappliedOf(context, shown);
   const rows = shown.map((run) => rowOf(run, unapplied.get(run.session) ?? null));
-  const isMinimum = open.totalIsMinimum || ended.totalIsMinimum;
-  await tellLeftOut(context, { open: open.total - open.runs.length, ended: all ? ended.total - ended.runs.length : 0, isMinimum });
+  const leftOut = leftOutText({ open, ...(all && { ended }) });
+  if (leftOut !== null) await context.stderr.print(line`caisson: ${leftOut}`);
   if (given.flag("json")) {
     await context.stdout.printJson(rows);
     return 0;
@@ -42,7 +42,7 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
     return 0;
   }
   if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
-  if (!all) await tellElsewhere(context, { here: open.total + ended.total });
+  if (!all) await tellElsewhere(context, { here: counted([open, ended]) });
   return 0;
 }
 
@@ -135,25 +135,52 @@ async function unappliedOf(context: CliContext, shown: readonly RunView[]): Prom
   return found;
 }
 
-async function tellElsewhere(context: CliContext, { here }: { here: number }): Promise<void> {
-  const { total } = await context.station.runs.list({ limit: 1 });
-  const elsewhere = total - here;
-  if (here === 0 && elsewhere === 0) {
+/** How many there are, and whether there may be more. */
+interface Count {
+  total: number;
+  isMinimum: boolean;
+}
+type Counted = Pick<RunList, "total" | "totalIsMinimum">;
+
+const counted = (lists: readonly Counted[]): Count => ({
+  total: lists.reduce((sum, { total }) => sum + total, 0),
+  isMinimum: lists.some(({ totalIsMinimum }) => totalIsMinimum),
+});
+const orMore = ({ total, isMinimum }: Count): string => `${total}${isMinimum ? " or more" : ""}`;
+
+async function tellElsewhere(context: CliContext, { here }: { here: Count }): Promise<void> {
+  const all = counted([await context.station.runs.list({ limit: 1 })]);
+  if (here.total === 0 && all.total === 0) {
     await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
     return;
   }
-  if (here === 0) await context.stdout.print(line`No run works on this folder.`);
-  if (elsewhere > 0) await context.stdout.print(dim(`${elsewhere} ${elsewhere === 1 ? "run" : "runs"} elsewhere: caisson ps --all`));
+  if (here.total === 0) await context.stdout.print(line`No run works on this folder.`);
+  const elsewhere = elsewhereText({ all, here });
+  if (elsewhere !== null) await context.stdout.print(dim(elsewhere));
 }
 
-async function tellLeftOut(context: CliContext, left: { open: number; ended: number; isMinimum: boolean }): Promise<void> {
-  const parts = [left.open > 0 ? `${left.open} that are not over` : "", left.ended > 0 ? `${left.ended} that have ended` : ""].filter(
-    Boolean,
-  );
-  if (parts.length === 0) return;
-  await context.stderr.print(
-    line`caisson: the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${left.isMinimum ? "at least " : ""}${parts.join(", ")}`,
-  );
+/** Null where there are none. Of two counts that are both minimums nothing follows but that there may be more. */
+export function elsewhereText({ all, here }: { all: Count; here: Count }): string | null {
+  const total = all.total - here.total;
+  if (all.isMinimum && (here.isMinimum || total <= 0)) return "there may be more elsewhere: caisson ps --all";
+  if (total <= 0) return null;
+  const count = { total, isMinimum: all.isMinimum };
+  return `${orMore(count)} ${total === 1 && !count.isMinimum ? "run" : "runs"} elsewhere: caisson ps --all`;
+}
+
+type Listed = Counted & Pick<RunList, "runs">;
+
+/** What of each kind is not shown; null where all is. */
+export function leftOutText({ open, ended }: { open: Listed; ended?: Listed }): string | null {
+  const kinds = [
+    { list: open, text: "that are not over" },
+    { list: ended, text: "that have ended" },
+  ];
+  const parts = kinds.flatMap(({ list, text }) => {
+    const total = list === undefined ? 0 : list.total - list.runs.length;
+    return list === undefined || total <= 0 ? [] : [`${orMore({ total, isMinimum: list.totalIsMinimum })} ${text}`];
+  });
+  return parts.length === 0 ? null : `the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`;
 }
 
 function statusText(run: RunView): string {

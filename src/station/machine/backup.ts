@@ -25,6 +25,10 @@ const leftOut = new Set([
 const databases = ["log.db", "webhooks.db"];
 const FILES = "files.tar";
 const PREFIX = ".backup-";
+/** Says of files without a log that they came from a backup whose restoring broke off, and may be written again. */
+const RESTORING = ".restoring";
+/** What somebody made here before, and a backup must not be mixed with. */
+const madeHere = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
 const GZIP_MAGIC = 0x1f8b;
 
 const Manifest = z.object({
@@ -67,12 +71,13 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
 
 /** See `MachineVerbs.restore`. */
 export async function restore(file: string, { stateDir, runtime }: Pick<BackupOptions, "stateDir" | "runtime">): Promise<RestoredBackup> {
-  if (existsSync(join(stateDir, "log.db"))) {
+  if (await isInUse(stateDir)) {
     throw new CaissonError("exists", `the state folder ${stateDir} is in use`, {
       hint: "A backup is restored into an empty one: move this one away first, or set CAISSON_HOME.",
     });
   }
   await removeDrafts(stateDir);
+  await writeFile(join(stateDir, RESTORING), "");
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("old")}`);
   await mkdir(draft, { mode: 0o700 });
   try {
@@ -85,10 +90,22 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     for (const name of archives) await unpackState(join(draft, name), { stateDir, runtime });
     // What makes a folder a state folder comes last: whoever dies before it has restored nothing, and can do it again.
     for (const name of databases.toReversed()) if (existsSync(join(draft, name))) await rename(join(draft, name), join(stateDir, name));
+    await rm(join(stateDir, RESTORING));
     return { createdAt: manifest.createdAt, host: manifest.host, version: manifest.version };
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
+}
+
+/** Something is kept here: a log, or what was made before there was one. Folders that are empty are nothing. */
+async function isInUse(stateDir: string): Promise<boolean> {
+  if (existsSync(join(stateDir, "log.db"))) return true;
+  if (existsSync(join(stateDir, RESTORING))) return false;
+  for (const name of madeHere) {
+    const inside = await readdir(join(stateDir, name)).catch(() => null);
+    if (inside === null ? existsSync(join(stateDir, name)) : inside.length > 0) return true;
+  }
+  return false;
 }
 
 /** Each as it is at one moment, whoever writes to it meanwhile. */

@@ -6,7 +6,10 @@ import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import { isThere, type OwnThings } from "./own-things.ts";
 
-/** The station itself is everybody's; sandboxes and runs are their owner's, and incidents stay theirs when those are gone. */
+/**
+ * The station itself is everybody's; sandboxes and runs are their owner's, and incidents stay theirs when those are
+ * gone.
+ */
 export function ownedHealth({ health }: Pick<Station, "health">, { owner, sees, own }: OwnerView & { own: OwnThings }): HealthVerbs {
   if (sees === "everything") return health;
   const isOwn = async ({ subject, run }: HealthView): Promise<boolean> => {
