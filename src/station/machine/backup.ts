@@ -77,7 +77,6 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     });
   }
   await removeDrafts(stateDir);
-  await writeFile(join(stateDir, RESTORING), "");
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("old")}`);
   await mkdir(draft, { mode: 0o700 });
   try {
@@ -87,6 +86,7 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     const manifest = await readManifest(draft, { file, stateDir });
     await checkLog(join(draft, "log.db"));
     const archives = (await readdir(draft)).filter((name) => name.endsWith(".tar")).sort();
+    await writeFile(join(stateDir, RESTORING), "");
     for (const name of archives) await unpackState(join(draft, name), { stateDir, runtime });
     // What makes a folder a state folder comes last: whoever dies before it has restored nothing, and can do it again.
     for (const name of databases.toReversed()) if (existsSync(join(draft, name))) await rename(join(draft, name), join(stateDir, name));
