@@ -152,3 +152,42 @@ describe("a station that is told to end", () => {
     expect(more.map((each) => statuses.get(each)).sort()).toEqual(["done", "done", "queued: station"]);
   });
 });
+
+describe("a run in the background, without a station, whose process was killed -9", () => {
+  test("is taken up by the next station, which does nothing twice; one at a terminal is left to its user", {
+    timeout: 120_000,
+  }, async () => {
+    const home = await newHome("adopted");
+    const model = await cli.script(script);
+    const detached = await cli.run(["run", "count", "--detach", "--json", "--name", "mine", "--model", model], { home });
+    expect([detached.code, detached.stderr]).toEqual([0, detached.stderr]);
+    const [run = ""] = await runsIn(home);
+    const claims = async () => (await eventsIn(home, run)).flatMap((event) => (event.type === "run.claimed" ? [event.data] : []));
+    const hasBegun = async () => (await eventsIn(home, run)).some(({ type }) => type === "tool.started");
+    await expect.poll(hasBegun, { timeout: 60_000 }).toBe(true);
+    const [driver] = await claims();
+    expect(driver).toMatchObject({ driver: "detached" });
+    process.kill(driver?.pid ?? 0, "SIGKILL");
+    // One that somebody drove at a terminal is theirs.
+    const terminal = cli.start(["run", "count", "--json", "--name", "theirs", "--model", model], { home });
+    await terminal.event("tool.started");
+    terminal.child.kill("SIGKILL");
+    await terminal.ended;
+    const station = await serve(home);
+    try {
+      await untilEnded(station, run);
+      expect((await claims()).map((claim) => claim.driver)).toEqual(["detached", "station"]);
+      expect(await station.client.runs.get("mine")).toMatchObject({ run, finish: "done" });
+      expect(await readFile(join(home, "sessions", run, "layer", "upper", "counter"), "utf8")).toBe("one\ntwo\n");
+      expect((await station.client.runs.get("theirs")).status).toBe("interrupted");
+      const adopted = await cli.run(["adopt", "theirs"], { home });
+      expect([adopted.code, adopted.stderr]).toEqual([0, adopted.stderr]);
+      await untilEnded(station, (await station.client.runs.get("theirs")).run);
+      expect(await station.client.runs.get("theirs")).toMatchObject({ finish: "done" });
+    } finally {
+      await cli.run(["down"], { home });
+      await station.going.ended;
+    }
+    expect(cli.sandboxes(home)).toEqual([]);
+  });
+});

@@ -35,7 +35,7 @@ let queue: RunQueue;
 let nowMs = 0;
 let taken: TakenRoom;
 /** What becomes of a run that is driven; absent: it works until the test ends. */
-let outcome: (run: string) => Promise<void>;
+let outcome: (run: string) => Promise<never>;
 const begun: string[] = [];
 const notices: string[] = [];
 let driven = Promise.withResolvers<void>();
@@ -72,14 +72,14 @@ afterEach(async () => {
 });
 
 /** As a real one does, it says first that it has the run. */
-async function drive(run: string): Promise<void> {
+async function drive(run: string): Promise<never> {
   const { seq } = await headOfRun(local.log, run);
   const claimed = { owner: "test", epoch: begun.length + 1, pid: 1, host: "here", driver: "station" as const };
   await local.log.append(runStream(run), [makeEvent(runEvents, { type: "run.claimed", data: claimed })], { expectedSeq: seq });
   begun.push(run);
   driven.resolve();
   driven = Promise.withResolvers();
-  await outcome(run);
+  return await outcome(run);
 }
 
 /** Runs that wait, one for each bound of memory, in this order; from then on only the test's queue looks at them. */
