@@ -43,6 +43,8 @@ export function createModeStations() {
   const run = ({ program: [file, ...first], cwd, env }: Pick<StationPlace, "program" | "cwd" | "env">, args: readonly string[]) =>
     spawnSync(file, [...first, ...args], { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   const places = new Map<string, StationPlace>();
+  /** Shown once for each state folder, by its first station. */
+  const tokens = new Map<string, string>();
   /** Ends that of a state folder, before the folder goes. */
   const end = (home: string): void => {
     const [running, place] = [stations.get(home), places.get(home)];
@@ -64,7 +66,9 @@ export function createModeStations() {
       if (running === undefined || (running !== null && running.key !== key && place.isIdle)) {
         if (running) run(place, ["down"]);
         places.set(home, place);
-        stations.set(home, started(run(place, ["up", "--detach", "--port", "0", "--json"]), { key, before: running?.token }));
+        const station = started(run(place, ["up", "--detach", "--port", "0", "--json"]), { key, before: tokens.get(home) });
+        if (station !== null) tokens.set(home, station.token);
+        stations.set(home, station);
       }
       const station = stations.get(home);
       return stationMode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
