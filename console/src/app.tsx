@@ -11,6 +11,7 @@ import { createQueryClient } from "./station/query-client.ts";
 import { forgetToken, keepToken, keptToken } from "./station/session.ts";
 import { StationProvider } from "./station/station.tsx";
 
+const Run = lazy(() => import("./pages/run/run.tsx"));
 const Runs = lazy(() => import("./pages/runs/runs.tsx"));
 const Sandboxes = lazy(() => import("./pages/sandboxes/sandboxes.tsx"));
 const Sandbox = lazy(() => import("./pages/sandbox/sandbox.tsx"));
@@ -56,6 +57,7 @@ function Pages() {
         <Redirect to="/runs" replace />
       </Route>
       <Route path="/runs" component={Runs} />
+      <Route path="/runs/:run" component={Run} />
       <Route path="/sandboxes" component={Sandboxes} />
       <Route path="/sandboxes/:sandbox" component={Sandbox} />
       <Route component={NotFound} />

@@ -1,0 +1,23 @@
+import { type ReactNode, useState } from "react";
+import styles from "./items.module.css";
+
+const SHOWN_CHARACTERS = 4_000;
+const MORE_CHARACTERS_MAX = 60_000;
+
+/** The beginning of a long text, with the rest at a click; never more than the page can bear. */
+export function Clipped({ text, children }: { text: string; children(text: string): ReactNode }) {
+  const [isWhole, setWhole] = useState(false);
+  const bound = isWhole ? MORE_CHARACTERS_MAX : SHOWN_CHARACTERS;
+  const rest = text.length - bound;
+  return (
+    <>
+      {children(rest > 0 ? text.slice(0, bound) : text)}
+      {rest > 0 && !isWhole && (
+        <button type="button" className={styles.more} onClick={() => setWhole(true)}>
+          Show more ({rest} characters)
+        </button>
+      )}
+      {rest > 0 && isWhole && <p className={styles.quiet}>{rest} characters more are in the log.</p>}
+    </>
+  );
+}

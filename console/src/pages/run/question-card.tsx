@@ -1,0 +1,99 @@
+import { CircleHelp } from "lucide-react";
+import { useState } from "react";
+import type { Budgets } from "../../../../src/contract/run.ts";
+import { Button } from "../../parts/button.tsx";
+import { Field } from "../../parts/field.tsx";
+import { sayProblem } from "../../parts/toasts.tsx";
+import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { useStation } from "../../station/station.tsx";
+import styles from "./items.module.css";
+import type { QuestionItem } from "./timeline-item.ts";
+
+type Answer = "allow" | "always" | "deny";
+const words: Record<Answer, string> = { allow: "allowed", always: "always allowed", deny: "denied" };
+
+/** What the run asks, with the answers beside it until somebody has given one. */
+export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: string; isOpen: boolean }) {
+  const station = useStation();
+  const [text, setText] = useState("");
+  const [budgets, setBudgets] = useState<Budgets>({});
+  const [isBusy, setBusy] = useState(false);
+  const answer = (given: Answer) => {
+    setBusy(true);
+    station.runs
+      .answer(run, {
+        question: item.question,
+        answer: given,
+        ...(text.trim() !== "" && { text: text.trim() }),
+        ...(item.about === "budget" && given !== "deny" && Object.keys(budgets).length > 0 && { budgets }),
+      })
+      .catch((error: unknown) => {
+        setBusy(false);
+        sayProblem(error);
+      });
+  };
+  const isWaiting = item.answer === null && isOpen;
+  return (
+    <section className={`${styles.question} ${isWaiting ? styles.waiting : ""}`} aria-label="Question">
+      <CircleHelp aria-hidden="true" />
+      <div className={styles.questionBody}>
+        <p className={styles.prose}>{visibleLines(item.text)}</p>
+        {item.answer !== null && (
+          <p className={styles.quiet}>
+            {words[item.answer.answer]} by {visibleText(item.answer.by)}
+            {item.answer.text !== null && `: ${visibleLines(item.answer.text)}`}
+          </p>
+        )}
+        {isWaiting && (
+          <>
+            {item.about === "budget" && <BudgetFields budgets={budgets} onChange={setBudgets} />}
+            <Field label="Words with the answer" placeholder="optional" value={text} onChange={(event) => setText(event.target.value)} />
+            <div className={styles.answers}>
+              <Button look="main" disabled={isBusy} onClick={() => answer("allow")}>
+                {item.about === "tool" ? "Allow" : "Go on"}
+              </Button>
+              {item.about === "tool" && item.pattern !== null && (
+                <Button disabled={isBusy} onClick={() => answer("always")} title={visibleText(item.pattern)}>
+                  Always allow {visibleText(item.pattern.slice(0, 60))}
+                </Button>
+              )}
+              <Button look="danger" disabled={isBusy} onClick={() => answer("deny")}>
+                {item.about === "tool" ? "Deny" : "End the run"}
+              </Button>
+            </div>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+const fields = [
+  { key: "costUsd", label: "Cost in dollars", factor: 1 },
+  { key: "tokens", label: "Tokens", factor: 1 },
+  { key: "steps", label: "Steps", factor: 1 },
+  { key: "timeMs", label: "Minutes", factor: 60_000 },
+] as const;
+
+/** New bounds for the whole run; what is left empty becomes half as much again. */
+function BudgetFields({ budgets, onChange }: { budgets: Budgets; onChange(budgets: Budgets): void }) {
+  return (
+    <div className={styles.budgets}>
+      {fields.map(({ key, label, factor }) => (
+        <Field
+          key={key}
+          label={label}
+          type="number"
+          min={0}
+          step="any"
+          placeholder="half as much again"
+          onChange={(event) => {
+            const { [key]: _, ...others } = budgets;
+            const value = Number(event.target.value) * factor;
+            onChange(value > 0 ? { ...others, [key]: key === "costUsd" ? value : Math.ceil(value) } : others);
+          }}
+        />
+      ))}
+    </div>
+  );
+}

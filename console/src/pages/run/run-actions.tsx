@@ -1,0 +1,89 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { Download, Pause, Play, Square } from "lucide-react";
+import { useState } from "react";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { Confirm } from "../../parts/confirm.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { putRun } from "../../station/queries.ts";
+import { useStation } from "../../station/station.tsx";
+import { downloadRun } from "./export-run.ts";
+
+/** What can be done with a run as a whole. */
+export function RunActions({ view }: { view: RunView }) {
+  const station = useStation();
+  const queries = useQueryClient();
+  const [asking, setAsking] = useState<"stop" | "export" | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const act = (action: () => Promise<unknown>) => {
+    setBusy(true);
+    action()
+      .then(async () => putRun(queries, await station.runs.get(view.run)))
+      .catch(sayProblem)
+      .finally(() => setBusy(false));
+  };
+  const isHeld = view.status === "interrupted" || (view.status === "paused" && view.asked.length === 0);
+  const canStop = view.status !== "ended" && view.status !== "damaged";
+  return (
+    <>
+      {(view.status === "running" || view.status === "created") && (
+        <Button
+          icon={<Pause />}
+          disabled={isBusy}
+          onClick={() => act(() => station.runs.pause(view.run, { text: "paused in the console" }))}
+        >
+          Pause
+        </Button>
+      )}
+      {isHeld && (
+        <Button look="main" icon={<Play />} disabled={isBusy} onClick={() => act(() => station.runs.resume(view.run, { detached: true }))}>
+          Resume
+        </Button>
+      )}
+      {canStop && (
+        <Button look="danger" icon={<Square />} disabled={isBusy} onClick={() => setAsking("stop")}>
+          Stop
+        </Button>
+      )}
+      <Button look="plain" icon={<Download />} label="Export" onClick={() => setAsking("export")} />
+      {asking === "stop" && (
+        <Confirm
+          title="Stop this run?"
+          action="Stop"
+          onClose={() => setAsking(null)}
+          onConfirm={async () => {
+            await station.runs.stop(view.run);
+            say("The run was stopped");
+          }}
+        >
+          <p>What it is doing is interrupted, and its sandbox is removed. Its files stay, and it can be continued.</p>
+        </Confirm>
+      )}
+      {asking === "export" && <ExportDialog view={view} onClose={() => setAsking(null)} />}
+    </>
+  );
+}
+
+function ExportDialog({ view, onClose }: { view: RunView; onClose(): void }) {
+  const station = useStation();
+  const save = (form: "json" | "html") => {
+    downloadRun(station, view, form).then(onClose, sayProblem);
+  };
+  return (
+    <Dialog
+      title="Export this run"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={() => save("json")}>JSON</Button>
+          <Button look="main" onClick={() => save("html")}>
+            HTML file
+          </Button>
+        </>
+      }
+    >
+      <p>The HTML file opens by itself, without a station and without scripts. JSON has every event as it was logged.</p>
+    </Dialog>
+  );
+}

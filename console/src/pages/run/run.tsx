@@ -1,0 +1,99 @@
+import { lazy, Suspense } from "react";
+import { useParams, useSearchParams } from "wouter";
+import { useFilterParams } from "../../parts/filter-params.ts";
+import { Loading } from "../../parts/loading.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Tabs } from "../../parts/tabs.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { useRun } from "../../station/queries.ts";
+import { RunStatus, statusOf } from "../runs/run-status.tsx";
+import { MessageBox } from "./message-box.tsx";
+import styles from "./run.module.css";
+import { RunActions } from "./run-actions.tsx";
+import { RunDetails } from "./run-details.tsx";
+import { TimelineView } from "./timeline-view.tsx";
+import { useTimeline } from "./use-timeline.ts";
+
+const Changes = lazy(() => import("./changes/changes.tsx"));
+
+export default function Run() {
+  const { run = "" } = useParams<{ run: string }>();
+  return <RunPage key={run} run={run} />;
+}
+
+function RunPage({ run }: { run: string }) {
+  const { data: view, error, refetch } = useRun(run);
+  if (view === undefined) {
+    return <Page title="Run">{error === null ? <Loading /> : <Problem error={error} onRetry={() => void refetch()} />}</Page>;
+  }
+  return <OpenRun run={view.run} />;
+}
+
+const tabs = ["timeline", "changes", "details"] as const;
+
+function OpenRun({ run }: { run: string }) {
+  const { data: view } = useRun(run);
+  const feed = useTimeline(run);
+  const [params, change] = useFilterParams();
+  const [search] = useSearchParams();
+  if (view === undefined) return null;
+  const asked = search.get("tab");
+  const tab = tabs.find((each) => each === asked) ?? "timeline";
+  const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;
+  const seq = Number(params.get("event"));
+  const { timeline, version } = feed;
+  return (
+    <Page
+      title={`${statusOf(view).word}: ${visibleText(view.name ?? view.title.slice(0, 60))}`}
+      name={
+        <span className={styles.name}>
+          <RunStatus view={view} />
+          <span className={styles.title}>{visibleText(view.title.slice(0, 200))}</span>
+        </span>
+      }
+      actions={<RunActions view={view} />}
+    >
+      <div className={styles.body}>
+        <Tabs
+          label="Parts of the run"
+          current={hrefOf(tab)}
+          tabs={[
+            { href: hrefOf("timeline"), label: "Timeline" },
+            { href: hrefOf("changes"), label: "Changes", count: timeline.files.size },
+            { href: hrefOf("details"), label: "Details" },
+          ]}
+        />
+        {feed.error !== null && <Problem error={feed.error} onRetry={feed.retry} />}
+        {tab === "timeline" && (
+          <div className={styles.columns}>
+            <div className={styles.timeline}>
+              {feed.isLoaded || timeline.items.length > 0 ? (
+                <TimelineView
+                  {...{ run, timeline, version }}
+                  isOpen={view.status !== "ended"}
+                  eventSeq={Number.isInteger(seq) && seq > 0 ? seq : null}
+                  find={params.get("find") ?? ""}
+                  withQuiet={params.get("all") === "1"}
+                  onChange={change}
+                />
+              ) : (
+                <Loading rows={10} />
+              )}
+              {view.status !== "damaged" && <MessageBox view={view} />}
+            </div>
+            <div className={styles.side}>
+              <RunDetails {...{ view, timeline, version }} />
+            </div>
+          </div>
+        )}
+        {tab === "changes" && (
+          <Suspense fallback={<Loading />}>
+            <Changes view={view} version={timeline.files.size} />
+          </Suspense>
+        )}
+        {tab === "details" && <RunDetails {...{ view, timeline, version }} />}
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,109 @@
+import type { RunEvent } from "../../../../src/contract/run-event.ts";
+import type { NoteItem } from "./timeline-item.ts";
+
+type Note = Pick<NoteItem, "title" | "tone" | "text"> & { isQuiet?: true };
+
+const plain = (title: string, text: string | null = null): Note => ({ title, tone: "plain", text });
+const quiet = (title: string, text: string | null = null): Note => ({ ...plain(title, text), isQuiet: true });
+const toned = (tone: NoteItem["tone"], title: string, text: string | null = null): Note => ({ title, tone, text });
+
+/** What is told of an event in a line; null for one that is part of something else. */
+export function noteOf(event: RunEvent): Note | null {
+  return lifecycleNote(event) ?? networkNote(event) ?? otherNote(event);
+}
+
+function lifecycleNote(event: RunEvent): Note | null {
+  switch (event.type) {
+    case "run.created":
+      return plain(`Run created for ${event.data.agent.name}`, event.data.task);
+    case "run.queued":
+      return plain(event.data.startAt === null ? "Waits in the queue" : `Waits in the queue until ${event.data.startAt}`);
+    case "run.prioritized":
+      return quiet(`Priority ${event.data.priority}, by ${event.data.by}`);
+    case "run.claimed":
+      return quiet(`Driven by ${event.data.owner} on ${event.data.host}`);
+    case "run.sandboxed": {
+      const { sandbox, runtime, why, files } = event.data;
+      if (why !== "lost") return plain(`Sandbox ${sandbox} (${runtime})`);
+      return toned(
+        "warn",
+        `The sandbox was lost; another one: ${sandbox}`,
+        files === "gone" ? "Its files are those that the run began with." : null,
+      );
+    }
+    case "run.paused":
+      return toned("warn", `Paused: ${event.data.why}`, event.data.text);
+    case "run.continued":
+      return plain(`Resumed by ${event.data.by}`);
+    case "run.stop_requested":
+      return toned("warn", `${event.data.by} asked it to stop`);
+    case "run.reopened":
+      return plain(`Continued by ${event.data.by}`);
+    default:
+      return null;
+  }
+}
+
+function networkNote(event: RunEvent): Note | null {
+  switch (event.type) {
+    case "network.failed":
+      return toned("warn", `${event.data.host}:${event.data.port} could not be reached`, event.data.text);
+    case "network.closed":
+      return quiet(
+        `Connection to ${event.data.host}:${event.data.port}`,
+        `${event.data.sentBytes} bytes sent, ${event.data.receivedBytes} received`,
+      );
+    case "network.changed": {
+      const { policy, by } = event.data;
+      const hosts = policy.mode === "none" ? "" : policy.rules.map(({ host }) => host).join(", ");
+      return plain(`Network changed by ${by}: ${policy.mode}`, hosts === "" ? null : hosts);
+    }
+    case "secret.used":
+      return quiet(`Secret ${event.data.secret} used for ${event.data.host}`);
+    case "secret.withheld":
+      return toned("warn", `Secret ${event.data.secret} was not given to ${event.data.host}`, event.data.why);
+    case "secret.revoked":
+      return plain(`Secret ${event.data.secret} revoked by ${event.data.by}`);
+    case "gateway.called":
+      return {
+        ...toned(event.data.error === null ? "plain" : "warn", `Model ${event.data.model} called from inside`, event.data.error),
+        isQuiet: true,
+      };
+    case "port.opened":
+      return plain(`Port ${event.data.port} is open`);
+    case "port.closed":
+      return quiet(`Port ${event.data.port} was closed`);
+    default:
+      return null;
+  }
+}
+
+function otherNote(event: RunEvent): Note | null {
+  switch (event.type) {
+    case "model.requested":
+      return quiet(`Asked ${event.data.model}`, `${event.data.contextTokens} tokens of context, attempt ${event.data.attempt}`);
+    case "model.failed": {
+      const { error, retryInMs } = event.data;
+      return toned(
+        "bad",
+        retryInMs === null ? "The model failed" : `The model failed; again in ${Math.round(retryInMs / 1000)} s`,
+        error.message,
+      );
+    }
+    case "loop.noticed":
+      return toned("warn", `Goes round in circles (${event.data.pattern}): ${event.data.action}`, event.data.text);
+    case "health.changed": {
+      const { subject, level, misses } = event.data;
+      if (level === "ok" || level === "late") return quiet(`The ${subject.kind} is ${level}`);
+      return toned(level === "unresponsive" ? "bad" : "warn", `The ${subject.kind} is ${level}`, `${misses} signs of life are missing`);
+    }
+    case "health.escalated":
+      return toned("bad", `The ${event.data.subject.kind} needs a person`, event.data.text);
+    case "sandbox.reported":
+      return plain(`Told from inside: ${event.data.type}`, JSON.stringify(event.data.data));
+    case "artifact.stored":
+      return plain(`File left: ${event.data.name}`, `${event.data.bytes} bytes`);
+    default:
+      return null;
+  }
+}

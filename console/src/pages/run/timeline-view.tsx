@@ -1,0 +1,127 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, Link as LinkIcon } from "lucide-react";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Link } from "wouter";
+import { Button } from "../../parts/button.tsx";
+import { ItemView } from "./item-view.tsx";
+import { Minimap } from "./minimap.tsx";
+import { renderSubRun } from "./sub-run-lane.tsx";
+import { indexOfSeq, type Timeline } from "./timeline.ts";
+import { TimelineTools } from "./timeline-tools.tsx";
+import styles from "./timeline-view.module.css";
+import { useFound } from "./use-found.ts";
+
+interface TimelineViewProps {
+  run: string;
+  timeline: Timeline;
+  version: number;
+  isOpen: boolean;
+  /** The event that the address names. */
+  eventSeq: number | null;
+  find: string;
+  withQuiet: boolean;
+  onChange(changes: Readonly<Record<string, string | null>>): void;
+}
+
+const AT_END_PX = 60;
+
+/** A run's items, of which those in view exist. While it goes on, the end stays in view until somebody scrolls away. */
+export function TimelineView(props: TimelineViewProps) {
+  const { run, timeline, version, isOpen, eventSeq, find, withQuiet, onChange } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [isFollowing, setFollowing] = useState(eventSeq === null && isOpen);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline changes in place, and the version with it.
+  const shown = useMemo(
+    () => timeline.items.flatMap((item, index) => (item.isQuiet === true && !withQuiet ? [] : [index])),
+    [timeline, version, withQuiet],
+  );
+  const rows = useVirtualizer({
+    count: shown.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 64,
+    getItemKey: (row) => timeline.items[shown[row] ?? -1]?.seq ?? row,
+    overscan: 8,
+  });
+  const rowOf = (item: number) => {
+    const row = shown.findLastIndex((index) => index <= item);
+    return row === -1 ? 0 : row;
+  };
+  const goTo = (row: number) => {
+    setFollowing(false);
+    rows.scrollToIndex(row, { align: "center" });
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: with every change, to where the end is then.
+  useLayoutEffect(() => {
+    if (isFollowing && shown.length > 0) rows.scrollToIndex(shown.length - 1, { align: "end" });
+  }, [isFollowing, version, shown.length]);
+  const target = eventSeq === null ? null : indexOfSeq(timeline, eventSeq);
+  const targetRow = target === null ? null : rowOf(target);
+  const isThere = eventSeq !== null && timeline.lastSeq >= eventSeq;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the event that the address names is there.
+  useEffect(() => {
+    if (isThere && targetRow !== null) goTo(targetRow);
+  }, [eventSeq, isThere]);
+  const found = useFound(timeline, { version, shown, find });
+  const onScroll = () => {
+    const at = scroller.current;
+    if (at === null) return;
+    const isAtEnd = at.scrollHeight - at.scrollTop - at.clientHeight < AT_END_PX;
+    if (!isAtEnd && isFollowing) return;
+    if (isAtEnd && isOpen) setFollowing(true);
+  };
+  const items = rows.getVirtualItems();
+  return (
+    <div className={styles.view}>
+      <TimelineTools {...{ find, found, withQuiet, onChange, goTo }} />
+      <Minimap timeline={timeline} version={version} current={shown[items[0]?.index ?? 0] ?? 0} onGo={(item) => goTo(rowOf(item))} />
+      <div
+        className={styles.scroller}
+        ref={scroller}
+        onScroll={onScroll}
+        onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
+        onTouchMove={() => setFollowing(false)}
+        onKeyDown={(event) => ["ArrowUp", "PageUp", "Home"].includes(event.key) && setFollowing(false)}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+        tabIndex={0}
+        role="log"
+        aria-label="Timeline"
+        aria-live="off"
+      >
+        <div className={styles.all} style={{ blockSize: rows.getTotalSize() }}>
+          {items.map(({ key, index, start }) => {
+            const item = timeline.items[shown[index] ?? -1];
+            if (item === undefined) return null;
+            const isTarget = index === targetRow || found.rows[found.current] === index;
+            return (
+              <article
+                key={key}
+                ref={rows.measureElement}
+                data-index={index}
+                className={`${styles.item} ${isTarget ? styles.target : ""}`}
+                style={{ transform: `translateY(${start}px)` }}
+              >
+                <Link
+                  href={`/runs/${run}?event=${item.seq}`}
+                  className={styles.place ?? ""}
+                  title={`${new Date(item.at).toLocaleString()} · event ${item.seq}`}
+                  replace
+                >
+                  <LinkIcon aria-label={`Link to event ${item.seq}`} />
+                  <time dateTime={item.at}>{new Date(item.at).toLocaleTimeString()}</time>
+                </Link>
+                <div className={styles.content}>
+                  <ItemView item={item} run={run} isOpen={isOpen} renderLane={renderSubRun} />
+                </div>
+              </article>
+            );
+          })}
+        </div>
+      </div>
+      {isOpen && !isFollowing && (
+        <Button className={styles.follow ?? ""} icon={<ArrowDown />} onClick={() => setFollowing(true)}>
+          Follow
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,97 @@
+import { ChevronRight, FileDiff, FilePlus, FileX } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Ansi } from "../../parts/ansi.tsx";
+import { Badge, type Tone } from "../../parts/badge.tsx";
+import { duration } from "../../parts/time.tsx";
+import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { type DiffLine, diffOfArguments, subjectOf } from "./argument-diff.ts";
+import { Clipped } from "./clipped.tsx";
+import styles from "./items.module.css";
+import type { FileChange, ToolItem } from "./timeline-item.ts";
+
+const tones: Record<ToolItem["state"], Tone> = {
+  asked: "idle",
+  running: "busy",
+  ok: "good",
+  error: "bad",
+  blocked: "warn",
+  denied: "warn",
+  interrupted: "idle",
+  lost: "bad",
+};
+
+/** A call of a tool: what it was asked, what it wrote, what it changed. Folded until somebody wants to know. */
+export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
+  const diff = diffOfArguments(item.name, item.arguments);
+  const [isOpen, setOpen] = useState(diff !== null || lane !== null || item.state === "error");
+  const isShown = isOpen || item.state === "running";
+  return (
+    <section className={styles.card} aria-label={`Tool ${item.name}`}>
+      <button type="button" className={styles.cardHead} aria-expanded={isShown} onClick={() => setOpen(!isShown)}>
+        <ChevronRight className={styles.chevron} aria-hidden="true" />
+        <strong>{visibleText(item.name)}</strong>
+        <code className={styles.subject}>{visibleText(subjectOf(item.arguments).slice(0, 400))}</code>
+        {item.durationMs !== null && <span className={styles.quiet}>{duration(item.durationMs)}</span>}
+        <Badge tone={tones[item.state]}>{item.state}</Badge>
+      </button>
+      {item.files.length > 0 && (
+        <ul className={styles.files}>
+          {item.files.map((file) => (
+            <ChangedFileLine key={file.path} file={file} />
+          ))}
+        </ul>
+      )}
+      {isShown && (
+        <div className={styles.cardBody}>
+          {diff !== null ? <SmallDiff lines={diff} /> : <Arguments given={item.arguments} />}
+          {lane}
+          {item.cutCharacters > 0 && <p className={styles.quiet}>{item.cutCharacters} characters before this are in the log.</p>}
+          {item.output !== "" && (
+            <Clipped text={item.output}>
+              {(text) => (
+                <pre className={styles.output}>
+                  <Ansi text={text} />
+                </pre>
+              )}
+            </Clipped>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Arguments({ given }: { given: unknown }) {
+  if (typeof given === "object" && given !== null && Object.keys(given).length === 0) return null;
+  const command = (given as { command?: unknown } | null)?.command;
+  const text = typeof command === "string" ? command : JSON.stringify(given, null, 2);
+  return <Clipped text={text}>{(shown) => <pre className={styles.arguments}>{visibleLines(shown)}</pre>}</Clipped>;
+}
+
+export function SmallDiff({ lines }: { lines: readonly DiffLine[] }) {
+  return (
+    <pre className={styles.diff}>
+      {lines.map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place.
+        <span key={index} className={line.sign === "+" ? styles.added : line.sign === "-" ? styles.removed : undefined}>
+          {line.sign} {visibleLines(line.text)}
+          {"\n"}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+const icons = { added: FilePlus, modified: FileDiff, removed: FileX };
+
+export function ChangedFileLine({ file }: { file: FileChange }) {
+  const Icon = icons[file.kind];
+  return (
+    <li className={styles.file}>
+      <Icon aria-label={file.kind} />
+      <code>{visibleText(file.path)}</code>
+      {file.linesAdded !== null && <span className={styles.plus}>+{file.linesAdded}</span>}
+      {file.linesRemoved !== null && <span className={styles.minus}>−{file.linesRemoved}</span>}
+    </li>
+  );
+}

@@ -1,0 +1,101 @@
+import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
+import type { Client } from "../../../../src/client/connect.ts";
+import type { StreamedEvent } from "../../../../src/contract/api/streams.ts";
+import { useEvents, useLiveState } from "../../station/live.tsx";
+import { useStation } from "../../station/station.tsx";
+import { emptyTimeline, foldEvent, type NumberedEvent, type Timeline } from "./timeline.ts";
+
+export interface RunFeed {
+  timeline: Timeline;
+  /** Another one with every change of the timeline. */
+  version: number;
+  isLoaded: boolean;
+  error: unknown;
+  retry(): void;
+}
+
+/** A run's events, each once, from the first to those to come, whatever becomes of the connection. */
+export function useTimeline(run: string): RunFeed {
+  const station = useStation();
+  const live = useLiveState();
+  const [feed, setFeed] = useState(() => createFeed(station, run));
+  if (feed.run !== run) setFeed(createFeed(station, run));
+  const version = useSyncExternalStore(feed.watch, feed.version);
+  // After the connection was lost, what was missed is fetched.
+  useEffect(() => {
+    if (live !== "away") feed.load();
+  }, [feed, live]);
+  useEffect(() => () => feed.close(), [feed]);
+  useEvents(useCallback((event: StreamedEvent) => event.entity.id === run && feed.take(event), [feed, run]));
+  return { timeline: feed.timeline, version, isLoaded: feed.isLoaded(), error: feed.error(), retry: feed.load };
+}
+
+function createFeed(station: Client, run: string) {
+  const timeline = emptyTimeline();
+  const watchers = new Set<() => void>();
+  let version = 0;
+  let isLoaded = false;
+  let error: unknown = null;
+  let heardSeq = 0;
+  let loading: AbortController | null = null;
+  let drawing = 0;
+  /** Once per frame, however many came. */
+  const tell = () => {
+    drawing ||= requestAnimationFrame(() => {
+      drawing = 0;
+      version += 1;
+      for (const watcher of watchers) watcher();
+    });
+  };
+  const readAll = async (signal: AbortSignal) => {
+    do {
+      for await (const event of station.runs.events(run, { fromSeq: timeline.lastSeq + 1, signal })) {
+        if (signal.aborted) return;
+        foldEvent(timeline, event as NumberedEvent);
+        if (event.seq % 1_000 === 0) tell();
+      }
+    } while (!signal.aborted && heardSeq > timeline.lastSeq);
+  };
+  const load = () => {
+    if (loading !== null) return;
+    const current = new AbortController();
+    loading = current;
+    error = null;
+    readAll(current.signal)
+      .catch((caught: unknown) => {
+        if (!current.signal.aborted) error = caught;
+      })
+      .finally(() => {
+        if (loading === current) loading = null;
+        isLoaded = true;
+        tell();
+      });
+  };
+  return {
+    run,
+    timeline,
+    load,
+    version: () => version,
+    isLoaded: () => isLoaded,
+    error: () => error,
+    watch(watcher: () => void) {
+      watchers.add(watcher);
+      return () => void watchers.delete(watcher);
+    },
+    take({ seq, event }: StreamedEvent) {
+      heardSeq = Math.max(heardSeq, seq);
+      if (seq <= timeline.lastSeq || loading !== null) return;
+      // Something is missing between: it is fetched, and this one with it.
+      if (seq > timeline.lastSeq + 1) return load();
+      if (event === null) timeline.lastSeq = seq;
+      else foldEvent(timeline, { ...event, seq } as NumberedEvent);
+      tell();
+    },
+    close() {
+      loading?.abort();
+      loading = null;
+      cancelAnimationFrame(drawing);
+      drawing = 0;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import Markdown, { type Components } from "react-markdown";
+import { visibleLines } from "../../parts/visible-text.ts";
+
+/** A model's words. Markdown without raw HTML; pictures are not fetched, and links lead to web pages or nowhere. */
+export default function Words({ text }: { text: string }) {
+  return (
+    <Markdown components={components} skipHtml={false}>
+      {visibleLines(text)}
+    </Markdown>
+  );
+}
+
+const components: Components = {
+  img: ({ alt, src }) => <span>[picture: {alt === undefined || alt === "" ? String(src ?? "") : alt}]</span>,
+  a: ({ href, children }) =>
+    href !== undefined && /^https?:\/\//i.test(href) ? (
+      <a href={href} target="_blank" rel="noreferrer noopener" title={href}>
+        {children}
+      </a>
+    ) : (
+      <span>{children}</span>
+    ),
+};
