@@ -60,7 +60,7 @@ function OpenRun({ run }: { run: string }) {
           current={hrefOf(tab)}
           tabs={[
             { href: hrefOf("timeline"), label: "Timeline" },
-            { href: hrefOf("changes"), label: "Changes", count: timeline.files.size },
+            { href: hrefOf("changes"), label: "Changes" },
             { href: hrefOf("details"), label: "Details" },
           ]}
         />
