@@ -20,6 +20,8 @@ function lifecycleNote(event: RunEvent): Note | null {
       return plain(event.data.startAt === null ? "Waits in the queue" : `Waits in the queue until ${event.data.startAt}`);
     case "run.prioritized":
       return quiet(`Priority ${event.data.priority}, by ${event.data.by}`);
+    case "run.noticed":
+      return plain(event.data.text);
     case "run.claimed":
       return quiet(`Driven by ${event.data.owner} on ${event.data.host}`);
     case "run.sandboxed": {
