@@ -1,9 +1,8 @@
-import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
+import { defaultHighlightStyle, HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
 import { languages } from "@codemirror/language-data";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
-import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import styles from "./changes.module.css";
 
@@ -79,14 +78,13 @@ async function highlight(path: string): Promise<Extension> {
   return language.load().catch(() => []);
 }
 
-const colors = HighlightStyle.define([
-  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "light-dark(#8431a8, #d2a8ff)" },
-  { tag: [tags.string, tags.regexp, tags.special(tags.string)], color: "light-dark(#1d6f42, #8fd6a8)" },
-  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "light-dark(#9a4b00, #f0b37e)" },
-  { tag: [tags.comment, tags.meta], color: "var(--text-3)", fontStyle: "italic" },
-  { tag: [tags.definition(tags.variableName), tags.function(tags.variableName), tags.heading], color: "light-dark(#2c4bb3, #9db4ff)" },
-  { tag: [tags.typeName, tags.className, tags.tagName, tags.propertyName], color: "light-dark(#00657a, #7fd3e6)" },
-]);
+/** CodeMirror's own colours, lighter on dark. */
+const colors = HighlightStyle.define(
+  defaultHighlightStyle.specs.map(({ color, ...spec }) => ({
+    ...spec,
+    ...(color !== undefined && { color: `light-dark(${color}, color-mix(in oklab, ${color}, white 60%))` }),
+  })),
+);
 
 const look: Extension = [
   EditorState.readOnly.of(true),
