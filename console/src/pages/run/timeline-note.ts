@@ -33,10 +33,13 @@ function lifecycleNote(event: RunEvent): Note | null {
         files === "gone" ? "Its files are those that the run began with." : null,
       );
     }
-    case "run.paused":
-      return toned("warn", `Paused: ${event.data.why}`, event.data.text);
+    case "run.paused": {
+      const { why, text } = event.data;
+      // What it waits for is asked in an item of its own.
+      return { ...toned("warn", `Paused: ${why}`, text), ...(why !== "user" && why !== "outage" && { isQuiet: true }) };
+    }
     case "run.continued":
-      return plain(`Resumed by ${event.data.by}`);
+      return { ...plain(`Resumed by ${event.data.by}`), ...(event.data.by === "answer" && { isQuiet: true }) };
     case "run.stop_requested":
       return toned("warn", `${event.data.by} asked it to stop`);
     case "run.reopened":
