@@ -9,7 +9,7 @@ import { startServer } from "../src/api/server.ts";
 import { nodeSockets } from "../src/client/node-sockets.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { runStream } from "../src/station/runs/head-of-run.ts";
-import { allRunEvents } from "../src/station/runs/run-events.ts";
+import { allEvents } from "../src/station/runs/run-events.ts";
 import type { Station } from "../src/station/station.ts";
 import type { Figures } from "./report.ts";
 
@@ -24,7 +24,7 @@ export async function benchFanOut(): Promise<Figures> {
   await using dir = await mkdtempDisposable(join(tmpdir(), "caisson-bench-fan-out-"));
   await using log = createSqliteLog({ path: join(dir.path, "log.db") });
   const runs = {
-    allEvents: (options: { afterPosition?: number; signal?: AbortSignal } = {}) => allRunEvents(log, options),
+    allEvents: (options: { afterPosition?: number; signal?: AbortSignal } = {}) => allEvents(log, options),
     lastPosition: () => log.lastPosition(),
   };
   await using server = await startServer({

@@ -17,7 +17,7 @@ describe("programs inside, with their sandbox's token", () => {
     const evil = "\u001b]0;owned\u0007\u202eabc\nline";
     const answer = await post("/v1/inside/events", { type: "task.progress", data: { [`k${evil}`]: [evil, 3] } }, { as });
     expect([answer.status, await answer.json()]).toEqual([201, { seq: 1 }]);
-    const log = (await (await ask(`/v1/sandboxes/${id}/log`)).json()) as { events: object[] };
+    const log = (await (await ask(`/v1/sandboxes/${id}/events`)).json()) as { events: object[] };
     expect(log.events).toMatchObject([
       {
         seq: 1,
@@ -44,13 +44,13 @@ describe("programs inside, with their sandbox's token", () => {
       if (heard.length === 2) break;
     }
     expect(heard).toEqual(["one", "two"]);
-    const page = await ask(`/v1/sandboxes/${id}/log`, { headers: { accept: "text/event-stream", "last-event-id": "1" } });
+    const page = await ask(`/v1/sandboxes/${id}/events`, { headers: { accept: "text/event-stream", "last-event-id": "1" } });
     const reader = page.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     while (!text.includes("id: ")) text += (await reader?.read())?.value;
     expect(text).toContain("id: 2");
     await reader?.cancel();
-    expect((await ask("/v1/sandboxes/sb_aaaaaaaaaaaa/log", { headers: { accept: "text/event-stream" } })).status).toBe(404);
+    expect((await ask("/v1/sandboxes/sb_aaaaaaaaaaaa/events", { headers: { accept: "text/event-stream" } })).status).toBe(404);
   });
 
   test("take the messages that their owner left, each once", async () => {

@@ -11,7 +11,7 @@ import { StationStatus } from "../contract/api/station-routes.ts";
 import { DoctorReport } from "../contract/machine-verbs.ts";
 import { Ended } from "../contract/outcome.ts";
 import { RunEvent } from "../contract/run-event.ts";
-import { FedRunEvent, RunList, RunView } from "../contract/run-verbs.ts";
+import { FedRunEvent, FedSandboxEvent, RunList, RunView } from "../contract/run-verbs.ts";
 import { SandboxInfo } from "../contract/sandbox.ts";
 import { SandboxList, SnapshotView } from "../contract/sandbox-verbs.ts";
 import { AppliedSession, BranchedSession, SessionDetails, SessionDiff, SessionView } from "../contract/session-verbs.ts";
@@ -30,6 +30,7 @@ const named = {
   ExecEvent,
   ExecResult,
   FedRunEvent,
+  FedSandboxEvent,
   FileEntry,
   FileList,
   NewToken,

@@ -21,6 +21,8 @@ import { startServer } from "./server.ts";
 
 interface UseServerOptions {
   programs?: Readonly<Record<string, Program>>;
+  /** Whether it puts what becomes of sandboxes into their logs, as a station does. */
+  chronicles?: boolean;
   /** What the station may do at once. */
   bounds?: Partial<StationConfig>;
 }
@@ -28,7 +30,8 @@ interface UseServerOptions {
 /**
  * A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner.
  */
-export async function openServer({ programs = {}, bounds = {}, defects = [] }: UseServerOptions & { defects?: unknown[] } = {}) {
+export async function openServer(options: UseServerOptions & { defects?: unknown[] } = {}) {
+  const { programs = {}, bounds = {}, chronicles = false, defects = [] } = options;
   const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
   const parts = await fakeStationParts(base, { programs });
   const station: LocalVerbs = parts.openStation();
@@ -51,8 +54,10 @@ export async function openServer({ programs = {}, bounds = {}, defects = [] }: U
       ...exposure,
     });
   const server = await start();
+  const chronicle = chronicles ? await station.chronicle((error) => defects.push(error)) : undefined;
   const close = async () => {
     await server.close();
+    await chronicle?.[Symbol.asyncDispose]();
     await station[Symbol.asyncDispose]();
     await rm(base, { recursive: true, force: true });
   };

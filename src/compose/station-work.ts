@@ -8,13 +8,13 @@ export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error:
   const works = [
     station.audit.forgetOld(),
     station.uploads.sweep(),
-    station.webhooks.deliver({ runsFor: (view) => ownedStation(station, view).runs, onDefect, signal }),
+    station.webhooks.deliver({ stationFor: (view) => ownedStation(station, view), onDefect, signal }),
   ].map((work) => work.catch(onDefect));
-  const watching = station.watch(onDefect).catch(onDefect);
+  const begun = [station.chronicle(onDefect), station.watch(onDefect)].map((each) => each.catch(onDefect));
   return {
     async [Symbol.asyncDispose]() {
       end.abort();
-      await (await watching)?.[Symbol.asyncDispose]();
+      for (const each of await Promise.all(begun)) await each?.[Symbol.asyncDispose]();
       await Promise.all(works);
     },
   };

@@ -5,7 +5,7 @@ import type { LocalStation } from "../station/local-station.ts";
 import type { MachineVerbs } from "../station/machine/verbs.ts";
 import type { LocalNetworks } from "../station/networks/local-networks.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
-import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
+import type { LocalSandboxes, SandboxChange } from "../station/sandboxes/local-sandboxes.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
@@ -34,6 +34,8 @@ export interface LocalVerbs extends Station {
   readonly audit: LocalAudit;
   /** Looks after what is there, as a station does that serves; see `HealthVerbs`. */
   watch(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
+  /** Puts what becomes of sandboxes into their logs, as a station does that serves. */
+  chronicle(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
   /** From now on this process is a station; to be said before anything is done with runs. */
   serve: Serving["serve"];
   readonly webhooks: LocalWebhooks;
@@ -44,6 +46,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const { stateDir, runtimes, resolver, config } = parts;
   const serving = createServing({ open: () => local() });
   const { local, close } = openOnce(async () => serving.opened(await openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) })));
+  const changes = createChanges<SandboxChange>();
   const sandboxes = lazyVerbs<LocalSandboxes>({ ...sandboxKinds, removeOwn: "answer" }, async () => {
     const { createLocalSandboxes } = await import("../station/sandboxes/local-sandboxes.ts");
     return createLocalSandboxes({
@@ -53,6 +56,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       defaultRuntime: config.runtime,
       home: parts.home,
       notice: parts.say,
+      onChange: changes.tell,
       claimName: async (name, claimed) => (await local()).claimName(name, claimed),
       treeOfUpload: async (upload, asked) => (await local()).uploads.treeOf(upload, asked),
       secretsOf: async (owner) => (await import("./local-station.ts")).secretsOf(parts, owner),
@@ -106,6 +110,14 @@ export function composeStation(parts: StationParts): LocalVerbs {
     health: composeHealth(parts, local),
     uploads: composeUploads(local),
     inside: composeInside(stateDir, local),
+    async chronicle(onDefect) {
+      const [{ startChronicle }, { createStore }, { log }] = await Promise.all([
+        import("../station/sandboxes/sandbox-chronicle.ts"),
+        import("../sandbox/store.ts"),
+        local(),
+      ]);
+      return startChronicle({ stateDir, store: createStore({ stateDir }), log, listen: changes.listen, onDefect });
+    },
     async watch(onDefect) {
       const { startWatching } = await import("../station/health/start-watching.ts");
       return startWatching({ local: await local(), runtimes, settings: config.health, onDefect });
@@ -115,6 +127,20 @@ export function composeStation(parts: StationParts): LocalVerbs {
       await webhooks.close();
       await close();
       await parts.runtimes[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What is told here is heard by whoever listens just then. */
+function createChanges<Change>() {
+  const listeners = new Set<(change: Change) => void>();
+  return {
+    tell(change: Change) {
+      for (const listener of listeners) listener(change);
+    },
+    listen(listener: (change: Change) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
 }

@@ -3,11 +3,17 @@ import { defineEvent } from "./define-event.ts";
 import { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { networkEvents } from "./network-event.ts";
 import { Ended } from "./outcome.ts";
+import { Owner } from "./owner.ts";
 
 export const SandboxCreated = defineEvent("sandbox.created", 1, {
   sandbox: SandboxId,
   runtime: RuntimeName,
   warnings: z.array(z.string()),
+  /** In a station's log. */
+  owner: Owner.optional(),
+  name: z.string().optional(),
+  /** Whose sandbox it is, where it is a run's. */
+  run: z.string().optional(),
 });
 export const SandboxPaused = defineEvent("sandbox.paused", 1, { sandbox: SandboxId });
 export const SandboxResumed = defineEvent("sandbox.resumed", 1, { sandbox: SandboxId });

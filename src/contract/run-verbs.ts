@@ -9,6 +9,7 @@ import { Budgets, FinishReason, MessageId, MessageMode, MessageSource, OnAsk, On
 import { RunEvent } from "./run-event.ts";
 import { Priority, QueuePlace } from "./run-queue.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
+import { SandboxLogEvent } from "./sandbox-log-event.ts";
 import { WorkspaceSource } from "./session.ts";
 import { FolderOrigin, MachineId } from "./upload.ts";
 import { UploadedMount } from "./upload-verbs.ts";
@@ -211,6 +212,18 @@ export const FedRunEvent = z.object({
   damage: z.string().nullable(),
 });
 export type FedRunEvent = z.infer<typeof FedRunEvent>;
+
+/** One event of some sandbox, among those of runs. */
+export const FedSandboxEvent = z.object({
+  sandbox: z.string(),
+  /** Null for one that was there before its owner was put down. */
+  owner: z.string().nullable(),
+  ...FedRunEvent.omit({ run: true }).shape,
+  event: SandboxLogEvent.nullable(),
+});
+export type FedSandboxEvent = z.infer<typeof FedSandboxEvent>;
+export const FedEvent = z.union([FedRunEvent, FedSandboxEvent]);
+export type FedEvent = z.infer<typeof FedEvent>;
 
 export const SendMessage = z.strictObject({
   text: z.string().min(1),

@@ -55,7 +55,9 @@ export const DeliveryView = z.object({
   /** The `webhook-id` that it carries, the same in every attempt. */
   id: z.string(),
   state: DeliveryState,
-  run: z.string(),
+  /** Whose event it is: one of them. */
+  run: z.string().nullable(),
+  sandbox: z.string().nullable(),
   seq: z.int().positive(),
   type: z.string(),
   attempts: z.int().positive(),

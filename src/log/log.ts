@@ -90,12 +90,12 @@ export interface Log extends AsyncDisposable {
    */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal; known?: () => number }): AsyncIterable<StoredEvent>;
   /**
-   * The same over all streams with this prefix (default: all there are), in the order in which their events became
-   * true, from after a position (default 0) on. A consumer that stalls costs nobody else anything; one that comes back
-   * with the position of the last event it had goes on without gap or repeat. Of an append that cannot be read one
-   * event is given, with its `damage`.
+   * The same over all streams with this prefix, or one of these (default: all there are), in the order in which their
+   * events became true, from after a position (default 0) on. A consumer that stalls costs nobody else anything; one
+   * that comes back with the position of the last event it had goes on without gap or repeat. Of an append that cannot
+   * be read one event is given, with its `damage`.
    */
-  subscribeAll(options?: { prefix?: string; afterPosition?: number; signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
+  subscribeAll(options?: { prefix?: string | readonly string[]; afterPosition?: number; signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
   /** Of the last event of all; 0 for an empty log. Whoever wants only what comes subscribes after it. */
   lastPosition(): Promise<number>;
   /** Names of streams with this prefix, newest first, at most `limit` (default 1,000). */

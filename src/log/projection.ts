@@ -55,7 +55,10 @@ const sandboxes: Projection = {
     applyToSandboxFacts(head as unknown as SandboxFacts, readEvent(sandboxLogEvents, event));
     return head;
   },
-  isOpen: (head) => (head as unknown as SandboxFacts).health.level !== "ok",
+  isOpen(head) {
+    const { health, life } = head as unknown as SandboxFacts;
+    return health.level !== "ok" || (life !== null && life.state !== "ended");
+  },
 };
 
 /** Which projection a stream has, if any. */

@@ -25,7 +25,7 @@ export const insideHandlers: Handlers<Extract<keyof Handlers, `inside.${string}`
     }
     const fromSeq = lastEventId === null ? query.fromSeq : sequenceOf(lastEventId) + 1;
     // A sandbox that does not exist is no stream.
-    await station.inside.view(params.sandbox);
+    await station.inside.events(params.sandbox, { limit: 1 });
     return { events: numbered(station.inside.follow(params.sandbox, { signal, ...defined({ fromSeq }) })) };
   },
   "inside.artifacts": async ({ station, params }) => ({ json: { artifacts: await station.inside.artifacts(params.thing) } }),

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { FedRunEvent, RunView } from "../../contract/run-verbs.ts";
+import type { FedEvent, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { NumberedRunEvent, RunVerbs } from "../../station/runs/verbs.ts";
 import { type Handlers, nothing } from "../call.ts";
@@ -100,7 +100,7 @@ async function* numbered(events: AsyncIterable<NumberedRunEvent>) {
   for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }
 
-async function* placed(events: AsyncIterable<FedRunEvent>, passes: ReturnType<typeof createFilter>) {
+async function* placed(events: AsyncIterable<FedEvent>, passes: ReturnType<typeof createFilter>) {
   for await (const fed of events) {
     if (passes(streamedOf(fed))) yield { id: fed.position, type: fed.event?.type ?? "damaged", data: fed };
   }

@@ -1,5 +1,5 @@
 import type { EventFilter, StreamedEvent } from "../../contract/api/streams.ts";
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent } from "../../contract/run-verbs.ts";
 
 /** Whether an event passes. One of a run that tells of its sandbox is that sandbox's, too. */
 export function createFilter({ types, entityKinds, entityIds }: EventFilter): (event: StreamedEvent) => boolean {
@@ -23,6 +23,11 @@ function sandboxOf({ event }: StreamedEvent): string | null {
   return typeof data?.sandbox === "string" ? data.sandbox : null;
 }
 
-export function streamedOf({ run, ...fed }: FedRunEvent): StreamedEvent {
-  return { entity: { kind: "run", id: run }, ...fed };
+export function streamedOf(given: FedEvent): StreamedEvent {
+  if ("run" in given) {
+    const { run, ...fed } = given;
+    return { entity: { kind: "run", id: run }, ...fed };
+  }
+  const { sandbox, owner: _, ...fed } = given;
+  return { entity: { kind: "sandbox", id: sandbox }, ...fed };
 }

@@ -70,14 +70,12 @@ export async function deliveries(context: CliContext, given: ParsedArguments): P
   );
   if (given.flag("json")) await context.stdout.printJson(found);
   else if (found.length > 0)
-    await context.stdout.print(
-      table([["DELIVERY", "RUN", "EVENT", "STATE", "ATTEMPTS", "LAST", "NEXT", "WHY"], ...found.map(deliveryRow)]),
-    );
+    await context.stdout.print(table([["DELIVERY", "OF", "EVENT", "STATE", "ATTEMPTS", "LAST", "NEXT", "WHY"], ...found.map(deliveryRow)]));
   return 0;
 }
 
-function deliveryRow({ id, run, type, state, attempts, at, nextAt, error }: DeliveryView): string[] {
-  return [id, run, type, state, String(attempts), at, nextAt ?? "", error ?? ""];
+function deliveryRow({ id, run, sandbox, type, state, attempts, at, nextAt, error }: DeliveryView): string[] {
+  return [id, run ?? sandbox ?? "", type, state, String(attempts), at, nextAt ?? "", error ?? ""];
 }
 
 /** `caisson webhook replay NAME|ID [DELIVERY]` */

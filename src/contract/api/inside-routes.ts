@@ -59,7 +59,8 @@ export const insideRoutes = {
     answer: {},
   },
   "inside.events": {
-    summary: "The events of a sandbox that is no run's: a page as JSON, or all and those to come as server-sent events.",
+    summary:
+      "The events of a sandbox: a page as JSON, or all as server-sent events until the sandbox ends, whose ids are sequence numbers. Of one that is gone, by its id, for some days.",
     scope: "read",
     params: { sandbox: NameOrId },
     query: z.strictObject({

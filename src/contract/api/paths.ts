@@ -108,7 +108,7 @@ export const paths = {
   "inside.putArtifact": "PUT /v1/inside/artifacts/{artifact}",
   "inside.view": "GET /v1/sandboxes/{sandbox}/inside",
   "inside.tell": "POST /v1/sandboxes/{sandbox}/inside",
-  "inside.events": "GET /v1/sandboxes/{sandbox}/log",
+  "inside.events": "GET /v1/sandboxes/{sandbox}/events",
   "inside.artifacts": "GET /v1/artifacts/{thing}",
   "inside.readArtifact": "GET /v1/artifacts/{thing}/{artifact}",
   "health.list": "GET /v1/health",

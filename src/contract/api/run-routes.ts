@@ -5,7 +5,7 @@ import { Priority, RunQueueView } from "../run-queue.ts";
 import {
   AnswerQuestion,
   ContinueRun,
-  FedRunEvent,
+  FedEvent,
   ListRuns,
   LogDamage,
   RunList,
@@ -70,10 +70,10 @@ export const runRoutes = {
   },
   "runs.allEvents": {
     summary:
-      "The events of all runs as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one; those that pass the filter.",
+      "The events of all runs and sandboxes as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one; those that pass the filter.",
     scope: "read",
     query: EventFilter.extend({ afterPosition: z.int().min(0).optional() }),
-    answer: { events: FedRunEvent },
+    answer: { events: FedEvent },
   },
   "runs.lastPosition": {
     summary: "The position of the last event there is, to follow those to come after it.",

@@ -5,6 +5,7 @@ import { NetworkEvent } from "../network-event.ts";
 import { Ended } from "../outcome.ts";
 import { RunEvent } from "../run-event.ts";
 import { SandboxInfo } from "../sandbox.ts";
+import { SandboxLogEvent } from "../sandbox-log-event.ts";
 import { CreateSandbox } from "../sandbox-verbs.ts";
 import { ExecCommand } from "./exec.ts";
 import { Problem } from "./problem.ts";
@@ -62,7 +63,7 @@ export const StreamedEvent = z.object({
   entity: z.object({ kind: EntityKind, id: z.string() }),
   seq: z.int().positive(),
   /** Null for one that cannot be read. */
-  event: z.union([RunEvent, SandboxEvent]).nullable(),
+  event: z.union([RunEvent, SandboxEvent, SandboxLogEvent]).nullable(),
   damage: z.string().nullable(),
 });
 export type StreamedEvent = z.infer<typeof StreamedEvent>;

@@ -75,7 +75,7 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const page = async (from: number, limit: number) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
-          .flatMap((event, index) => (event?.stream.startsWith(prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
+          .flatMap((event, index) => (event && beginsWith(event.stream, prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
         return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
       };
       return subscription({ from: afterPosition + 1, signal, listen, read: page });
@@ -173,3 +173,5 @@ function leasesOf(options: {
   };
   return { check, calls };
 }
+
+const beginsWith = (stream: string, prefix: string | readonly string[]) => [prefix].flat().some((each) => stream.startsWith(each));

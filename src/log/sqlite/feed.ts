@@ -26,14 +26,16 @@ export function createFeed(options: { database: DatabaseSync; read: (stream: str
     }
   };
   return {
-    /** The events from a position on that belong to streams with this prefix, and the position to continue from. */
-    page(position: number, { prefix, limit }: { prefix: string; limit: number }): { events: PlacedEvent[]; next: number } {
+    /** The events from a position on of streams with one of these prefixes, and the position to continue from. */
+    page(position: number, { prefixes, limit }: { prefixes: readonly string[]; limit: number }): { events: PlacedEvent[]; next: number } {
       const events: PlacedEvent[] = [];
       let next = position;
       for (const row of rowsFrom(position, limit)) {
         const fromSeq = Math.max(row.from_seq, row.to_seq - (row.position - next));
         const left = limit - events.length;
-        const read = row.stream.startsWith(prefix) ? readAppend(row, { fromSeq, limit: left, read: options.read }) : [];
+        const read = prefixes.some((prefix) => row.stream.startsWith(prefix))
+          ? readAppend(row, { fromSeq, limit: left, read: options.read })
+          : [];
         events.push(...read);
         const last = read.at(-1);
         next = last !== undefined && last.seq < row.to_seq && read.length === left ? last.position + 1 : row.position + 1;

@@ -86,7 +86,8 @@ export function createSqliteLog(options: {
       return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
     subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
-      const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { prefix, limit }));
+      const read = async (from: number, limit: number) =>
+        closed ? { events: [], next: from } : feed.page(from, { prefixes: [prefix].flat(), limit });
       return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read });
     },
     lastPosition: async () => feed.lastPosition(),

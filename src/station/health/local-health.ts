@@ -39,7 +39,7 @@ export function createLocalHealth(options: LocalHealthOptions): HealthVerbs {
 async function subjectsOf(log: Log, records: readonly SandboxRecord[]): Promise<HealthView[]> {
   const [{ heads: runs }, { heads: sandboxes }] = await Promise.all([
     log.heads({ prefix: runStream(""), open: true, limit: SUBJECTS_MAX }),
-    log.heads({ prefix: sandboxStream(""), limit: SUBJECTS_MAX }),
+    log.heads({ prefix: sandboxStream(""), open: true, limit: SUBJECTS_MAX }),
   ]);
   const factsOfRun = new Map(runs.map(({ stream, head }) => [runOf(stream), (head as unknown as RunFacts).health]));
   const factsOfSandbox = new Map(sandboxes.map(({ stream, head }) => [sandboxOf(stream), (head as unknown as SandboxFacts).health]));

@@ -23,7 +23,7 @@ export async function forgetGone(options: { stateDir: string; store: Store; log:
       (RunId.safeParse(owner).success && (await log.lastSeq(runStream(owner))) === 0);
     if (isGone) await artifacts.remove(owner);
   }
-  for (const { stream, at } of await log.streams({ prefix: sandboxStream(""), limit: STREAMS_MAX })) {
-    if (!there.has(sandboxOf(stream)) && nowMs - Date.parse(at) > LOG_DAYS * DAY_MS) await log.remove(stream);
-  }
+  const before = new Date(nowMs - LOG_DAYS * DAY_MS).toISOString();
+  const { heads } = await log.heads({ prefix: sandboxStream(""), updated: { before }, limit: STREAMS_MAX });
+  for (const { stream } of heads) if (!there.has(sandboxOf(stream))) await log.remove(stream);
 }

@@ -1,15 +1,17 @@
 import { CaissonError } from "../../contract/error.ts";
+import { SandboxEnded } from "../../contract/event.ts";
 import { makeEvent, readableEvent } from "../../contract/event-family.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import { ArtifactStored, SandboxReported } from "../../contract/inside-event.ts";
 import { type InsideControl, insideLimits, type NumberedSandboxEvent, ReportEvent, TellInside } from "../../contract/inside-verbs.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { RunId } from "../../contract/run.ts";
-import { type NewSandboxLogEvent, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { sandboxStream } from "../health/health-log.ts";
-import { findSandbox } from "../names/find-sandbox.ts";
+import { findSandbox, noSuchSandbox } from "../names/find-sandbox.ts";
 import { appendForeign } from "../runs/append-foreign.ts";
 import { headOfRun, runStream } from "../runs/head-of-run.ts";
 import { RUN_LABEL } from "../runs/run-spec.ts";
@@ -90,18 +92,40 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
       if (control !== undefined) await mailOf(sandbox).setControl(control);
       if (text !== undefined) await mailOf(sandbox).leave({ at: new Date().toISOString(), from: by, text });
     },
-    async events(word, { fromSeq = 1, limit = EVENTS_PER_PAGE } = {}) {
-      const stream = sandboxStream(await findSandbox(word, store));
-      const stored = await (await options.log()).read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE) });
-      return stored.flatMap(readable);
+    async events(word, { fromSeq = 1, limit = EVENTS_PER_PAGE, owner } = {}) {
+      const log = await options.log();
+      const stream = await streamOf(word, { log, store, owner });
+      return (await log.read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE) })).flatMap(readable);
     },
-    async *follow(word, { fromSeq = 1, signal } = {}) {
-      const stream = sandboxStream(await findSandbox(word, store));
-      for await (const stored of (await options.log()).subscribe(stream, { fromSeq, ...(signal && { signal }) })) yield* readable(stored);
+    async *follow(word, { fromSeq = 1, signal, owner } = {}) {
+      const log = await options.log();
+      const stream = await streamOf(word, { log, store, owner });
+      // Whoever has its end already is told nothing more.
+      if ((await factsOf(log, stream))?.life?.state === "ended" && fromSeq > (await log.lastSeq(stream))) return;
+      for await (const stored of log.subscribe(stream, { fromSeq, ...(signal && { signal }) })) {
+        yield* readable(stored);
+        if (stored.type === SandboxEnded.shape.type.value) return;
+      }
     },
     artifacts: async (thing) => artifacts.list(await artifactsOf(thing)),
     readArtifact: async (thing, name) => artifacts.read(await artifactsOf(thing), name),
   };
+}
+
+const factsOf = async (log: Log, stream: string) => ((await log.head(stream))?.head ?? null) as unknown as SandboxFacts | null;
+
+/** Of one that is gone the log may still tell. Throws `not_found`, `invalid`. */
+async function streamOf(word: string, asked: { log: Log; store: Store; owner: string | undefined }): Promise<string> {
+  const { log, store, owner } = asked;
+  if (SandboxId.safeParse(word).success) {
+    const stream = sandboxStream(word);
+    const life = (await factsOf(log, stream))?.life ?? null;
+    if (life !== null && (owner === undefined || life.owner === owner)) return stream;
+  }
+  const sandbox = await findSandbox(word, store);
+  const { spec } = await store.read(sandbox);
+  if (owner !== undefined && (spec.owner ?? LOCAL_OWNER) !== owner) return noSuchSandbox(word);
+  return sandboxStream(sandbox);
 }
 
 /** A history that people read shows what can be understood. */

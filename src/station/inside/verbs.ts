@@ -27,10 +27,13 @@ export interface InsideVerbs {
   view(sandbox: string): Promise<InsideView>;
   /** Leaves a message for whoever asks inside, or says what it shall do. Throws `busy` when too many wait. */
   tell(sandbox: string, request: TellInside, options: { by: string }): Promise<void>;
-  /** The events of a sandbox that is no run's, from a number on. */
-  events(sandbox: string, options?: { fromSeq?: number; limit?: number }): Promise<NumberedSandboxEvent[]>;
-  /** The same, then those to come, until the signal. Nothing is lost or repeated. */
-  follow(sandbox: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<NumberedSandboxEvent>;
+  /**
+   * The events in a sandbox's log, from a number on. Of one that is gone its whole id is enough, for some days. With
+   * `owner`, of that owner's sandboxes only.
+   */
+  events(sandbox: string, options?: { fromSeq?: number; limit?: number; owner?: string }): Promise<NumberedSandboxEvent[]>;
+  /** The same, then those to come, until the sandbox's end or the signal. Nothing is lost or repeated. */
+  follow(sandbox: string, options?: { fromSeq?: number; signal?: AbortSignal; owner?: string }): AsyncIterable<NumberedSandboxEvent>;
   /** By name. */
   artifacts(thing: string): Promise<ArtifactView[]>;
   readArtifact(thing: string, name: string): Promise<AsyncIterable<Uint8Array>>;

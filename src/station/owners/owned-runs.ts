@@ -1,6 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../../contract/owner.ts";
-import type { FedRunEvent, ListRuns, RunList, StartRunInput } from "../../contract/run-verbs.ts";
+import type { FedEvent, ListRuns, RunList, StartRunInput } from "../../contract/run-verbs.ts";
 import { isSessionId, sessionIdOf } from "../names/session-id.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { Station } from "../station.ts";
@@ -64,9 +64,11 @@ export function isOthers(options: { owner?: string | undefined }, owner: string)
   return options.owner !== undefined && options.owner !== owner;
 }
 
-function ownEvents(runs: RunVerbs, owner: string): (fed: FedRunEvent) => Promise<boolean> {
+function ownEvents(runs: RunVerbs, owner: string): (fed: FedEvent) => Promise<boolean> {
   const known = new Map<string, boolean>();
-  return async ({ run, event }) => {
+  return async (fed) => {
+    if (!("run" in fed)) return fed.owner === owner;
+    const { run, event } = fed;
     const found = known.get(run);
     if (found !== undefined) return found;
     const isOwn = event?.type === "run.created" ? (event.data.owner ?? LOCAL_OWNER) === owner : await isOwnRun(run, { runs, owner });

@@ -33,7 +33,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     networks: ownedNetworks(station, { ...view, own }),
     secrets: ownedSecrets(station, view),
     uploads: ownedUploads(station, view),
-    inside: ownedInside(station, { own }),
+    inside: ownedInside(station, { ...view, own }),
     webhooks: ownedWebhooks(station, view),
     health: ownedHealth(station, { ...view, own }),
     agents: decide(agents, {

@@ -1,10 +1,14 @@
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import { readEvent } from "../../contract/event-family.ts";
+import type { FedEvent, FedRunEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
+import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
+import { sandboxOf, sandboxStream } from "../health/health-log.ts";
 import { headOfRun, runOf, runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
 import type { NumberedRunEvent } from "./verbs.ts";
 
 const PAGE = 1000;
+const OWNERS_KNOWN_MAX = 10_000;
 
 /** See `RunVerbs.events`. */
 export async function* runEvents(
@@ -33,15 +37,43 @@ export async function* runEvents(
 }
 
 /** See `RunVerbs.allEvents`. What cannot be read of one run does not keep anybody from the others. */
-export async function* allRunEvents(log: Log, options: { afterPosition?: number; signal?: AbortSignal }): AsyncGenerator<FedRunEvent> {
-  for await (const stored of log.subscribeAll({ prefix: runStream(""), ...options })) yield fed(stored);
+export async function* allEvents(log: Log, options: { afterPosition?: number; signal?: AbortSignal }): AsyncGenerator<FedEvent> {
+  const ownerOf = ownersOfSandboxes(log);
+  for await (const stored of log.subscribeAll({ prefix: [runStream(""), sandboxStream("")], ...options })) {
+    const isRuns = stored.stream.startsWith(runStream(""));
+    yield isRuns ? fedByRun(stored) : fedBySandbox(stored, await ownerOf(stored.stream));
+  }
 }
 
-function fed(stored: PlacedEvent): FedRunEvent {
+function fedByRun(stored: PlacedEvent): FedRunEvent {
   const place = { run: runOf(stored.stream), seq: stored.seq, position: stored.position };
   try {
     return { ...place, event: parseRunEvent(stored), damage: null };
   } catch (error) {
     return { ...place, event: null, damage: (error as Error).message };
   }
+}
+
+function fedBySandbox(stored: PlacedEvent, owner: string | null): FedSandboxEvent {
+  const place = { sandbox: sandboxOf(stored.stream), owner, seq: stored.seq, position: stored.position };
+  try {
+    if (stored.damage !== undefined) return { ...place, event: null, damage: stored.damage };
+    return { ...place, event: readEvent(sandboxLogEvents, stored), damage: null };
+  } catch (error) {
+    return { ...place, event: null, damage: (error as Error).message };
+  }
+}
+
+/** Whose a sandbox is does not change once it is known. */
+function ownersOfSandboxes(log: Log): (stream: string) => Promise<string | null> {
+  const known = new Map<string, string>();
+  return async (stream) => {
+    const found = known.get(stream);
+    if (found !== undefined) return found;
+    const head = await log.head(stream);
+    const owner = (head?.head as unknown as SandboxFacts | undefined)?.life?.owner ?? null;
+    if (known.size >= OWNERS_KNOWN_MAX) known.delete(known.keys().next().value ?? "");
+    if (owner !== null) known.set(stream, owner);
+    return owner;
+  };
 }

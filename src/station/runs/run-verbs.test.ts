@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { AgentDefinition } from "../../contract/agent.ts";
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent } from "../../contract/run-verbs.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
@@ -183,8 +183,8 @@ test("events are given from a number on, followed to the end of the run, and not
 test("one subscription has the events of all runs, each once and in order, and goes on where it was left", async () => {
   await using station = await createTestStation({ script: done });
   const { runs } = station.verbs;
-  const follow = async (afterPosition: number, until: (event: FedRunEvent) => boolean) => {
-    const seen: FedRunEvent[] = [];
+  const follow = async (afterPosition: number, until: (event: FedEvent) => boolean) => {
+    const seen: FedEvent[] = [];
     for await (const event of runs.allEvents({ afterPosition })) {
       seen.push(event);
       if (until(event)) break;
@@ -192,12 +192,12 @@ test("one subscription has the events of all runs, each once and in order, and g
     return seen;
   };
   let endings = 0;
-  const isOver = ({ event }: FedRunEvent) => event?.type === "run.ended" && ++endings === 3;
+  const isOver = ({ event }: FedEvent) => event?.type === "run.ended" && ++endings === 3;
   const following = follow(0, isOver);
   const views = await Promise.all([1, 2, 3].map(() => finished(station)));
   const seen = await following;
   for (const { run } of views) {
-    const own = seen.filter((event) => event.run === run);
+    const own = seen.filter((event) => "run" in event && event.run === run);
     expect(own.map(({ seq }) => seq)).toEqual(Array.from({ length: own.length }, (_, n) => n + 1));
     expect(own.map(({ event }) => event)).toEqual(await station.events(run));
   }

@@ -19,7 +19,7 @@ import { listRuns, viewOf } from "./list-runs.ts";
 import { removeRun } from "./remove-run.ts";
 import type { ReopenRun } from "./reopen-run.ts";
 import type { RunDrives } from "./run-drives.ts";
-import { allRunEvents, runEvents } from "./run-events.ts";
+import { allEvents, runEvents } from "./run-events.ts";
 import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from "./start-run.ts";
 import { type StopRunOptions, stopRun } from "./stop-run.ts";
 import type { RunVerbs } from "./verbs.ts";
@@ -83,7 +83,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     get: view,
     list: async (request = {}) => await listRuns(parseRequest(ListRuns, request, "a list of runs"), views),
     events: (run, asked = {}) => runEvents(log, run, asked),
-    allEvents: (asked = {}) => allRunEvents(log, asked),
+    allEvents: (asked = {}) => allEvents(log, asked),
     lastPosition: () => log.lastPosition(),
     wait: (run, { signal } = {}) => waitFor(run, { ...options, view, signal }),
     async send(run, message) {

@@ -4,7 +4,7 @@ import type { RunQueueView } from "../../contract/run-queue.ts";
 import type {
   AnswerQuestion,
   ContinueRunInput,
-  FedRunEvent,
+  FedEvent,
   ListRuns,
   LogDamage,
   RunList,
@@ -37,10 +37,10 @@ export interface RunVerbs {
    */
   events(run: string, options?: { fromSeq?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<NumberedRunEvent>;
   /**
-   * The events of all runs, in the order in which they became true, from after a position on, then those to come, until
-   * the signal. Nothing is lost or repeated.
+   * The events of all runs and sandboxes, in the order in which they became true, from after a position on, then those
+   * to come, until the signal. Nothing is lost or repeated.
    */
-  allEvents(options?: { afterPosition?: number; signal?: AbortSignal }): AsyncIterable<FedRunEvent>;
+  allEvents(options?: { afterPosition?: number; signal?: AbortSignal }): AsyncIterable<FedEvent>;
   /** Of the last event there is: whoever wants only those to come follows them after it. 0 before the first. */
   lastPosition(): Promise<number>;
   /**

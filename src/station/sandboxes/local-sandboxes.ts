@@ -37,7 +37,12 @@ export interface LocalSandboxesOptions {
   secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
+  /** Told when it was done. */
+  onChange?: (change: SandboxChange) => void;
 }
+
+/** What this process did to a sandbox. */
+export type SandboxChange = { kind: "made" | "changed"; info: SandboxInfo } | { kind: "ended"; id: SandboxId };
 
 /** The sandboxes of this machine. */
 export interface LocalSandboxes extends SandboxVerbs {
@@ -49,7 +54,7 @@ export interface LocalSandboxes extends SandboxVerbs {
 }
 
 export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandboxes {
-  const { stateDir, runtimes } = options;
+  const { stateDir, runtimes, onChange = () => {} } = options;
   const store = createStore({ stateDir });
   const runtimeOf = async (id: SandboxId): Promise<Runtime> => runtimes.get((await store.read(id)).runtime);
   /** A whole id needs no look at the others. */
@@ -65,6 +70,17 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     await using sandbox = await holds.hold(await find(id));
     return await work(sandbox);
   };
+  const adopt = (made: OwnedSandbox): OwnedSandbox => {
+    onChange({ kind: "made", info: made.info });
+    void made.closed.then(() => onChange({ kind: "ended", id: made.id }));
+    return holds.adopt(made);
+  };
+  const changing = async (word: string, work: (sandbox: OwnedSandbox) => Promise<void>): Promise<void> => {
+    const id = await find(word);
+    await withHeld(id, work);
+    const record = await store.read(id).catch(() => null);
+    if (record !== null) onChange({ kind: "changed", info: infoOf(record) });
+  };
   const infoNow = (record: SandboxRecord): SandboxInfo => {
     const health = markedHealth(store.dir(record.id), (station) => store.ownerAlive(station));
     return { ...infoOf(record), ...defined({ health }) };
@@ -75,7 +91,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       await using _claim = name === undefined ? null : await options.claimName(name, { owner });
       const given = await withSecrets(await withUploads(request, { ...options, owner }), { ...options, owner });
       const whole = await withTemplate(given, everyRuntime);
-      return holds.adopt(await make(whole, { ...options, owner, ...defined({ signal, notice: onNotice }) }));
+      return adopt(await make(whole, { ...options, owner, ...defined({ signal, notice: onNotice }) }));
     },
     hold: async (id, asked) => holds.hold(await find(id), asked),
     get: async (id) => infoNow(await store.read(await find(id))),
@@ -97,8 +113,8 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       return countChanged(folder);
     },
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
-    pause: (id) => withHeld(id, (sandbox) => sandbox.pause()),
-    resume: (id) => withHeld(id, (sandbox) => sandbox.resume()),
+    pause: (id) => changing(id, (sandbox) => sandbox.pause()),
+    resume: (id) => changing(id, (sandbox) => sandbox.resume()),
     async snapshot(id, request = {}) {
       const { keepSnapshot } = await import("./snapshots.ts");
       return keepSnapshot(await everyRuntime(), { ...request, owner: (await verbs.get(id)).owner }, (named) =>
@@ -107,7 +123,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     fork: (id) =>
       withHeld(id, async (sandbox) => {
-        const forked = holds.adopt(await sandbox.fork({ keep: true }));
+        const forked = adopt(await sandbox.fork({ keep: true }));
         await forked.release();
         return forked.info;
       }),

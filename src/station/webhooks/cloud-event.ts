@@ -4,28 +4,30 @@ import { createHmac } from "node:crypto";
 const BODY_BYTES_MAX = 256 * 1024;
 
 export interface ToldEvent {
-  run: string;
+  /** Whose log it is in. */
+  of: { kind: "run" | "sandbox"; id: string };
   seq: number;
   type: string;
   at: string;
   data: unknown;
 }
 
-/** An event of a run as a CloudEvent 1.0, as JSON. */
-export function cloudEvent({ run, seq, type, at, data }: ToldEvent): string {
+/** An event of a run or a sandbox as a CloudEvent 1.0, as JSON. */
+export function cloudEvent({ of: { kind, id }, seq, type, at, data }: ToldEvent): string {
+  const source = `/v1/${kind === "run" ? "runs" : "sandboxes"}/${id}`;
   const attributes = {
     specversion: "1.0",
-    id: `${run}.${seq}`,
-    source: `/v1/runs/${run}`,
+    id: `${id}.${seq}`,
+    source,
     type: `caisson.${type}`,
-    subject: run,
+    subject: id,
     time: at,
     sequence: String(seq),
     datacontenttype: "application/json",
   };
   const whole = JSON.stringify({ ...attributes, data });
   if (Buffer.byteLength(whole) <= BODY_BYTES_MAX) return whole;
-  return JSON.stringify({ ...attributes, data: { tooLarge: true, href: `/v1/runs/${run}/events?fromSeq=${seq}&limit=1` } });
+  return JSON.stringify({ ...attributes, data: { tooLarge: true, href: `${source}/events?fromSeq=${seq}&limit=1` } });
 }
 
 /** The headers of the Standard Webhooks: the receiver checks the signature, and drops ids that it has seen. */

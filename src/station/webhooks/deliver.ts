@@ -1,7 +1,8 @@
 import type { OwnerView } from "../../contract/owner.ts";
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent } from "../../contract/run-verbs.ts";
 import type { Attempt, WebhookId } from "../../contract/webhook-verbs.ts";
 import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
+import type { InsideVerbs } from "../inside/verbs.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import { cloudEvent, isMeant, signedHeaders } from "./cloud-event.ts";
 import type { Delivery, WebhookRecord, WebhookStore } from "./webhook-store.ts";
@@ -21,8 +22,8 @@ const GONE = 410;
 
 export interface DeliverParts {
   store: WebhookStore;
-  /** The runs as the webhook's owner sees them. */
-  runsFor(view: OwnerView): Pick<RunVerbs, "allEvents" | "events">;
+  /** The station as the webhook's owner sees it. */
+  stationFor(view: OwnerView): { runs: Pick<RunVerbs, "allEvents" | "events">; inside: Pick<InsideVerbs, "events"> };
   post(post: OutwardPost): Promise<OutwardAnswer>;
   now(): number;
   /** Called by whoever changes a webhook in this process. */
@@ -76,7 +77,7 @@ interface TellParts extends DeliverParts {
 async function tellNew(record: WebhookRecord, parts: TellParts): Promise<void> {
   const { store, signal } = parts;
   let passed = 0;
-  for await (const fed of parts.runsFor(record.view).allEvents({ afterPosition: record.reached, signal })) {
+  for await (const fed of parts.stationFor(record.view).runs.allEvents({ afterPosition: record.reached, signal })) {
     const event = fed.event === null || !isMeant(record.events, fed.event.type) ? null : fed.event;
     if (event === null || store.delivery(record.id, fed.position) !== null) {
       passed += 1;
@@ -85,7 +86,8 @@ async function tellNew(record: WebhookRecord, parts: TellParts): Promise<void> {
     }
     while (!signal.aborted && store.count(record.id, "retrying") >= RETRYING_MAX) await sleep(LOOK_MS, parts);
     if (signal.aborted) return;
-    await tell(record, { parts, fed: { ...fed, event }, attempts: 1 });
+    const { run = null, sandbox = null, seq, position } = { run: undefined, sandbox: undefined, ...fed };
+    await tell(record, { parts, fed: { run, sandbox, seq, position, event }, attempts: 1 });
   }
 }
 
@@ -100,39 +102,44 @@ async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void>
     }
     const event = await eventAt(record, { delivery: due, parts });
     if (event === null) {
-      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "its run was removed" });
+      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "its run or sandbox was removed" });
       continue;
     }
-    const { run, seq, position } = due;
-    await tell(record, { parts, fed: { run, seq, position, event }, attempts: due.attempts + 1 });
+    const { run, sandbox = null, seq, position } = due;
+    await tell(record, { parts, fed: { run, sandbox, seq, position, event }, attempts: due.attempts + 1 });
   }
 }
 
 async function eventAt(record: WebhookRecord, { delivery, parts }: { delivery: Delivery; parts: DeliverParts }) {
+  const { run, sandbox, seq } = delivery;
+  const { runs, inside } = parts.stationFor(record.view);
   try {
-    for await (const event of parts.runsFor(record.view).events(delivery.run, { fromSeq: delivery.seq })) {
-      return event.seq === delivery.seq ? event : null;
-    }
+    if (run === null)
+      return (await inside.events(sandbox as string, { fromSeq: seq, limit: 1 })).find((event) => event.seq === seq) ?? null;
+    for await (const event of runs.events(run, { fromSeq: seq })) return event.seq === seq ? event : null;
   } catch {
     // Removed, or damaged since.
   }
   return null;
 }
 
-type Told = Pick<FedRunEvent, "run" | "seq" | "position"> & { event: NonNullable<FedRunEvent["event"]> };
+type Told = Pick<Delivery, "run" | "sandbox" | "seq" | "position"> & { event: NonNullable<FedEvent["event"]> };
 
 async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: TellParts; fed: Told; attempts: number }): Promise<void> {
   const { store, now, signal } = parts;
   const { type, at, data } = fed.event;
-  const body = cloudEvent({ run: fed.run, seq: fed.seq, type, at, data });
+  const { run, sandbox, seq } = fed;
+  const of = run === null ? ({ kind: "sandbox", id: sandbox as string } as const) : ({ kind: "run", id: run } as const);
+  const body = cloudEvent({ of, seq, type, at, data });
   const result = await attempt(record, { id: `msg_${record.id}_${fed.position}`, body, post: parts.post, now, signal });
   // Given up in the middle: nobody knows whether it arrived, so it is sent again, with the same id.
   if (signal.aborted && !result.ok) return;
   const pauseMs = result.ok ? null : pauseAfter(attempts, result.retryAfterSeconds);
   store.keep(record.id, {
     position: fed.position,
-    run: fed.run,
-    seq: fed.seq,
+    run,
+    sandbox,
+    seq,
     type,
     state: result.ok ? "delivered" : pauseMs === null ? "dead" : "retrying",
     attempts,

@@ -25,7 +25,7 @@ const everybody: OwnerView = { owner: LOCAL_OWNER, sees: "everything" };
 
 export interface LocalWebhooks extends WebhookVerbs {
   /** Sends what happens, until the signal: for the one process that serves. */
-  deliver(options: Pick<DeliverParts, "runsFor" | "onDefect" | "signal">): Promise<void>;
+  deliver(options: Pick<DeliverParts, "stationFor" | "onDefect" | "signal">): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -112,7 +112,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
     async test(word) {
       const record = find(word);
       const at = new Date(now()).toISOString();
-      const body = cloudEvent({ run: "none", seq: 1, type: "webhook.test", at, data: { webhook: record.name } });
+      const body = cloudEvent({ of: { kind: "run", id: "none" }, seq: 1, type: "webhook.test", at, data: { webhook: record.name } });
       const { ok, status, error, durationMs } = await attempt(record, { id: `msg_${record.id}_test-${now()}`, body, post, now });
       return { ok, status, error, durationMs } satisfies Attempt;
     },
@@ -152,5 +152,6 @@ function named(delivery: Delivery | null, id: string): Delivery {
 }
 
 function deliveryView(webhook: string, { position, ...delivery }: Delivery): DeliveryView {
-  return { id: `msg_${webhook}_${position}`, ...delivery };
+  // What was put down before sandboxes had events names none.
+  return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null };
 }

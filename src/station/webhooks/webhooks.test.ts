@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { FedRunEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
 import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
 import { createLocalWebhooks, type LocalWebhooks } from "./local-webhooks.ts";
 
@@ -14,7 +14,7 @@ let webhooks: LocalWebhooks;
 let time = 0;
 let posts: OutwardPost[] = [];
 let answer: (post: OutwardPost) => OutwardAnswer | Promise<OutwardAnswer>;
-let feed: FedRunEvent[] = [];
+let feed: FedEvent[] = [];
 let heard: (() => void)[] = [];
 let ended: AbortController;
 let working: Promise<void> | undefined;
@@ -65,13 +65,20 @@ const runs = {
     }
   },
   async *events(run: string, { fromSeq = 1 }: { fromSeq?: number } = {}) {
-    for (const { event, seq, ...each } of feed) if (each.run === run && seq >= fromSeq && event !== null) yield { ...event, seq };
+    for (const fed of feed)
+      if ("run" in fed && fed.run === run && fed.seq >= fromSeq && fed.event !== null) yield { ...fed.event, seq: fed.seq };
+  },
+};
+const inside = {
+  async events(sandbox: string, { fromSeq = 1 }: { fromSeq?: number } = {}) {
+    const own = feed.filter((fed): fed is FedSandboxEvent => "sandbox" in fed && fed.sandbox === sandbox && fed.seq >= fromSeq);
+    return own.flatMap(({ event, seq }) => (event === null ? [] : [{ ...event, seq }]));
   },
 };
 
 function work(): void {
   ended = new AbortController();
-  working = webhooks.deliver({ runsFor: () => runs, onDefect: (error) => defects.push(error), signal: ended.signal });
+  working = webhooks.deliver({ stationFor: () => ({ runs, inside }), onDefect: (error) => defects.push(error), signal: ended.signal });
 }
 
 async function stop(): Promise<void> {
@@ -81,8 +88,8 @@ async function stop(): Promise<void> {
 
 function happen(type: "run.ended" | "model.streamed", run = "run_a"): void {
   const seq = feed.length + 1;
-  const event = { type, version: 1, at: "2030-01-01T00:00:00.000Z", data: { n: seq } } as unknown as FedRunEvent["event"];
-  feed.push({ run, seq, position: seq, event, damage: null });
+  const event = { type, version: 1, at: "2030-01-01T00:00:00.000Z", data: { n: seq } } as unknown as FedEvent["event"];
+  feed.push({ run, seq, position: seq, event, damage: null } as FedEvent);
   for (const each of heard.splice(0)) each();
 }
 
@@ -117,6 +124,23 @@ describe("webhooks", () => {
     expect(post?.headers["content-type"]).toMatch(/^application\/cloudevents\+json/);
     expect(JSON.stringify(await webhooks.list())).not.toContain(secret);
     expect(statSync(join(stateDir, "webhooks.db")).mode & 0o777).toBe(0o600);
+  });
+
+  test("are told of sandboxes as well, again where that failed", async () => {
+    await webhooks.create({ ...hook, events: ["sandbox.*"] });
+    answer = () => ({ error: "no" });
+    work();
+    const event = { type: "sandbox.ended", version: 1, at: "2030-01-01T00:00:00.000Z", data: {} } as unknown as FedEvent["event"];
+    feed.push({ sandbox: "sb_a", owner: "local", seq: 4, position: 1, event, damage: null } as FedEvent);
+    for (const each of heard.splice(0)) each();
+    await expect.poll(states).toEqual([["retrying", 1]]);
+    answer = () => ({ status: 200, retryAfterSeconds: null });
+    time += 60_000;
+    await webhooks.replay("chat", { delivery: (await webhooks.deliveries("chat"))[0]?.id });
+    await expect.poll(async () => (await webhooks.deliveries("chat"))[0]).toMatchObject({ state: "delivered", run: null, sandbox: "sb_a" });
+    const told = posts.map(({ body }) => JSON.parse(body) as object);
+    expect(told).toEqual([told[0], told[0]]);
+    expect(told[0]).toMatchObject({ id: "sb_a.4", source: "/v1/sandboxes/sb_a", subject: "sb_a", type: "caisson.sandbox.ended" });
   });
 
   test("that do not answer are asked again with the same id, and others do not wait for them", async () => {

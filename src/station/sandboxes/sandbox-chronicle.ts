@@ -1,0 +1,143 @@
+import { lstat, mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import { makeEvent } from "../../contract/event-family.ts";
+import { SandboxId } from "../../contract/ids.ts";
+import type { SandboxInfo } from "../../contract/sandbox.ts";
+import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { defined } from "../../lib/defined.ts";
+import type { Log } from "../../log/log.ts";
+import { watchFolder } from "../../network/held/watch-folder.ts";
+import { infoOf, isWaiting, type Store } from "../../sandbox/store.ts";
+import { sandboxOf, sandboxStream } from "../health/health-log.ts";
+import { RUN_LABEL } from "../runs/run-spec.ts";
+import type { SandboxChange } from "./local-sandboxes.ts";
+
+/** How often all of them are looked at: other processes change their states, too. */
+const LOOK_MS = 1_000;
+const OPEN_MAX = 10_000;
+
+export interface ChronicleOptions {
+  stateDir: string;
+  store: Store;
+  log: Log;
+  /** Calls with what this process itself does to sandboxes; returns how to stop. */
+  listen: (listener: (change: SandboxChange) => void) => () => void;
+  onDefect: (error: unknown) => void;
+}
+
+type LiveState = "running" | "paused";
+
+/**
+ * Puts the beginning, the states and the end of every sandbox of this state folder into its log. Only the station does,
+ * by comparing the records with what the log has: so each is there once, whichever process caused it, and what happened
+ * while no station ran is added when one begins. Ends when it is disposed of.
+ */
+export function startChronicle(options: ChronicleOptions): AsyncDisposable {
+  const { log, store, onDefect } = options;
+  const folder = join(options.stateDir, "sandboxes");
+  /** Those that live as far as the log knows, with the look of their records then. */
+  const known = new Map<SandboxId, { state: LiveState; stamp: string | null }>();
+  let working = Promise.resolve();
+  let isLooking = false;
+  let isEnding = false;
+  // One after the other, so that two looks never find the same thing missing.
+  const enqueue = (work: () => Promise<void>) => {
+    working = working.then(async () => {
+      if (!isEnding) await work().catch(onDefect);
+    });
+  };
+  const append = async (id: SandboxId, events: readonly NewSandboxLogEvent[]) => {
+    await log.append(
+      sandboxStream(id),
+      events.map((event) => makeEvent(sandboxLogEvents, event)),
+    );
+  };
+  const live = async (info: SandboxInfo, stamp: string | null) => {
+    const { id } = info;
+    const state = info.state === "paused" ? "paused" : "running";
+    const before = known.get(id)?.state ?? (await lifeOf(log, id));
+    // An end is the last of it: nothing is made twice with one id.
+    if (before === "ended") return;
+    const events: NewSandboxLogEvent[] = before === null ? [createdEvent(info)] : [];
+    if (state !== (before ?? "running")) {
+      events.push({ type: state === "paused" ? "sandbox.paused" : "sandbox.resumed", data: { sandbox: id } });
+    }
+    if (events.length > 0) await append(id, events);
+    known.set(id, { state, stamp });
+  };
+  const gone = async (id: SandboxId, why: "destroyed" | "lost") => {
+    const before = known.get(id)?.state ?? (await lifeOf(log, id));
+    if (before !== null && before !== "ended") await append(id, [{ type: "sandbox.ended", data: { sandbox: id, why } }]);
+    known.delete(id);
+  };
+  const look = async (id: SandboxId) => {
+    const stamp = await stampOf(join(folder, id));
+    if (stamp !== null && known.get(id)?.stamp === stamp) return;
+    const record = await store.read(id).catch(notThere);
+    if (record === "gone") return await gone(id, "destroyed");
+    if (record === "damaged" || isWaiting(record)) return;
+    if (record.state === "running" || record.state === "paused") await live(infoOf(record), stamp);
+  };
+  const lookAtAll = async () => {
+    isLooking = false;
+    const names = await readdir(folder).catch(() => []);
+    for (const name of names) if (SandboxId.safeParse(name).success) await look(name).catch(onDefect);
+    const there = new Set(names);
+    for (const id of known.keys()) if (!there.has(id)) await look(id);
+  };
+  const soon = () => {
+    if (isLooking) return;
+    isLooking = true;
+    enqueue(lookAtAll);
+  };
+  let watching: { close(): void } | undefined;
+  const begin = async () => {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const { heads } = await log.heads({ prefix: sandboxStream(""), open: true, limit: OPEN_MAX });
+    for (const { stream } of heads) await look(sandboxOf(stream)).catch(onDefect);
+    if (!isEnding) watching = watchFolder(folder, onFile);
+    await lookAtAll();
+  };
+  const onFile = (name: string | null) => {
+    if (name === null) soon();
+    else if (SandboxId.safeParse(name).success) enqueue(() => look(name));
+  };
+  enqueue(begin);
+  const timer = setInterval(soon, LOOK_MS).unref();
+  const unlisten = options.listen((change) => {
+    // What is gone again by the time that somebody looks was there all the same.
+    enqueue(() => (change.kind === "ended" ? look(change.id) : live(change.info, null)));
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      unlisten();
+      clearInterval(timer);
+      await working;
+      isEnding = true;
+      watching?.close();
+      await working;
+    },
+  };
+}
+
+function createdEvent({ id: sandbox, runtime, warnings, owner, name, labels }: SandboxInfo): NewSandboxLogEvent {
+  return { type: "sandbox.created", data: { sandbox, runtime, warnings, owner, ...defined({ name, run: labels[RUN_LABEL] }) } };
+}
+
+/** As the log has it. */
+async function lifeOf(log: Log, id: SandboxId): Promise<LiveState | "ended" | null> {
+  const head = await log.head(sandboxStream(id));
+  return (head?.head as unknown as SandboxFacts | undefined)?.life?.state ?? null;
+}
+
+/** Changes whenever its record does: each is a new file. */
+async function stampOf(dir: string): Promise<string | null> {
+  const stat = await lstat(join(dir, "sandbox.json"), { bigint: true }).catch(() => null);
+  return stat === null ? null : `${stat.ino} ${stat.mtimeNs}`;
+}
+
+function notThere(error: unknown): "gone" | "damaged" {
+  if (!(error instanceof CaissonError)) throw error;
+  return error.code === "not_found" ? "gone" : "damaged";
+}
