@@ -78,6 +78,19 @@ describe("a file", () => {
     expect((await ask(elsewhere, { method: "PUT", headers: { "if-none-match": "*" }, body: "x" })).status).toBe(200);
     expect(defects).toEqual([]);
   });
+
+  test("is replaced by one of many that know the same of it, at once", async () => {
+    const { path, etag } = await fileOf("as it was");
+    const bodies = Array.from({ length: 12 }, (_, at) => "x".repeat(at + 1));
+    const answers = await Promise.all(bodies.map((body) => ask(path, { method: "PUT", headers: { "if-match": etag }, body })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...bodies.slice(1).map(() => 412)]);
+    const winner = bodies[answers.findIndex(({ status }) => status === 200)];
+    expect(await (await ask(path)).text()).toBe(winner);
+    const elsewhere = path.replace("/workspace/file", "/workspace/first");
+    const first = await Promise.all(bodies.map((body) => ask(elsewhere, { method: "PUT", headers: { "if-none-match": "*" }, body })));
+    expect(first.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(defects).toEqual([]);
+  });
 });
 
 test("what can be asked for again has a version: runs, sessions, sandboxes and the document", async () => {

@@ -197,7 +197,14 @@ function versionParameters(name: RouteName, { answer, body }: Route): Schema[] {
     ...(answer.parts
       ? [header("Range", "One part, such as `bytes=0-99`: answered with 206."), header("If-Range", "The `ETag` that the part is of.")]
       : []),
-    ...(name === "files.write" && body === "bytes" ? [header("If-Match", "The `ETag` of what is to be replaced: 412 for any other.")] : []),
+    ...(name === "files.write" && body === "bytes"
+      ? [
+          header(
+            "If-Match",
+            "The `ETag` of what is to be replaced: 412 for any other. Of several requests that name the same one, one is done.",
+          ),
+        ]
+      : []),
   ];
 }
 

@@ -90,8 +90,14 @@ describe("what becomes of a sandbox", () => {
     await expect.poll(statuses, { timeout: 60_000 }).toEqual([200, 404, 200]);
     await ask(`/v1/sandboxes/${id}`, { as: ann, method: "DELETE" });
     expect(await statuses()).toEqual([200, 404, 200]);
+    const socket = rawSocket(server(), "/v1/stream", { as: ben });
+    await socket.send({ type: "subscribe", afterPosition: 0 });
     const own = await wholeLife(ben);
     expect(new Set((await bens).map((fed) => ("sandbox" in fed ? fed.sandbox : fed.run)))).toEqual(new Set([own]));
+    const told = () => socket.messages.flatMap((each) => (each.type === "events" ? (each.events as StreamedEvent[]) : []));
+    await expect.poll(() => told().map(({ event }) => event?.type), { timeout: 60_000 }).toEqual(life);
+    expect(told().map(({ entity }) => entity.id)).toEqual([own, own]);
+    socket.ws.close();
   });
 
   test("is told of the sandbox of a run, too", async () => {

@@ -79,6 +79,7 @@ async function asked(to: Connection, { url, init, name }: { url: string; init: R
     response = await to.fetch(url, init);
   } catch (cause) {
     if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
+    if (cause instanceof CaissonError) throw cause;
     throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
       cause,
       hint: "Is it running? `caisson status` tells.",

@@ -133,7 +133,7 @@ async function workingStation(
     import("./callers-station.ts"),
   ]);
   if (target.kind === "socket") {
-    return callersStation(await told(stationAtSocket(target.socketPath), options.onEvent), { ...options, isElsewhere: false });
+    return callersStation(await told(stationAtSocket(target.socketPath, target.pid), options.onEvent), { ...options, isElsewhere: false });
   }
   const { callersFolders } = await import("./callers-folders.ts");
   const status = async () => await (await clientAt(target.url, access)).status();

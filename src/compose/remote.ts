@@ -2,11 +2,13 @@ import type { StationTarget } from "../cli/station-target.ts";
 import { type Client, connect } from "../client/connect.ts";
 import type { Fetch } from "../client/request.ts";
 import { createRemoteStation, type OpenPorts, type RemoteStation } from "../client/station/remote-station.ts";
+import type { OpenSocket } from "../client/stream-socket.ts";
 import { unixWebSockets } from "../client/unix-web-socket.ts";
 import { CaissonError } from "../contract/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { defined } from "../lib/defined.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
+import { isStopped, stationStopped } from "./target.ts";
 
 /** What a station elsewhere is reached with. */
 export interface StationAccess {
@@ -15,12 +17,58 @@ export interface StationAccess {
   ca?: string | undefined;
 }
 
-/** The station at a socket of this machine, for as long as this process lives. */
-export function stationAtSocket(socketPath: string): RemoteStation {
+/** The station at a socket of this machine, for as long as this process lives; `pid` is its process. */
+export function stationAtSocket(socketPath: string, pid?: number): RemoteStation {
   // Its folder stays open: there may be many requests.
   const { path } = shortSocketPath(socketPath);
-  const client = connect({ url: "http://station", fetch: lazyFetch(path), openSocket: unixWebSockets(path) });
+  const client = connect({ url: "http://station", ...unlessStopped({ fetch: lazyFetch(path), openSocket: unixWebSockets(path) }, pid) });
   return createRemoteStation(client, { openPorts });
+}
+
+/** How often it is looked whether a station that has not answered yet is stopped. */
+const STOPPED_LOOK_MS = 1_000;
+
+interface Ways {
+  fetch: Fetch;
+  openSocket: OpenSocket;
+}
+
+/**
+ * The same, but who waits for an answer is told soon when the station's process is stopped. What was asked for may have
+ * been begun: it is not asked for again.
+ */
+export function unlessStopped({ fetch, openSocket }: Ways, pid: number | undefined): Ways {
+  if (pid === undefined) return { fetch, openSocket };
+  const whileWaiting = (onStopped: () => void): (() => void) => {
+    const timer = setInterval(() => isStopped(pid) && onStopped(), STOPPED_LOOK_MS);
+    return () => clearInterval(timer);
+  };
+  return {
+    async fetch(url, init) {
+      const stopped = Promise.withResolvers<never>();
+      const answered = whileWaiting(() => stopped.reject(stationStopped(pid)));
+      return await Promise.race([fetch(url, init), stopped.promise]).finally(answered);
+    },
+    openSocket(url, options) {
+      const socket = openSocket(url, options);
+      const answered = whileWaiting(() => socket.close());
+      return Object.defineProperties(socket, { onopen: heard(answered), onclose: heard(answered) });
+    },
+  };
+}
+
+/** A listener that can be set as before, and that is told after somebody else. */
+function heard(first: () => void): PropertyDescriptor {
+  let listener: ((event: never) => void) | null = null;
+  return {
+    get: () => (event: never) => {
+      first();
+      listener?.(event);
+    },
+    set: (given: typeof listener) => {
+      listener = given;
+    },
+  };
 }
 
 /** The station at an address. Its first call throws `unsupported` where it speaks another protocol. */

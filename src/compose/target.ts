@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import type { StationTarget } from "../cli/station-target.ts";
 import type { Config } from "../contract/config.ts";
+import { CaissonError } from "../contract/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
@@ -9,6 +10,10 @@ import type { Variables } from "./environment.ts";
 
 /** A station that is there takes a connection at once, however busy it is; the kernel does it for it. */
 const CONNECT_MS = 1_000;
+
+/** How long a station that is stopped has to go on by itself, as one does that somebody looks into. */
+const STOPPED_MS = 1_000;
+const STOPPED_LOOK_MS = 100;
 
 /** Variables that decide what a sandbox is, besides those that the configuration has read. */
 const decisive = ["HOME", "DOCKER_HOST", "GIT_CONFIG_GLOBAL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "XDG_CONFIG_HOME"];
@@ -22,7 +27,8 @@ export function settingsText(config: Config, { variables, program }: { variables
 /**
  * The station that serves this state folder, where one does and would do what this process would: the same version with
  * the same configuration. Otherwise this process does the work, which is slower and as good. One that was killed left
- * its files; nobody listens there, and the kernel says so at once.
+ * its files; nobody listens there, and the kernel says so at once. Throws `unavailable` for one that is stopped: the
+ * kernel takes connections for it all the same, and what it has begun must not be done a second time beside it.
  */
 export async function findOwnStation(own: {
   stateDir: string;
@@ -38,7 +44,24 @@ export async function findOwnStation(own: {
     return { kind: "here", unused: `the station ${pid} is version ${note.version}, and this is ${own.version}` };
   }
   if (note.settings !== own.settings) return { kind: "here", unused: `the station ${pid} works with another configuration` };
+  for (let leftMs = STOPPED_MS; isStopped(pid); leftMs -= STOPPED_LOOK_MS) {
+    if (leftMs <= 0) throw stationStopped(pid);
+    await new Promise((resolve) => setTimeout(resolve, STOPPED_LOOK_MS));
+  }
   return { kind: "socket", socketPath, pid };
+}
+
+/** Whether a process was stopped by a signal or a debugger: it answers nobody until it is told to go on. */
+export function isStopped(pid: number): boolean {
+  const stat = textOf(`/proc/${pid}/stat`);
+  // The name before it may have anything in it.
+  return "Tt".includes(stat[stat.lastIndexOf(")") + 2] ?? "?");
+}
+
+export function stationStopped(pid: number): CaissonError {
+  return new CaissonError("unavailable", `the station does not answer: process ${pid} is stopped`, {
+    hint: `\`kill -CONT ${pid}\` lets it go on. With --no-station this command does the work itself.`,
+  });
 }
 
 /** At once: it is short, or not there. */

@@ -1,10 +1,14 @@
 import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
+import { createTurns } from "../../lib/in-turn.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import { type Handlers, nothing, type SentEvent } from "../call.ts";
 import { checkMatch, names, partOf } from "../conditions.ts";
 
 type Name = Extract<keyof Handlers, `files.${string}`>;
+
+/** Writes with a condition. */
+const inTurn = createTurns();
 
 export const fileHandlers: Handlers<Name> = {
   async "files.list"({ station, params, query, signal }) {
@@ -51,11 +55,15 @@ export const fileHandlers: Handlers<Name> = {
   async "files.write"({ station, params, query, body, conditions, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
     const { path, ...asked } = query;
-    if (conditions.ifMatch !== null || conditions.ifNoneMatch !== null) {
+    const write = () => held.writeFile(path, body, { signal, ...defined(asked) });
+    if (conditions.ifMatch === null && conditions.ifNoneMatch === null) return { json: await write() };
+    // Of two that name the same state of a file one finds it changed.
+    const json = await inTurn(`${held.id} ${path}`, async () => {
       const found = await held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }).catch(ifMissing);
       checkMatch(conditions, found === null ? null : etagOfFile(found));
-    }
-    return { json: await held.writeFile(path, body, { signal, ...defined(asked) }) };
+      return await write();
+    });
+    return { json };
   },
   async "files.info"({ station, params, query, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
