@@ -75,7 +75,7 @@ export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pi
       const page = async (from: number, limit: number) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
-          .flatMap((event, index) => (event && beginsWith(event.stream, prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
+          .flatMap((event, index) => (isMeant(event, prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
         return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
       };
       return subscription({ from: afterPosition + 1, signal, listen, read: page });
@@ -174,4 +174,6 @@ function leasesOf(options: {
   return { check, calls };
 }
 
-const beginsWith = (stream: string, prefix: string | readonly string[]) => [prefix].flat().some((each) => stream.startsWith(each));
+function isMeant(event: StoredEvent | null | undefined, prefix: string | readonly string[]): event is StoredEvent {
+  return [prefix].flat().some((each) => event?.stream.startsWith(each));
+}
