@@ -32,7 +32,7 @@ export interface Observation extends Disposable {
 export function createObservation(options: {
   observe: ObserveOptions;
   /** With everything in it. */
-  station: Pick<Station, "runs" | "sandboxes">;
+  station: Pick<Station, "runs" | "sandboxes" | "health">;
   status: () => { requests: number; startedAt: string };
   version: string;
   names: StationNames;

@@ -56,6 +56,11 @@ describe("/metrics", () => {
     expect(value("caisson_http_requests_total", { route: "none", status: "4xx" })).toBe(1);
     expect(value("caisson_http_requests_total", { route: "tokens.list", status: "4xx" })).toBe(1);
     expect(value("caisson_open_requests")).toBe(1);
+    expect(value("caisson_queued_runs")).toBe(0);
+    expect(value("caisson_at_work", { what: "runs" })).toBe(0);
+    expect(value("caisson_at_work_max", { what: "sandboxes" })).toBeGreaterThan(0);
+    expect(value("caisson_watched", { kind: "sandbox", level: "ok" })).toBe(1);
+    expect(families.get("caisson_incidents")?.samples).toEqual([]);
     expect(value("caisson_memory_bytes", { kind: "resident" })).toBeGreaterThan(1_000_000);
     expect(families.get("caisson_http_request_seconds")?.type).toBe("histogram");
     expect((await metricsOf(await ask("/metrics"))).size).toBeGreaterThan(8);

@@ -1,4 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { HealthView, IncidentView } from "../../contract/health.ts";
+import type { RunQueueView } from "../../contract/run-queue.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { Station } from "../../station/station.ts";
 import { type Family, gauge } from "./metrics.ts";
@@ -19,7 +21,7 @@ export function createStationMetrics({
   status,
   version,
 }: {
-  station: Pick<Station, "runs" | "sandboxes">;
+  station: Pick<Station, "runs" | "sandboxes" | "health">;
   status: () => { requests: number; startedAt: string };
   version: string;
 }): StationMetrics {
@@ -27,10 +29,13 @@ export function createStationMetrics({
   delay.enable();
   return {
     async families() {
-      const [open, ended, { sandboxes }] = await Promise.all([
+      const [open, ended, { sandboxes }, queue, { subjects }, incidents] = await Promise.all([
         station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }),
         station.runs.list({ state: "ended", limit: 1 }),
         station.sandboxes.list({ sweep: false }),
+        station.runs.queue(),
+        station.health.list(),
+        station.health.incidents(),
       ]);
       const families = [
         gauge("caisson_info", "The station's version.", [{ labels: { version }, value: 1 }]),
@@ -46,6 +51,8 @@ export function createStationMetrics({
           "Sandboxes by runtime and state.",
           counted(sandboxes, ({ runtime, state }) => ({ runtime, state })),
         ),
+        ...queueFamilies(queue),
+        ...healthFamilies(subjects, incidents),
         ...processFamilies(),
         ...loopFamilies(delay),
       ];
@@ -70,6 +77,52 @@ function counted<Item>(items: readonly Item[], labelsOf: (item: Item) => Record<
     counts.set(key, found);
   }
   return [...counts.values()];
+}
+
+/** What waits, and how much of what it may do the station does. */
+function queueFamilies({ total, atWork }: RunQueueView): Family[] {
+  const waiting = gauge("caisson_queued_runs", "Runs that wait in the queue.", total);
+  if (atWork === null) return [waiting];
+  const { runs, runsMax, sandboxes, sandboxesMax, memoryBytes, memoryBytesMax } = atWork;
+  const of = (what: string, value: number) => ({ labels: { what }, value });
+  return [
+    waiting,
+    gauge("caisson_at_work", "What the queue counts against its bounds: runs, sandboxes, and the bytes of memory that these asked for.", [
+      of("runs", runs),
+      of("sandboxes", sandboxes),
+      of("memory_bytes", memoryBytes),
+    ]),
+    gauge("caisson_at_work_max", "The bounds.", [of("runs", runsMax), of("sandboxes", sandboxesMax), of("memory_bytes", memoryBytesMax)]),
+  ];
+}
+
+function healthFamilies(subjects: readonly HealthView[], incidents: readonly IncidentView[]): Family[] {
+  const restarted = subjects.flatMap(({ subject: { kind }, restarts }) => Array<{ kind: string }>(restarts).fill({ kind }));
+  return [
+    gauge(
+      "caisson_watched",
+      "What is watched, by kind and level of health.",
+      counted(subjects, ({ subject: { kind }, level }) => ({ kind, level })),
+    ),
+    gauge(
+      "caisson_escalated",
+      "What is left to a person, by kind.",
+      counted(
+        subjects.filter(({ escalated }) => escalated),
+        ({ subject: { kind } }) => ({ kind }),
+      ),
+    ),
+    gauge(
+      "caisson_restarts_last_hour",
+      "Restarts within the last hour of what is watched, by kind.",
+      counted(restarted, ({ kind }) => ({ kind })),
+    ),
+    gauge(
+      "caisson_incidents",
+      "Incidents that are kept, by kind and by what was wrong.",
+      counted(incidents, ({ subject: { kind }, condition }) => ({ kind, condition })),
+    ),
+  ];
 }
 
 function processFamilies(): Family[] {
