@@ -95,7 +95,7 @@ describe("webhooks", () => {
     const hook = { name: "mine", url, allowPrivate: true, events: ["run.ended"] };
     await own({ owner: "bob", sees: "own" }).webhooks.create(hook);
     const delivering = station().webhooks.deliver({
-      runsFor: (view) => own(view).runs,
+      stationFor: (view) => own(view),
       onDefect: (error) => defects.push(error),
       signal: ended.signal,
     });
