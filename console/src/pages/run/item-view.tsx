@@ -37,7 +37,7 @@ export const ItemView = memo(function ItemView({ item, run, isOpen, renderLane }
       return <div className={styles.step}>Step {item.step}</div>;
     case "message":
       return (
-        <section className={styles.message} aria-label="Message">
+        <section className={styles.message}>
           <MessageSquare aria-hidden="true" />
           <div>
             <p className={styles.prose}>{visibleLines(item.text)}</p>
@@ -151,7 +151,7 @@ function Denied({ item, run, isOpen }: { item: Extract<TimelineItem, { kind: "de
   };
   const canBeAllowed = isOpen && ["no_network", "host_not_allowed", "port_not_allowed"].includes(item.reason);
   return (
-    <section className={`${styles.line} ${styles.warn}`} aria-label="Denied by the network">
+    <section className={`${styles.line} ${styles.warn}`}>
       <Ban aria-hidden="true" />
       <div>
         <span>

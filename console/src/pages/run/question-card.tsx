@@ -34,7 +34,7 @@ export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: s
   };
   const isWaiting = item.answer === null && isOpen;
   return (
-    <section className={`${styles.question} ${isWaiting ? styles.waiting : ""}`} aria-label="Question">
+    <section className={`${styles.question} ${isWaiting ? styles.waiting : ""}`}>
       <CircleHelp aria-hidden="true" />
       <div className={styles.questionBody}>
         <p className={styles.prose}>{visibleLines(item.text)}</p>

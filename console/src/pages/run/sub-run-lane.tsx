@@ -35,7 +35,7 @@ function Lane({ run }: { run: string }) {
   const items = timeline.items.filter(({ isQuiet, kind }) => isQuiet !== true && kind !== "step");
   const hidden = items.length - ITEMS_SHOWN;
   return (
-    <section className={styles.lane} aria-label={`Sub-run ${run}`}>
+    <section className={styles.lane}>
       <div className={styles.laneHead}>
         {view !== undefined && <RunStatus view={view} />}
         <Link href={`/runs/${run}`} className="link">

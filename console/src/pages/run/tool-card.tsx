@@ -26,7 +26,7 @@ export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
   const [isOpen, setOpen] = useState(diff !== null || lane !== null || item.state === "error");
   const isShown = isOpen || item.state === "running";
   return (
-    <section className={styles.card} aria-label={`Tool ${item.name}`}>
+    <section className={styles.card}>
       <button type="button" className={styles.cardHead} aria-expanded={isShown} onClick={() => setOpen(!isShown)}>
         <ChevronRight className={styles.chevron} aria-hidden="true" />
         <strong>{visibleText(item.name)}</strong>

@@ -90,6 +90,7 @@ const look: Extension = [
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   EditorView.lineWrapping,
+  EditorView.contentAttributes.of({ "aria-label": "Text of the file" }),
   highlightSpecialChars(),
   syntaxHighlighting(colors),
   EditorView.theme({
