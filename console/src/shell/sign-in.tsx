@@ -34,7 +34,7 @@ export function SignIn({ onToken }: { onToken(token: string): void }) {
           name="token"
           type="password"
           autoComplete="current-password"
-          placeholder="cst_…"
+          placeholder="tok_…"
           problem={problem}
           hint={
             <>

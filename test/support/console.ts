@@ -1,0 +1,104 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import axe from "axe-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { root, useCaisson } from "../e2e/caisson-process.ts";
+
+/** Debian's; the tests bring no browser of their own. */
+const CHROMIUM = "/usr/bin/chromium";
+const PATIENCE_MS = 45_000;
+
+export interface ConsolePage {
+  page: Page;
+  context: BrowserContext;
+  /** What the browser refused or a script threw; a test that means to provoke some empties it. */
+  complaints: string[];
+}
+
+/**
+ * A station on a port of its own with real sandboxes, and pages of a real browser on its console, for the tests of a
+ * file. At the end of each test nothing may have been complained about.
+ */
+export function useConsole() {
+  const caisson = useCaisson();
+  let browser: Browser;
+  let url = "";
+  let token = "";
+  const open: ConsolePage[] = [];
+  beforeAll(async () => {
+    if (!existsSync(join(root, "build", "console", "index.html"))) throw new Error("the console is not built: run scripts/setup");
+    const up = await caisson.run(["up", "--detach", "--port", "0", "--json"]);
+    ({ url, token } = JSON.parse(up.text));
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await caisson.run(["down"]);
+  });
+  afterEach(async () => {
+    for (const { context, complaints } of open.splice(0)) {
+      await context.close();
+      expect(complaints, "what the browser complained about").toEqual([]);
+    }
+  });
+
+  /** A browser of its own, signed in with the token that is given, or the station's first. */
+  async function openPage(
+    path: string,
+    options: { token?: string; phone?: boolean; dark?: boolean; at?: string } = {},
+  ): Promise<ConsolePage> {
+    const context = await browser.newContext({
+      viewport: options.phone ? { width: 390, height: 844 } : { width: 1360, height: 860 },
+      hasTouch: options.phone ?? false,
+      colorScheme: options.dark ? "dark" : "light",
+      reducedMotion: "reduce",
+    });
+    context.setDefaultTimeout(PATIENCE_MS);
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on("console", (message) => {
+      // That a station was away for a moment is no fault of the page's.
+      if (message.type() === "error" && !/net::ERR_|Failed to load resource|^WebSocket connection to /.test(message.text())) complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => complaints.push(String(error)));
+    const opened = { page, context, complaints };
+    open.push(opened);
+    const target = new URL(path, options.at ?? url);
+    target.hash = `token=${options.token ?? token}`;
+    await page.goto(String(target));
+    return opened;
+  }
+
+  return {
+    ...caisson,
+    openPage,
+    url: () => url,
+    token: () => token,
+    /** Of the station's owners, for tests of what each may see. */
+    async tokenFor(name: string, args: readonly string[] = []): Promise<string> {
+      return JSON.parse((await caisson.run(["token", "create", name, ...args, "--json"])).text).token;
+    },
+  };
+}
+
+/** What a reader with a screen reader or weak eyes would stumble over, by its rule. */
+export async function barriers(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(async () => {
+    const { axe: there } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    return (await there.run()).violations;
+  });
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
+
+/** Saves a picture where `CONSOLE_PICTURES` names a folder. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.CONSOLE_PICTURES;
+  if (folder === undefined || folder === "") return;
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}
