@@ -60,7 +60,8 @@ export function useConsole() {
     const complaints: string[] = [];
     page.on("console", (message) => {
       // That a station was away for a moment is no fault of the page's.
-      if (message.type() === "error" && !/net::ERR_|Failed to load resource|^WebSocket connection to /.test(message.text())) complaints.push(message.text());
+      if (message.type() === "error" && !/net::ERR_|Failed to load resource|^WebSocket connection to /.test(message.text()))
+        complaints.push(message.text());
     });
     page.on("pageerror", (error) => complaints.push(String(error)));
     const opened = { page, context, complaints };
