@@ -5,7 +5,7 @@ import type { Model } from "./model.ts";
 import { findPrice } from "./prices.ts";
 import { createProviderModel } from "./provider-model.ts";
 import { recordingModel, replayingModel } from "./recording.ts";
-import { loadScriptedModel } from "./scripted-model.ts";
+import { createScriptedModel, loadScriptedModel } from "./scripted-model.ts";
 
 export interface ModelOptions {
   /** The environment's variables that may hold keys and base URLs; read by the composition root. */
@@ -65,7 +65,7 @@ export const providerVariables: readonly string[] = Object.values(providers).fla
 
 /**
  * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or
- * `scripted:FILE`. Throws `invalid` for a name of another form, `unauthenticated` naming the variable for a missing
+ * `scripted:FILE`, of which `scripted:demo` is one of our own. Throws `invalid` for a name of another form, `unauthenticated` naming the variable for a missing
  * key.
  */
 export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
@@ -82,8 +82,15 @@ export async function resolveModel(name: string, options: ModelOptions): Promise
       cost: (usage) => costOf(usage, price),
     });
   }
-  const model = name.startsWith("scripted:") ? await loadScriptedModel(name.slice("scripted:".length)) : await openProvider(name, options);
+  const model = name.startsWith("scripted:") ? await openScripted(name.slice("scripted:".length)) : await openProvider(name, options);
   return options.record === undefined ? model : recordingModel(model, options.record);
+}
+
+/** `demo` is our own; anything else is a file. */
+async function openScripted(file: string): Promise<Model> {
+  if (file !== "demo") return loadScriptedModel(file);
+  const { demoScript } = await import("./demo-script.ts");
+  return createScriptedModel(demoScript, { name: "scripted:demo" });
 }
 
 /** Whether there can be a model of this name, whoever has a key for it. Throws `invalid`. */

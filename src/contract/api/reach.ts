@@ -23,7 +23,7 @@ const ofNetwork = (policy: NetworkPolicy) =>
   policy.mode !== "none" && policy.rules.some((rule) => rule.private) ? ["private addresses"] : [];
 const ofSecrets = (secrets: object) =>
   Object.keys(secrets).length > 0 ? ["secrets that come from the machine's variables, files or commands"] : [];
-const ofModel = (model: string) => (/^scripted:/.test(model) ? ["a scripted model's file"] : []);
+const ofModel = (model: string) => (/^scripted:(?!demo$)/.test(model) ? ["a scripted model's file"] : []);
 
 const ofAgentName = (name: string) => (/[/\\]|\.prompt$/.test(name) ? ["an agent's file"] : []);
 
