@@ -3,7 +3,9 @@ import { lazy, Suspense, useState } from "react";
 import { Redirect, Route, Switch } from "wouter";
 import { Loading } from "./parts/loading.tsx";
 import { Toasts } from "./parts/toasts.tsx";
+import { Keys } from "./shell/keys.tsx";
 import { NotFound } from "./shell/not-found.tsx";
+import { Notices } from "./shell/notices.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { SignIn } from "./shell/sign-in.tsx";
 import { LiveProvider } from "./station/live.tsx";
@@ -15,6 +17,10 @@ const Run = lazy(() => import("./pages/run/run.tsx"));
 const Runs = lazy(() => import("./pages/runs/runs.tsx"));
 const Sandboxes = lazy(() => import("./pages/sandboxes/sandboxes.tsx"));
 const Sandbox = lazy(() => import("./pages/sandbox/sandbox.tsx"));
+const Start = lazy(() => import("./pages/start/start.tsx"));
+const Inbox = lazy(() => import("./pages/inbox/inbox.tsx"));
+const Settings = lazy(() => import("./pages/settings/settings.tsx"));
+const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
 export function App() {
   const [token, setToken] = useState(keptToken);
@@ -43,6 +49,8 @@ export function App() {
               <Pages />
             </Suspense>
           </Shell>
+          <Keys />
+          <Notices />
           <Toasts />
         </LiveProvider>
       </StationProvider>
@@ -60,6 +68,10 @@ function Pages() {
       <Route path="/runs/:run" component={Run} />
       <Route path="/sandboxes" component={Sandboxes} />
       <Route path="/sandboxes/:sandbox" component={Sandbox} />
+      <Route path="/start" component={Start} />
+      <Route path="/inbox" component={Inbox} />
+      <Route path="/settings/:part?" component={Settings} />
+      <Route path="/welcome" component={Welcome} />
       <Route component={NotFound} />
     </Switch>
   );

@@ -1,0 +1,34 @@
+import { useQuery } from "@tanstack/react-query";
+import { Badge } from "../../parts/badge.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+/** The agents that a run can be started with, and what is wrong with those that cannot be used. */
+export default function Agents() {
+  const station = useStation();
+  const { data, error } = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => station.agents.list({ signal }) });
+  return (
+    <>
+      {error !== null && <Problem error={error} />}
+      {data?.map((agent) => (
+        <section key={agent.path} className={styles.card}>
+          <header>
+            <h2>{agent.name}</h2>
+            <Badge tone={agent.fault === null ? "good" : "bad"}>{agent.fault === null ? agent.origin : "cannot be used"}</Badge>
+            {agent.hidden && <Badge tone="idle">by its path only</Badge>}
+          </header>
+          <p>{agent.description}</p>
+          {agent.fault !== null && (
+            <p role="alert">
+              {agent.fault.message}. {agent.fault.hint}
+            </p>
+          )}
+          <p className={styles.dim}>
+            <code>{agent.path}</code>
+          </p>
+        </section>
+      ))}
+    </>
+  );
+}

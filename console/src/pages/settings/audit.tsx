@@ -1,0 +1,90 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ChoiceField, Field } from "../../parts/field.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Time } from "../../parts/time.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+/** Who asked the station for what: it can be added to, and never changed. */
+export default function Audit() {
+  const station = useStation();
+  const [action, setAction] = useState("");
+  const [outcome, setOutcome] = useState("");
+  const { data, error, hasNextPage, fetchNextPage } = useInfiniteQuery({
+    queryKey: ["audit", action, outcome],
+    initialPageParam: "",
+    queryFn: ({ pageParam, signal }) =>
+      station.audit.list(
+        {
+          limit: 100,
+          ...(action !== "" && { action }),
+          ...(outcome !== "" && { outcome: outcome as "made" | "failed" }),
+          ...(pageParam !== "" && { cursor: pageParam }),
+        },
+        { signal },
+      ),
+    getNextPageParam: (page) => page.next,
+  });
+  const entries = data?.pages.flatMap((page) => page.entries) ?? [];
+  return (
+    <>
+      <div className={styles.line}>
+        <Field
+          label="Action"
+          placeholder="runs.start, or runs for all"
+          value={action}
+          onChange={(event) => setAction(event.target.value.trim())}
+        />
+        <ChoiceField
+          label="Outcome"
+          value={outcome}
+          choices={[
+            { value: "", label: "any" },
+            { value: "made", label: "made" },
+            { value: "failed", label: "failed" },
+          ]}
+          onChoice={setOutcome}
+        />
+      </div>
+      {error !== null && <Problem error={error} />}
+      <div className={styles.scroll}>
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th>When</th>
+              <th>Who</th>
+              <th>What</th>
+              <th>About</th>
+              <th>Outcome</th>
+            </tr>
+          </thead>
+          <tbody>
+            {entries.map((entry) => (
+              <tr key={entry.id}>
+                <td>
+                  <Time at={entry.at} />
+                </td>
+                <td>{entry.token ?? entry.caller ?? entry.address ?? "unknown"}</td>
+                <td>
+                  <code>{entry.action ?? "none"}</code>
+                </td>
+                <td>{Object.values(entry.subject).join(" ")}</td>
+                <td>
+                  <Badge tone={entry.outcome === "made" ? "good" : "bad"}>{entry.code ?? entry.outcome}</Badge>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {hasNextPage && (
+        <div className={styles.line}>
+          <Button onClick={() => void fetchNextPage()}>Older</Button>
+        </div>
+      )}
+    </>
+  );
+}

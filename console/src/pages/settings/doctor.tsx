@@ -1,0 +1,90 @@
+import { useQuery } from "@tanstack/react-query";
+import type { RuntimeReport } from "../../../../src/contract/machine-verbs.ts";
+import { Badge } from "../../parts/badge.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Copy } from "../../parts/copy.tsx";
+import { Loading } from "../../parts/loading.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { duration } from "../../parts/time.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+const walls = ["no wall", "shared kernel", "kernel of its own in user space", "kernel of its own"] as const;
+
+/** What this machine can do, what it cannot, and the fix for each. */
+export default function Doctor() {
+  const station = useStation();
+  const { data, error, refetch, isFetching } = useQuery({
+    queryKey: ["doctor"],
+    queryFn: ({ signal }) => station.machine.doctor({}, { signal }),
+    staleTime: 300_000,
+  });
+  return (
+    <>
+      <div className={styles.line}>
+        <Button disabled={isFetching} onClick={() => void refetch()}>
+          {isFetching ? "Looking…" : "Look again"}
+        </Button>
+        {data !== undefined && (
+          <span className={styles.dim}>
+            Caisson {data.version} · {data.machine.kernel} · {data.machine.architecture} · {data.machine.cgroups} · as{" "}
+            {data.machine.user === "root" ? "root" : "an ordinary user"}
+          </span>
+        )}
+      </div>
+      {error !== null && <Problem error={error} />}
+      {data === undefined && error === null && <Loading />}
+      {data?.runtimes.map((report) => (
+        <Runtime key={report.name} report={report} isChosen={report.name === data.chosen} />
+      ))}
+      {data !== undefined && (
+        <section className={styles.card}>
+          <h2>Models</h2>
+          <p>Without another word, runs use {data.models.default ?? "no model: choose one for each run"}.</p>
+          <ul>
+            {data.models.providers.map((provider) => (
+              <li key={provider.name}>
+                {provider.name}: {provider.set.length > 0 ? `${provider.set.join(", ")} is set` : `needs ${provider.keys.join(" or ")}`}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolean }) {
+  const { name, usable, capabilities, findings, startMs } = report;
+  return (
+    <section className={styles.card}>
+      <header>
+        <h2>{name}</h2>
+        <Badge tone={usable ? "good" : "idle"}>{usable ? "usable" : "not here"}</Badge>
+        {isChosen && <Badge tone="busy">used by default</Badge>}
+      </header>
+      {capabilities !== null && (
+        <p className={styles.dim}>
+          {walls[capabilities.isolation]}
+          {startMs !== null && ` · starts in ${duration(startMs)}`}
+        </p>
+      )}
+      <ul>
+        {findings
+          .filter(({ level }) => level !== "ok")
+          .map(({ level, text, fix }) => (
+            <li key={text}>
+              <strong>{level === "problem" ? "Problem: " : ""}</strong>
+              {text}
+              {fix !== undefined && (
+                <div className={styles.line}>
+                  <code>{fix}</code>
+                  <Copy text={fix} what="the fix" />
+                </div>
+              )}
+            </li>
+          ))}
+      </ul>
+    </section>
+  );
+}

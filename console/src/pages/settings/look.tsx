@@ -1,0 +1,40 @@
+import { useState } from "react";
+import { chooseTheme, chosenTheme, type Theme } from "../../design/theme.ts";
+import { Button } from "../../parts/button.tsx";
+import { useSignOut } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+const themes: readonly { theme: Theme; label: string }[] = [
+  { theme: "system", label: "As the system" },
+  { theme: "light", label: "Light" },
+  { theme: "dark", label: "Dark" },
+];
+
+export default function Look() {
+  const [theme, setTheme] = useState(chosenTheme);
+  const signOut = useSignOut();
+  return (
+    <>
+      <h2>Colours</h2>
+      <div className={styles.line}>
+        {themes.map((each) => (
+          <Button
+            key={each.theme}
+            isOn={theme === each.theme}
+            onClick={() => {
+              chooseTheme(each.theme);
+              setTheme(each.theme);
+            }}
+          >
+            {each.label}
+          </Button>
+        ))}
+      </div>
+      <h2>This browser</h2>
+      <p className={styles.about}>The token with which it calls the station is kept in this browser until you sign out.</p>
+      <div className={styles.line}>
+        <Button onClick={signOut}>Sign out</Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { Button } from "../../parts/button.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { Field } from "../../parts/field.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Time } from "../../parts/time.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+export default function Secrets() {
+  const station = useStation();
+  const queries = useQueryClient();
+  const { data, error } = useQuery({ queryKey: ["secrets"], queryFn: ({ signal }) => station.secrets.list({ signal }) });
+  const renew = () => queries.invalidateQueries({ queryKey: ["secrets"] });
+  const remove = async (name: string) => {
+    await station.secrets.remove(name).then(renew, sayProblem);
+  };
+  return (
+    <>
+      <p className={styles.about}>
+        A value goes in and never comes out. In a sandbox there is a placeholder of this name; the value is put in its place on the way to
+        the secret's own hosts.
+      </p>
+      <NewSecret onSet={renew} />
+      {error !== null && <Problem error={error} />}
+      {data?.length === 0 && <Empty title="No secrets yet" />}
+      {data !== undefined && data.length > 0 && (
+        <div className={styles.scroll}>
+          <table className={styles.table}>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>For</th>
+                <th>Owner</th>
+                <th>Set</th>
+                <th>
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.map((secret) => (
+                <tr key={`${secret.owner} ${secret.name}`}>
+                  <td>
+                    <code>{secret.name}</code>
+                  </td>
+                  <td>{secret.hosts.join(", ")}</td>
+                  <td>{secret.owner}</td>
+                  <td>
+                    <Time at={secret.updatedAt} />
+                  </td>
+                  <td>
+                    <Button look="plain" onClick={() => void remove(secret.name)}>
+                      Remove
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function NewSecret({ onSet }: { onSet(): Promise<unknown> }) {
+  const station = useStation();
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const [hosts, setHosts] = useState("");
+  const set = async (event: FormEvent) => {
+    event.preventDefault();
+    const list = hosts.split(/[\s,]+/).filter((host) => host !== "");
+    try {
+      await station.secrets.set(name, { value, hosts: list });
+      setValue("");
+      say(`${name} is set.`);
+      await onSet();
+    } catch (error) {
+      sayProblem(error);
+    }
+  };
+  return (
+    <form className={styles.line} onSubmit={set}>
+      <Field label="Name" value={name} onChange={(event) => setName(event.target.value)} placeholder="GITHUB_TOKEN" required />
+      <Field label="Value" type="password" autoComplete="off" value={value} onChange={(event) => setValue(event.target.value)} required />
+      <Field label="Hosts" value={hosts} onChange={(event) => setHosts(event.target.value)} placeholder="api.github.com" required />
+      <Button look="main" type="submit">
+        Set
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,77 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { Pruned } from "../../../../src/contract/machine-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { ChoiceField } from "../../parts/field.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { bytes } from "../../parts/quantity.ts";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+const DAY_MS = 86_400_000;
+const ages = [1, 7, 30, 90].map((days) => ({ value: String(days * DAY_MS), label: days === 1 ? "a day" : `${days} days` }));
+
+/** What is kept on the disk, and what would go: nothing does before it was looked at. */
+export default function Storage() {
+  const station = useStation();
+  const queries = useQueryClient();
+  const usage = useQuery({ queryKey: ["usage"], queryFn: ({ signal }) => station.machine.usage({ signal }) });
+  const [age, setAge] = useState(String(30 * DAY_MS));
+  const [found, setFound] = useState<Pruned | null>(null);
+  const prune = async (request: { dryRun: boolean; only?: string[] }) => {
+    try {
+      const pruned = await station.machine.prune({ olderThanMs: Number(age), ...request });
+      if (request.dryRun) return setFound(pruned);
+      setFound(null);
+      say(`${pruned.things.length} removed, ${bytes(pruned.bytes)} freed.`);
+      await queries.invalidateQueries();
+    } catch (error) {
+      sayProblem(error);
+    }
+  };
+  return (
+    <>
+      {usage.error !== null && <Problem error={usage.error} />}
+      {usage.data !== undefined && (
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th>What</th>
+              <th>How many</th>
+              <th>Size</th>
+            </tr>
+          </thead>
+          <tbody>
+            {usage.data.kinds.map((kind) => (
+              <tr key={kind.kind}>
+                <td>{kind.kind}</td>
+                <td>{kind.count}</td>
+                <td>{bytes(kind.bytes)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <div className={styles.line}>
+        <ChoiceField label="Not used for" value={age} choices={ages} onChoice={setAge} />
+        <Button onClick={() => void prune({ dryRun: true })}>Show what would go</Button>
+        {found !== null && found.things.length > 0 && (
+          <Button look="danger" onClick={() => void prune({ dryRun: false, only: found.things.map(({ id }) => id) })}>
+            Remove these {found.things.length}
+          </Button>
+        )}
+      </div>
+      {found !== null && (
+        <ul>
+          {found.things.length === 0 && <li>Nothing is that old.</li>}
+          {found.things.map((thing) => (
+            <li key={thing.id}>
+              {thing.kind} <code>{thing.name ?? thing.id}</code>, {bytes(thing.bytes)}: {thing.why}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

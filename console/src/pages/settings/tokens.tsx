@@ -1,0 +1,125 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import type { NewToken, Scope } from "../../../../src/contract/token-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { Copy } from "../../parts/copy.tsx";
+import { ChoiceField, Field } from "../../parts/field.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Time } from "../../parts/time.tsx";
+import { sayProblem } from "../../parts/toasts.tsx";
+import { useStation } from "../../station/station.tsx";
+import styles from "./settings.module.css";
+
+export default function Tokens() {
+  const station = useStation();
+  const queries = useQueryClient();
+  const [made, setMade] = useState<NewToken | null>(null);
+  const tokens = useQuery({ queryKey: ["tokens"], queryFn: ({ signal }) => station.tokens.list({ signal }) });
+  const renew = () => queries.invalidateQueries({ queryKey: ["tokens"] });
+  const revoke = useMutation({ mutationFn: (id: string) => station.tokens.revoke(id), onSuccess: renew, onError: sayProblem });
+  const rotate = useMutation({
+    mutationFn: (id: string) => station.tokens.rotate(id),
+    onSuccess: (token) => {
+      setMade(token);
+      return renew();
+    },
+    onError: sayProblem,
+  });
+  return (
+    <>
+      <p className={styles.about}>
+        A token lets a program, or a browser, talk to this station. It is shown once; the station keeps its hash.
+      </p>
+      <NewTokenForm
+        onMade={(token) => {
+          setMade(token);
+          void renew();
+        }}
+      />
+      {made !== null && (
+        <div className={styles.once} role="status">
+          <strong>{made.name}: copy it now, it is not shown again</strong>
+          <div className={styles.line}>
+            <code>{made.token}</code>
+            <Copy text={made.token} what="the token" />
+          </div>
+        </div>
+      )}
+      {tokens.error !== null && <Problem error={tokens.error} />}
+      {tokens.data !== undefined && (
+        <div className={styles.scroll}>
+          <table className={styles.table}>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>May</th>
+                <th>Owner</th>
+                <th>Made</th>
+                <th>Ends</th>
+                <th>
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {tokens.data.map((token) => (
+                <tr key={token.id}>
+                  <td>{token.name}</td>
+                  <td>{token.scope}</td>
+                  <td>{token.owner}</td>
+                  <td>
+                    <Time at={token.createdAt} />
+                  </td>
+                  <td>{token.expiresAt === null ? "never" : new Date(token.expiresAt).toLocaleString()}</td>
+                  <td>
+                    <Button look="plain" onClick={() => rotate.mutate(token.id)}>
+                      Rotate
+                    </Button>
+                    <Button look="plain" onClick={() => revoke.mutate(token.id)}>
+                      Revoke
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function NewTokenForm({ onMade }: { onMade(token: NewToken): void }) {
+  const station = useStation();
+  const [name, setName] = useState("");
+  const [owner, setOwner] = useState("");
+  const [scope, setScope] = useState<Scope>("run");
+  const make = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      onMade(await station.tokens.create({ name, scope, ...(owner.trim() !== "" && { owner: owner.trim() }) }));
+      setName("");
+    } catch (error) {
+      sayProblem(error);
+    }
+  };
+  return (
+    <form className={styles.line} onSubmit={make}>
+      <Field label="Name" value={name} onChange={(event) => setName(event.target.value)} placeholder="laptop" required />
+      <ChoiceField
+        label="May"
+        value={scope}
+        choices={[
+          { value: "read", label: "read" },
+          { value: "run", label: "run" },
+          { value: "admin", label: "administer" },
+        ]}
+        onChoice={(chosen) => setScope(chosen as Scope)}
+      />
+      <Field label="Owner" value={owner} onChange={(event) => setOwner(event.target.value)} placeholder="local" />
+      <Button look="main" type="submit">
+        Create
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,212 @@
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { ChoiceField, Field, LongField } from "../../parts/field.tsx";
+import { useStation } from "../../station/station.tsx";
+import type { Draft, DraftProblems } from "./draft.ts";
+import styles from "./start.module.css";
+
+interface Fields {
+  draft: Draft;
+  problems: DraftProblems;
+  onChange(change: Partial<Draft>): void;
+}
+
+export function StartFields({ draft, problems, onChange }: Fields) {
+  const station = useStation();
+  const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => station.agents.list({ signal }) });
+  const doctor = useQuery({ queryKey: ["doctor"], queryFn: ({ signal }) => station.machine.doctor({}, { signal }), staleTime: 300_000 });
+  const names = (agents.data ?? []).filter(({ fault, hidden }) => fault === null && !hidden).map(({ name }) => name);
+  const models = modelsOf(doctor.data?.models);
+  const modelList = useId();
+  return (
+    <>
+      <LongField
+        label="Task"
+        autoFocus
+        rows={5}
+        placeholder="What should be done? The agent sees exactly this."
+        value={draft.task}
+        problem={problems.task}
+        onChange={(event) => onChange({ task: event.target.value })}
+      />
+      <div className={styles.row}>
+        <ChoiceField
+          label="Agent"
+          value={draft.agent}
+          problem={problems.agent}
+          choices={[...new Set([draft.agent, ...names])].map((name) => ({ value: name, label: name }))}
+          hint={agents.data?.find(({ name }) => name === draft.agent)?.description}
+          onChoice={(agent) => onChange({ agent })}
+        />
+        <Field
+          label="Model"
+          list={modelList}
+          placeholder={doctor.data?.models.default ?? "anthropic/…, openai/…, scripted:demo"}
+          value={draft.model}
+          problem={problems.model}
+          hint={models.length > 1 ? "Empty: the agent's own, or the station's." : "No provider has a key here; scripted:demo needs none."}
+          onChange={(event) => onChange({ model: event.target.value })}
+        />
+        <datalist id={modelList}>
+          {models.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+      </div>
+      <Workspace {...{ draft, problems, onChange }} />
+      <Walls
+        {...{ draft, problems, onChange }}
+        runtimes={(doctor.data?.runtimes ?? []).filter(({ usable }) => usable).map(({ name }) => name)}
+      />
+      <Bounds {...{ draft, problems, onChange }} />
+    </>
+  );
+}
+
+function modelsOf(models: { default: string | null; providers: { name: string; set: string[] }[] } | undefined): string[] {
+  const withKeys = (models?.providers ?? []).filter(({ set }) => set.length > 0).map(({ name }) => `${name}/`);
+  return [...new Set([models?.default ?? null, ...withKeys, "scripted:demo"])].filter((name) => name !== null);
+}
+
+function Workspace({ draft, problems, onChange }: Fields) {
+  return (
+    <div className={styles.row}>
+      <ChoiceField
+        label="Works on"
+        value={draft.source}
+        choices={[
+          { value: "empty", label: "an empty workspace" },
+          { value: "folder", label: "a folder of the station's machine" },
+          { value: "git", label: "a git repository" },
+        ]}
+        hint="Always a copy: what it changes is yours to apply, branch or discard."
+        onChoice={(source) => onChange({ source: source as Draft["source"] })}
+      />
+      {draft.source !== "empty" && (
+        <Field
+          label={draft.source === "folder" ? "Folder" : "Repository"}
+          placeholder={draft.source === "folder" ? "/home/me/project" : "https://…"}
+          value={draft.place}
+          problem={problems.place}
+          onChange={(event) => onChange({ place: event.target.value })}
+        />
+      )}
+      {draft.source === "git" && (
+        <Field
+          label="Branch or commit"
+          value={draft.ref}
+          placeholder="the default"
+          onChange={(event) => onChange({ ref: event.target.value })}
+        />
+      )}
+    </div>
+  );
+}
+
+function Walls({ draft, problems, onChange, runtimes }: Fields & { runtimes: readonly string[] }) {
+  return (
+    <>
+      <div className={styles.row}>
+        <ChoiceField
+          label="Network"
+          value={draft.network}
+          choices={[
+            { value: "none", label: "nothing" },
+            { value: "allow", label: "the hosts below" },
+            { value: "open", label: "every public address" },
+          ]}
+          hint="What is denied shows in the run, and can be allowed there."
+          onChoice={(network) => onChange({ network: network as Draft["network"] })}
+        />
+        <ChoiceField
+          label="Runtime"
+          value={draft.runtime}
+          problem={problems.runtime}
+          choices={[{ value: "", label: "the station's choice" }, ...runtimes.map((name) => ({ value: name, label: name }))]}
+          onChoice={(runtime) => onChange({ runtime })}
+        />
+      </div>
+      {draft.network === "allow" && (
+        <LongField
+          label="Hosts"
+          rows={3}
+          placeholder={"api.example.com\n*.example.org"}
+          value={draft.hosts}
+          problem={problems.hosts}
+          hint="One a line."
+          onChange={(event) => onChange({ hosts: event.target.value })}
+        />
+      )}
+      <Secrets chosen={draft.secrets} problem={problems.secrets} onChange={(secrets) => onChange({ secrets })} />
+    </>
+  );
+}
+
+function Secrets({
+  chosen,
+  problem,
+  onChange,
+}: {
+  chosen: readonly string[];
+  problem: string | undefined;
+  onChange(names: string[]): void;
+}) {
+  const station = useStation();
+  const { data } = useQuery({ queryKey: ["secrets"], queryFn: ({ signal }) => station.secrets.list({ signal }) });
+  if (data === undefined || data.length === 0) return null;
+  return (
+    <fieldset className={styles.secrets}>
+      <legend>Secrets</legend>
+      {data.map(({ name }) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            checked={chosen.includes(name)}
+            onChange={(event) => onChange(event.target.checked ? [...chosen, name] : chosen.filter((each) => each !== name))}
+          />
+          <code>{name}</code>
+        </label>
+      ))}
+      <p className={styles.hint}>{problem ?? "Inside there is a placeholder; the value goes to the secret's own hosts only."}</p>
+    </fieldset>
+  );
+}
+
+function Bounds({ draft, problems, onChange }: Fields) {
+  const field = (label: string, name: "costUsd" | "steps" | "minutes") => (
+    <Field
+      label={label}
+      inputMode="decimal"
+      placeholder="no bound"
+      value={draft[name]}
+      problem={problems[name]}
+      onChange={(event) => onChange({ [name]: event.target.value })}
+    />
+  );
+  return (
+    <details className={styles.more}>
+      <summary>Bounds, name and labels</summary>
+      <div className={styles.row}>
+        {field("Cost, USD", "costUsd")}
+        {field("Steps", "steps")}
+        {field("Minutes", "minutes")}
+      </div>
+      <div className={styles.row}>
+        <Field
+          label="Name"
+          placeholder="such as mend-tests"
+          value={draft.name}
+          problem={problems.name}
+          onChange={(event) => onChange({ name: event.target.value })}
+        />
+        <Field
+          label="Labels"
+          placeholder="team=web, urgent=yes"
+          value={draft.labels}
+          problem={problems.labels}
+          onChange={(event) => onChange({ labels: event.target.value })}
+        />
+      </div>
+    </details>
+  );
+}

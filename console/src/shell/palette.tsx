@@ -1,0 +1,54 @@
+import { Command } from "cmdk";
+import { useLocation } from "wouter";
+import { Dialog } from "../parts/dialog.tsx";
+import { useRuns, useSandboxes } from "../station/queries.ts";
+import styles from "./palette.module.css";
+import { shortcuts } from "./shortcuts.ts";
+
+const SHOWN_MAX = 50;
+
+/** Goes anywhere by a few letters of it. */
+export default function Palette({ onClose }: { onClose(): void }) {
+  const [, navigate] = useLocation();
+  const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
+  const sandboxes = useSandboxes().data?.sandboxes.slice(-SHOWN_MAX) ?? [];
+  const go = (href: string) => {
+    onClose();
+    navigate(href);
+  };
+  return (
+    <Dialog title="Go to" onClose={onClose}>
+      <Command label="Go to" className={styles.palette}>
+        <Command.Input autoFocus placeholder="A page, a run, a sandbox…" className={styles.input} />
+        <Command.List className={styles.list}>
+          <Command.Empty>Nothing is called that.</Command.Empty>
+          <Command.Group heading="Pages">
+            {shortcuts.flatMap(({ does, href, keys }) =>
+              href === undefined
+                ? []
+                : [
+                    <Command.Item key={href} value={does} onSelect={() => go(href)}>
+                      {does} <kbd>{keys}</kbd>
+                    </Command.Item>,
+                  ],
+            )}
+          </Command.Group>
+          <Command.Group heading="Runs">
+            {runs.map((view) => (
+              <Command.Item key={view.run} value={`${view.run} ${view.name ?? ""} ${view.title}`} onSelect={() => go(`/runs/${view.run}`)}>
+                <span className={styles.name}>{view.name ?? view.title}</span>
+              </Command.Item>
+            ))}
+          </Command.Group>
+          <Command.Group heading="Sandboxes">
+            {sandboxes.map((info) => (
+              <Command.Item key={info.id} value={`${info.id} ${info.name ?? ""}`} onSelect={() => go(`/sandboxes/${info.id}`)}>
+                {info.name ?? info.id}
+              </Command.Item>
+            ))}
+          </Command.Group>
+        </Command.List>
+      </Command>
+    </Dialog>
+  );
+}

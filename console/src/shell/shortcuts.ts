@@ -1,0 +1,48 @@
+/** Every key that does something, wherever one is; pages add their own while they are shown. */
+export interface Shortcut {
+  /** As somebody presses it: `g r` is one after the other. */
+  keys: string;
+  does: string;
+  /** Where it works, for the list. */
+  where: string;
+}
+
+export const shortcuts: readonly (Shortcut & { href?: string })[] = [
+  { keys: "g r", does: "Runs", where: "everywhere", href: "/runs" },
+  { keys: "g s", does: "Sandboxes", where: "everywhere", href: "/sandboxes" },
+  { keys: "g i", does: "Inbox", where: "everywhere", href: "/inbox" },
+  { keys: "g t", does: "Settings", where: "everywhere", href: "/settings" },
+  { keys: "c", does: "New run", where: "everywhere", href: "/start" },
+  { keys: "Ctrl k", does: "Command palette", where: "everywhere" },
+  { keys: "?", does: "This list", where: "everywhere", href: "/settings/shortcuts" },
+  { keys: "/", does: "Search", where: "lists" },
+  { keys: "j", does: "Next row", where: "lists" },
+  { keys: "k", does: "Row before", where: "lists" },
+  { keys: "x", does: "Select the row", where: "lists" },
+  { keys: "Enter", does: "Open the row", where: "lists" },
+];
+
+const TOGETHER_MS = 1_000;
+
+/** Calls with the address of a place whose keys were pressed. Keys that are typed into a field are text. */
+export function listenForPlaces(go: (href: string) => void): () => void {
+  let first = "";
+  let at = 0;
+  const onKey = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const pressed = first !== "" && event.timeStamp - at < TOGETHER_MS ? `${first} ${event.key}` : event.key;
+    const found = shortcuts.find(({ keys }) => keys === pressed);
+    first = event.key;
+    at = event.timeStamp;
+    if (found?.href === undefined) return;
+    event.preventDefault();
+    first = "";
+    go(found.href);
+  };
+  addEventListener("keydown", onKey);
+  return () => removeEventListener("keydown", onKey);
+}
+
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || target.closest("input, textarea, select, .xterm, dialog") !== null);
+}
