@@ -19,11 +19,72 @@ describe("signing in", () => {
     await page.getByRole("heading", { name: "Runs" }).waitFor();
   });
 
+  test("`caisson console` prints an address that is signed in, with a token of its own", async () => {
+    const printed = (await run(["console", "--scope", "read"])).text.trim();
+    const { page } = await openPage(new URL(printed).pathname, { token: new URLSearchParams(new URL(printed).hash.slice(1)).get("token") ?? "" });
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    const tokens = JSON.parse((await run(["token", "ls", "--json"])).text);
+    expect(tokens).toContainEqual(expect.objectContaining({ name: "console-1", scope: "read", expiresAt: expect.any(String) }));
+  });
+
   test("a token that is revoked while the page is open leads back to signing in", async () => {
     const made = JSON.parse((await run(["token", "create", "short", "--json"])).text);
     const { page } = await openPage("/runs", { token: made.token });
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     await run(["token", "rm", "short"]);
     await page.getByRole("heading", { name: "Sign in to this station" }).waitFor();
+  });
+});
+
+describe("starting", () => {
+  test("the demo runs at a press, and the form says what is wrong before anybody is asked", async () => {
+    const { page } = await openPage("/welcome");
+    await page.getByRole("button", { name: "Start the demo run" }).click();
+    await page.waitForURL(/\/runs\/run_/);
+    const started = new URL(page.url()).pathname.split("/")[2] ?? "";
+    await expect.poll(async () => JSON.parse((await run(["ps", "--all", "--json"])).text)).toContainEqual(
+      expect.objectContaining({ run: started, finish: "done" }),
+    );
+    await page.goto(new URL("/start", page.url()).href);
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.getByText("There is no task.").waitFor();
+    expect(await barriers(page)).toEqual([]);
+    await picture(page, "start");
+    await page.getByLabel("Task").fill("Say what there is.");
+    await page.getByLabel("Model").fill("scripted:demo");
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.waitForURL(/\/runs\/run_/);
+  });
+});
+
+describe("settings", () => {
+  test.each(["look", "tokens", "secrets", "agents", "doctor", "storage", "audit", "shortcuts"])("%s is there for everybody", async (part) => {
+    const { page } = await openPage(`/settings/${part}`);
+    await page.getByRole("heading", { name: "Settings" }).waitFor();
+    await page.waitForLoadState("networkidle");
+    expect(await barriers(page)).toEqual([]);
+    await picture(page, `settings-${part}`);
+  });
+
+  test("a token is shown once, and revoked by a press", async () => {
+    const { page } = await openPage("/settings/tokens");
+    await page.getByLabel("Name").fill("laptop");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("laptop: copy it now").waitFor();
+    await page.getByRole("row", { name: /laptop/ }).getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("row", { name: /laptop/ }).waitFor({ state: "detached" });
+  });
+
+  test("the palette goes anywhere by a few letters, and keys do", async () => {
+    const { page } = await openPage("/runs");
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByPlaceholder("A page, a run, a sandbox…").fill("sandb");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("i");
+    await page.getByRole("heading", { name: "Inbox" }).waitFor();
+    expect(await barriers(page)).toEqual([]);
   });
 });

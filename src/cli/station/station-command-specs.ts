@@ -62,6 +62,25 @@ export const stationCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import("./station-commands.ts")).status }),
   },
   {
+    path: ["console"],
+    summary: "The address of the station's pages, signed in: open it in a browser",
+    details: [
+      "A token of its own is made for it, which ends by itself; the browser keeps it and takes it out of the address.",
+      "The station must run: caisson up --detach",
+    ].join("\n"),
+    options: [
+      { name: "scope", value: "SCOPE", summary: "What may be done there: read, run or admin (default admin)" },
+      { name: "expires", value: "TIME", summary: "When the token ends, such as 1h (default 12h)" },
+      json,
+    ],
+    arguments: [],
+    examples: [
+      ["caisson console", ""],
+      ["caisson console --scope read --expires 1h", "for somebody who only looks"],
+    ],
+    load: async () => ({ run: (await import("./console-command.ts")).openConsole }),
+  },
+  {
     path: ["token", "create"],
     summary: "Make a token for a program that talks to the station, and print it once",
     details: [
