@@ -21,7 +21,9 @@ describe("signing in", () => {
 
   test("`caisson console` prints an address that is signed in, with a token of its own", async () => {
     const printed = (await run(["console", "--scope", "read"])).text.trim();
-    const { page } = await openPage(new URL(printed).pathname, { token: new URLSearchParams(new URL(printed).hash.slice(1)).get("token") ?? "" });
+    const { page } = await openPage(new URL(printed).pathname, {
+      token: new URLSearchParams(new URL(printed).hash.slice(1)).get("token") ?? "",
+    });
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     const tokens = JSON.parse((await run(["token", "ls", "--json"])).text);
     expect(tokens).toContainEqual(expect.objectContaining({ name: "console-1", scope: "read", expiresAt: expect.any(String) }));
@@ -42,9 +44,9 @@ describe("starting", () => {
     await page.getByRole("button", { name: "Start the demo run" }).click();
     await page.waitForURL(/\/runs\/run_/);
     const started = new URL(page.url()).pathname.split("/")[2] ?? "";
-    await expect.poll(async () => JSON.parse((await run(["ps", "--all", "--json"])).text)).toContainEqual(
-      expect.objectContaining({ run: started, finish: "done" }),
-    );
+    await expect
+      .poll(async () => JSON.parse((await run(["ps", "--all", "--json"])).text))
+      .toContainEqual(expect.objectContaining({ run: started, finish: "done" }));
     await page.goto(new URL("/start", page.url()).href);
     await page.getByRole("button", { name: "Start the run" }).click();
     await page.getByText("There is no task.").waitFor();
@@ -58,20 +60,26 @@ describe("starting", () => {
 });
 
 describe("settings", () => {
-  test.each(["look", "tokens", "secrets", "agents", "doctor", "storage", "audit", "shortcuts"])("%s is there for everybody", async (part) => {
-    const { page } = await openPage(`/settings/${part}`);
-    await page.getByRole("heading", { name: "Settings" }).waitFor();
-    await page.waitForLoadState("networkidle");
-    expect(await barriers(page)).toEqual([]);
-    await picture(page, `settings-${part}`);
-  });
+  test.each(["look", "tokens", "secrets", "agents", "doctor", "storage", "audit", "shortcuts"])(
+    "%s is there for everybody",
+    async (part) => {
+      const { page } = await openPage(`/settings/${part}`);
+      await page.getByRole("heading", { name: "Settings" }).waitFor();
+      await page.waitForLoadState("networkidle");
+      expect(await barriers(page)).toEqual([]);
+      await picture(page, `settings-${part}`);
+    },
+  );
 
   test("a token is shown once, and revoked by a press", async () => {
     const { page } = await openPage("/settings/tokens");
     await page.getByLabel("Name").fill("laptop");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("laptop: copy it now").waitFor();
-    await page.getByRole("row", { name: /laptop/ }).getByRole("button", { name: "Revoke" }).click();
+    await page
+      .getByRole("row", { name: /laptop/ })
+      .getByRole("button", { name: "Revoke" })
+      .click();
     await page.getByRole("row", { name: /laptop/ }).waitFor({ state: "detached" });
   });
 

@@ -13,14 +13,15 @@ export const demoScript: Script = {
           tool: "write",
           arguments: {
             path: "price.sh",
-            content: '#!/bin/sh\n# price.sh CENTS PERCENT: the price after a discount.\necho $(($1 - $1 * $2))\n',
+            content: "#!/bin/sh\n# price.sh CENTS PERCENT: the price after a discount.\necho $(($1 - $1 * $2))\n",
           },
         },
         {
           tool: "write",
           arguments: {
             path: "price-test.sh",
-            content: '#!/bin/sh\ngot=$(sh price.sh 2000 10)\n[ "$got" = 1800 ] && echo "ok: 10 % off 2000 is 1800" || { echo "not ok: got $got, wanted 1800"; exit 1; }\n',
+            content:
+              '#!/bin/sh\ngot=$(sh price.sh 2000 10)\n[ "$got" = 1800 ] && echo "ok: 10 % off 2000 is 1800" || { echo "not ok: got $got, wanted 1800"; exit 1; }\n',
           },
         },
         { tool: "bash", arguments: { command: "sh price-test.sh" } },
