@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import styles from "./tabs.module.css";
 
@@ -9,8 +10,14 @@ export interface Tab {
 
 /** Places within a page, each with an address of its own. */
 export function Tabs({ tabs, current, label }: { tabs: readonly Tab[]; current: string; label: string }) {
+  const nav = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chosen one is brought into view, where there is no room for all.
+  useEffect(() => {
+    // Some browsers answer with a promise, which is no clean-up.
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [current]);
   return (
-    <nav className={styles.tabs} aria-label={label}>
+    <nav ref={nav} className={styles.tabs} aria-label={label}>
       {tabs.map((tab) => (
         <Link key={tab.href} href={tab.href} className={styles.tab ?? ""} aria-current={tab.href === current ? "page" : undefined} replace>
           {tab.label}

@@ -5,13 +5,25 @@ import styles from "./resources.module.css";
 
 const HEIGHT_PX = 140;
 const AXIS_PX = 64;
+/** So much time at least from end to end, so that the first minutes do not jump. */
+const SPAN_MIN_S = 120;
+const timeText = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const KIB_STEPS = Array.from({ length: 40 }, (_, power) => 1024 * 2 ** power);
+
+export type ChartUnit = "cpus" | "bytes" | "count";
+/** Where the axis ends at least, and its steps. */
+const axes: Readonly<Record<ChartUnit, { least: number; steps: number[] }>> = {
+  cpus: { least: 0.1, steps: [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50] },
+  bytes: { least: 1024 * 1024, steps: KIB_STEPS },
+  count: { least: 4, steps: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] },
+};
 
 /** One line over time. */
 export default function Chart(props: {
   times: readonly number[];
   values: readonly (number | null)[];
   text(value: number): string;
-  isWhole: boolean;
+  unit: ChartUnit;
 }) {
   const { times, values } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -39,7 +51,7 @@ const dataOf = ({ times, values }: { times: readonly number[]; values: readonly 
   [...values],
 ];
 
-function optionsOf(element: HTMLElement, { text, isWhole }: { text(value: number): string; isWhole: boolean }): Plot.Options {
+function optionsOf(element: HTMLElement, { text, unit }: { text(value: number): string; unit: ChartUnit }): Plot.Options {
   const styles = getComputedStyle(element);
   const font = `11px ${styles.fontFamily}`;
   // A canvas knows no variables: the colours as they come out here.
@@ -49,10 +61,21 @@ function optionsOf(element: HTMLElement, { text, isWhole }: { text(value: number
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, isWhole ? 4 : 0.0001) * 1.15] } },
+    scales: {
+      x: { range: (_plot, min, max) => [Math.min(min, max - SPAN_MIN_S), max] },
+      y: { range: (_plot, _min, max) => [0, Math.max(max ?? 0, axes[unit].least) * 1.15] },
+    },
     series: [{}, { stroke: line, width: 1.5, fill: `color-mix(in srgb, ${line}, transparent 88%)`, points: { show: false } }],
     axes: [
-      { stroke: quiet, font, grid: { show: false }, ticks: { show: false }, size: 24, space: 80 },
+      {
+        stroke: quiet,
+        font,
+        grid: { show: false },
+        ticks: { show: false },
+        size: 24,
+        space: 90,
+        values: (_plot, ticks) => ticks.map((tick) => timeText.format(tick * 1000)),
+      },
       {
         stroke: quiet,
         font,
@@ -60,7 +83,7 @@ function optionsOf(element: HTMLElement, { text, isWhole }: { text(value: number
         space: 36,
         grid: { stroke: grid, width: 1 },
         ticks: { show: false },
-        ...(isWhole && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }),
+        incrs: axes[unit].steps,
         values: (_plot, ticks) => ticks.map((tick) => text(tick).replace(" CPUs", "")),
       },
     ],

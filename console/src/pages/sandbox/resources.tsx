@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { Empty } from "../../parts/empty.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { useStation } from "../../station/station.tsx";
@@ -48,10 +47,10 @@ export default function Resources({ sandbox }: SandboxPart) {
             </header>
             {values.some((value) => value !== null) ? (
               <Suspense fallback={<Loading rows={2} />}>
-                <Chart times={times} values={values} text={text} isWhole={unit === "count"} />
+                <Chart times={times} values={values} text={text} unit={unit} />
               </Suspense>
             ) : (
-              <Empty title={name === "CPU" ? "Counting…" : "Not counted here"} />
+              <p className={styles.none}>{name === "CPU" ? "Counting…" : "Not counted here."}</p>
             )}
           </section>
         );
