@@ -82,8 +82,11 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
         onState({ kind: "open" });
         void process.resize(size).catch(() => {});
         for await (const frame of process.output) heard.take(frame, { isPast: false });
+        const ended = await process.ended;
+        // There is nothing left to say to it.
+        process = null;
         if (isLeft) return;
-        return onState({ kind: "ended", ended: await process.ended });
+        return onState({ kind: "ended", ended });
       } catch (error) {
         process = null;
         if (isLeft) return;
