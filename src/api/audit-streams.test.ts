@@ -24,7 +24,7 @@ describe("what is asked of the station over a WebSocket", () => {
     (await streams.connectPort(id, Number(Buffer.from(value?.data ?? []).toString()))).reset();
     const terminal = await streams.openProcess(id, { argv: ["terminal"], pty: { cols: 80, rows: 24 }, ref: "mine" });
     terminal.detach();
-    await (await streams.attachProcess(id, "mine")).kill();
+    (await streams.attachProcess(id, "mine")).detach();
     await held.destroy();
     const all = await entries();
     expect(all.map(({ action, subject }) => ({ action, ...subject }))).toEqual([
