@@ -65,8 +65,8 @@ export const providerVariables: readonly string[] = Object.values(providers).fla
 
 /**
  * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or
- * `scripted:FILE`, of which `scripted:demo` is one of our own. Throws `invalid` for a name of another form, `unauthenticated` naming the variable for a missing
- * key.
+ * `scripted:FILE`, of which `scripted:demo` is one of our own. Throws `invalid` for a name of another form,
+ * `unauthenticated` naming the variable for a missing key.
  */
 export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
   if (options.record !== undefined && options.replay !== undefined) {
