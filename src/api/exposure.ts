@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
 import { BlockList, isIP } from "node:net";
-import { createSecureContext } from "node:tls";
 import { CaissonError } from "../contract/error.ts";
 import { isLoopback, type StationNames } from "./gate.ts";
 
@@ -119,6 +118,7 @@ function family(address: string): "ipv4" | "ipv6" {
 async function readCertificate({ certPath, keyPath }: { certPath: string; keyPath: string }): Promise<{ cert: string; key: string }> {
   try {
     const [cert, key] = await Promise.all([readFile(certPath, "utf8"), readFile(keyPath, "utf8")]);
+    const { createSecureContext } = await import("node:tls");
     createSecureContext({ cert, key });
     return { cert, key };
   } catch (cause) {

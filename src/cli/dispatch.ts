@@ -81,8 +81,8 @@ async function dispatch(start: CliStart): Promise<number> {
   }
   const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
   await using _station = context.station;
-  // A station sees to its state folder itself.
-  const sweeps = context.target.kind === "here" && command.path[0] !== "completion" && command.path[0] !== "config";
+  // A station sees to its state folder itself, and once it listens.
+  const sweeps = context.target.kind === "here" && !["completion", "config", "up"].includes(command.path[0] as string);
   const sweeping = sweeps ? sweepInBackground(context) : undefined;
   try {
     const running = loaded.run(context, given);

@@ -2,26 +2,17 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RequestSpans } from "../api/observe/observer.ts";
-import { type RunningServer, startServer } from "../api/server.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
 import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { stationFolder } from "../contract/station-note.ts";
-import { defined } from "../lib/defined.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { AppendListener } from "../log/observed-log.ts";
-import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
-import { createStore } from "../sandbox/store.ts";
-import { ownedStation } from "../station/owners/owned-station.ts";
-import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
-import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { startDetached } from "./network.ts";
-import { observeServer } from "./observe-server.ts";
 import type { StationAccess } from "./remote.ts";
 import type { LocalVerbs } from "./station.ts";
-import { startWork } from "./station-work.ts";
 
 /** How long a station in the background has to listen, and one that was asked to end to do so. */
 const START_MS = 30_000;
@@ -56,8 +47,7 @@ export interface ServerParts {
 
 /** The station of this state folder as a server: here, in the background, or where it runs already. */
 export function composeServer(parts: ServerParts): ServerControl {
-  const { stateDir, station } = parts;
-  const store = createStore({ stateDir });
+  const { stateDir } = parts;
   const { socketPath } = stationFolder(stateDir);
   const reach = async (): Promise<ReachedStation | null> => {
     const status = await withClient(socketPath, (client) => client.status()).catch(absent);
@@ -71,32 +61,8 @@ export function composeServer(parts: ServerParts): ServerControl {
       const { clientAt } = await import("./remote.ts");
       return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
     },
-    async start(options) {
-      const watched = observeServer({ ...parts, log: options.log });
-      const onDefect = watched.log.defect;
-      const runs = station.serve(queueBounds(parts.bounds));
-      const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) };
-      const server = await startServer({
-        ...options,
-        observe: { ...watched.observe, ...defined({ spans: (await parts.spans()) ?? undefined }) },
-        stationFor: (view) => ownedStation(bounded, view),
-        runs,
-        stateDir,
-        consoleDir: parts.consoleDir,
-        version: parts.version,
-        settings: parts.settings,
-        authenticate: (token) => station.tokens.authenticate(token),
-        authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
-        audit: station.audit,
-        onDefect,
-      });
-      void runs.queue().catch(onDefect);
-      // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
-      void parts.warm().catch(() => {});
-      watched.log.say("the station listens", { url: server.status.url, version: parts.version });
-      void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
-      return withWork(server, startWork(station, { onDefect }));
-    },
+    // What only a station needs is not loaded by those who look for one.
+    start: async (options) => (await import("./start-server.ts")).startStation(parts, options),
     async startDetached(args) {
       const running = await reach();
       if (running !== null) {
@@ -121,26 +87,6 @@ export function composeServer(parts: ServerParts): ServerControl {
           throw new CaissonError("timeout", "the station does not listen yet", { hint: "`caisson status` tells when it does." });
       }
     },
-  };
-}
-
-/** It is not waited for: the station listens before it looks after anything. */
-function withWork(server: RunningServer, work: AsyncDisposable): RunningServer {
-  const close = async () => {
-    await work[Symbol.asyncDispose]();
-    await server.close();
-  };
-  return {
-    get status() {
-      return server.status;
-    },
-    port: server.port,
-    socketPath: server.socketPath,
-    askedToEnd: server.askedToEnd,
-    askedToEndAtOnce: server.askedToEndAtOnce,
-    drained: () => server.drained(),
-    close,
-    [Symbol.asyncDispose]: close,
   };
 }
 

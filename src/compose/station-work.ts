@@ -6,6 +6,7 @@ export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error:
   const end = new AbortController();
   const { signal } = end;
   const works = [
+    station.sandboxes.sweep(),
     station.audit.forgetOld(),
     station.uploads.sweep(),
     station.webhooks.deliver({ stationFor: (view) => ownedStation(station, view), onDefect, signal }),

@@ -1,0 +1,61 @@
+import { type RunningServer, startServer } from "../api/server.ts";
+import type { ServerControl } from "../cli/server-control.ts";
+import { defined } from "../lib/defined.ts";
+import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
+import { createStore } from "../sandbox/store.ts";
+import { ownedStation } from "../station/owners/owned-station.ts";
+import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
+import { queueBounds } from "../station/queue/queue-bounds.ts";
+import { observeServer } from "./observe-server.ts";
+import type { ServerParts } from "./server.ts";
+import { startWork } from "./station-work.ts";
+
+/** The station of this state folder, in this process: it listens first, and then looks after what is there. */
+export async function startStation(parts: ServerParts, options: Parameters<ServerControl["start"]>[0]): Promise<RunningServer> {
+  const { station, stateDir } = parts;
+  const store = createStore({ stateDir });
+  const watched = observeServer({ ...parts, log: options.log });
+  const onDefect = watched.log.defect;
+  const runs = station.serve(queueBounds(parts.bounds));
+  const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) };
+  const server = await startServer({
+    ...options,
+    observe: { ...watched.observe, ...defined({ spans: (await parts.spans()) ?? undefined }) },
+    stationFor: (view) => ownedStation(bounded, view),
+    runs,
+    stateDir,
+    consoleDir: parts.consoleDir,
+    version: parts.version,
+    settings: parts.settings,
+    authenticate: (token) => station.tokens.authenticate(token),
+    authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
+    audit: station.audit,
+    onDefect,
+  });
+  void runs.queue().catch(onDefect);
+  // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
+  void parts.warm().catch(() => {});
+  watched.log.say("the station listens", { url: server.status.url, version: parts.version });
+  void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
+  return withWork(server, startWork(station, { onDefect }));
+}
+
+/** It is not waited for: the station listens before it looks after anything. */
+function withWork(server: RunningServer, work: AsyncDisposable): RunningServer {
+  const close = async () => {
+    await work[Symbol.asyncDispose]();
+    await server.close();
+  };
+  return {
+    get status() {
+      return server.status;
+    },
+    port: server.port,
+    socketPath: server.socketPath,
+    askedToEnd: server.askedToEnd,
+    askedToEndAtOnce: server.askedToEndAtOnce,
+    drained: () => server.drained(),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
