@@ -3,13 +3,14 @@ import { CaissonError } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import type { SentEvent } from "./call.ts";
 import { type Conditions, etagOf, names } from "./conditions.ts";
+import { type SentStream, withContent } from "./send-answer.ts";
 
 /** How often a stream of events that has nothing to say says that it is alive. */
 const PING_MS = 15_000;
 const encoder = new TextEncoder();
 
 export function jsonAnswer(value: unknown, status: number): Response {
-  return new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json", ...noStore } });
+  return withContent(new Response(null, { status, headers: { "content-type": "application/json", ...noStore } }), JSON.stringify(value));
 }
 
 /** Of something that can be asked for again: only that it is the same, where the caller has it already. */
@@ -17,7 +18,7 @@ export function versionedAnswer(value: unknown, { ifNoneMatch }: Conditions): Re
   const text = JSON.stringify(value);
   const etag = etagOf(text);
   if (ifNoneMatch !== null && names(ifNoneMatch, etag, { weakly: true })) return unchangedAnswer(etag);
-  return new Response(text, { headers: { "content-type": "application/json", ...noSniff, ...ownCache, etag } });
+  return withContent(new Response(null, { headers: { "content-type": "application/json", ...noSniff, ...ownCache, etag } }), text);
 }
 
 export function unchangedAnswer(etag: string): Response {
@@ -36,17 +37,15 @@ export function problemAnswer(error: unknown, { request, onDefect }: { request: 
   const told = asCaissonError(error, onDefect);
   const problem = problemOf(told);
   const retryAfter = told.details?.retryAfterSeconds;
-  return new Response(JSON.stringify(problem), {
-    status: problem.status,
-    headers: {
-      "content-type": "application/problem+json",
-      ...noStore,
-      ...(hasBody && { connection: "close" }),
-      ...(told.code === "unauthenticated" && { "www-authenticate": 'Bearer realm="caisson"' }),
-      ...(typeof retryAfter === "number" && { "retry-after": String(retryAfter) }),
-      ...(told.code === "out_of_range" && { "content-range": `bytes */${String(told.details?.sizeBytes)}` }),
-    },
-  });
+  const headers = {
+    "content-type": "application/problem+json",
+    ...noStore,
+    ...(hasBody && { connection: "close" }),
+    ...(told.code === "unauthenticated" && { "www-authenticate": 'Bearer realm="caisson"' }),
+    ...(typeof retryAfter === "number" && { "retry-after": String(retryAfter) }),
+    ...(told.code === "out_of_range" && { "content-range": `bytes */${String(told.details?.sizeBytes)}` }),
+  };
+  return withContent(new Response(null, { status: problem.status, headers }), JSON.stringify(problem));
 }
 
 export function asCaissonError(error: unknown, onDefect: (error: unknown) => void): CaissonError {
@@ -59,12 +58,7 @@ export function asCaissonError(error: unknown, onDefect: (error: unknown) => voi
   });
 }
 
-interface StreamLife {
-  /** Ends what the stream waits for. */
-  abort: () => void;
-  /** Called once, however the stream ends. */
-  release: () => Promise<void>;
-}
+type StreamLife = Pick<SentStream, "abort" | "release">;
 
 interface SentBytes {
   type: string;
@@ -93,7 +87,8 @@ export async function bytesAnswer(bytes: AsyncIterable<Uint8Array>, options: Str
     await options.release();
     return new Response(null, { status, headers });
   }
-  return new Response(bodyOf(sizeBytes === undefined ? bytes : exactly(bytes, sizeBytes), options), { status, headers });
+  const chunks = sizeBytes === undefined ? bytes : exactly(bytes, sizeBytes);
+  return withContent(new Response(null, { status, headers }), { chunks, abort: options.abort, release: options.release });
 }
 
 /** What is shorter than was said breaks off, so that nobody takes it for the whole. */
@@ -115,10 +110,9 @@ export function eventsAnswer(
   events: AsyncIterable<SentEvent<unknown>>,
   options: StreamLife & { signal: AbortSignal; onDefect: (error: unknown) => void },
 ): Response {
-  const { signal, onDefect } = options;
-  return new Response(bodyOf(encodeEvents(events, { signal, onDefect }), options), {
-    headers: { "content-type": "text/event-stream", ...noStore, "x-accel-buffering": "no" },
-  });
+  const { signal, onDefect, abort, release } = options;
+  const headers = { "content-type": "text/event-stream", ...noStore, "x-accel-buffering": "no" };
+  return withContent(new Response(null, { headers }), { chunks: encodeEvents(events, { signal, onDefect }), abort, release });
 }
 
 async function* encodeEvents(
@@ -163,37 +157,4 @@ async function* withPings<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item
   } finally {
     await iterator.return?.();
   }
-}
-
-function bodyOf(chunks: AsyncIterable<Uint8Array>, { abort, release }: StreamLife): ReadableStream<Uint8Array> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  let released: Promise<void> | undefined;
-  const end = () => {
-    released ??= release();
-    return released;
-  };
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await iterator.next();
-          if (!done) {
-            controller.enqueue(value);
-            return;
-          }
-          await end();
-          controller.close();
-        } catch (error) {
-          await end();
-          controller.error(error);
-        }
-      },
-      async cancel() {
-        abort();
-        // What it waits for has been told; a generator that was never begun has nothing to tidy up.
-        await Promise.allSettled([iterator.return?.(), end()]);
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }

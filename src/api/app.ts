@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { type Context, Hono } from "hono";
 import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
@@ -35,7 +36,7 @@ import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
-import { readBody, readParams, readQuery } from "./read-call.ts";
+import { chunksOf, readBody, readParams, readQuery } from "./read-call.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 
 export interface AppOptions {
@@ -58,10 +59,11 @@ export interface AppOptions {
 }
 
 export interface App {
-  fetch(request: Request, arrival: Arrival): Promise<Response>;
+  /** `body` is that of the request, as it comes: to read it as a stream of the web would copy it. */
+  fetch(request: Request, from: { arrival: Arrival; body: IncomingMessage }): Promise<Response>;
 }
 
-type Env = { Bindings: { arrival: Arrival; seen: SeenRequest } };
+type Env = { Bindings: { arrival: Arrival; body: IncomingMessage; seen: SeenRequest } };
 
 /** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
 export function createApp(options: AppOptions): App {
@@ -148,7 +150,7 @@ export function createApp(options: AppOptions): App {
     });
   });
   const { observer } = options.observation;
-  return { fetch: (request, arrival) => observer.watch(request, async (seen) => app.fetch(request, { arrival, seen })) };
+  return { fetch: (request, from) => observer.watch(request, async (seen) => app.fetch(request, { ...from, seen })) };
 }
 
 function handlersOf(options: AppOptions): Handlers {
@@ -228,7 +230,7 @@ async function readCall(
     ...ofCaller,
     params: readParams(route, req.param()),
     query: readQuery(route, new URL(req.url).searchParams),
-    body: await readBody(route, req.raw),
+    body: await readBody(route, { headers: req.raw.headers, chunks: chunksOf(env.body) }),
     wants,
     conditions: conditionsOf(req.raw),
     traceparent: env.seen.traceparent,

@@ -77,7 +77,14 @@ export function openKeptAnswers({ path, now = Date.now }: { path: string; now?: 
         keep({ status, body, isWhole }) {
           underWay.delete(id);
           const fits = body === null || body.length <= answerLimits.bodyCharactersMax;
-          written(() => statements.keep.run(status, fits ? body : null, isWhole && fits ? 1 : 0, caller, key));
+          // Not waited for as the beginning is: without it, after a power cut, nobody knows how it ended, and that is
+          // what is said then.
+          database.exec("PRAGMA synchronous = NORMAL");
+          try {
+            written(() => statements.keep.run(status, fits ? body : null, isWhole && fits ? 1 : 0, caller, key));
+          } finally {
+            database.exec("PRAGMA synchronous = FULL");
+          }
         },
         forget() {
           underWay.delete(id);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import type { Route } from "../contract/api/route.ts";
 import { CaissonError } from "../contract/error.ts";
@@ -16,37 +17,36 @@ export const requestLimits = {
 } as const;
 
 /** Throws `invalid`. */
-export function readParams(route: Route, given: Readonly<Record<string, string>>): unknown {
-  if (route.params === undefined) return undefined;
-  return checked(paramsSchema(route.params), given, "path");
+export function readParams(route: Taking, given: Readonly<Record<string, string>>): unknown {
+  const { params } = derivedOf(route);
+  return params === null ? undefined : checked(params, given, "path");
 }
 
-const schemasOfParams = new WeakMap<object, z.ZodType>();
-const noQuery = z.strictObject({});
-
-/** Made once for a route: a schema is compiled with its first use, which takes longer than many checks. */
-export function paramsSchema(params: NonNullable<Route["params"]>): z.ZodType {
-  const made = schemasOfParams.get(params) ?? z.object(params);
-  schemasOfParams.set(params, made);
-  return made;
-}
+/** What of a route says what a call of it takes; a stream's has it, too. */
+type Taking = Pick<Route, "params" | "query">;
 
 type Kind = "text" | "number" | "boolean" | "list";
 
-const kindsOfSchema = new WeakMap<object, ReadonlyMap<string, Kind>>();
+/** What is made of a route with its first call, and not before: a station has to be there quickly. */
+interface Derived {
+  params: z.ZodType | null;
+  /** How the text of each parameter of the query becomes a value, from the schema that the value must have. */
+  kinds: ReadonlyMap<string, Kind>;
+}
 
-/**
- * How the text of each parameter becomes a value, from the schema that the value must have. Found with the first call:
- * a station that starts has all its routes to make.
- */
-function queryKinds({ query }: Route): ReadonlyMap<string, Kind> {
-  if (query === undefined) return new Map();
-  const known = kindsOfSchema.get(query);
+const derived = new WeakMap<Taking, Derived>();
+
+function derivedOf(route: Taking): Derived {
+  const known = derived.get(route);
   if (known !== undefined) return known;
-  const { properties = {} } = z.toJSONSchema(query, { io: "input", unrepresentable: "any" });
-  const kinds = new Map(Object.entries(properties).map(([name, schema]) => [name, kindOf((schema as { type?: string }).type)]));
-  kindsOfSchema.set(query, kinds);
-  return kinds;
+  const made = { params: route.params === undefined ? null : z.object(route.params), kinds: queryKinds(route) };
+  derived.set(route, made);
+  return made;
+}
+
+function queryKinds(route: Taking): ReadonlyMap<string, Kind> {
+  const { properties = {} } = route.query === undefined ? {} : z.toJSONSchema(route.query, { io: "input", unrepresentable: "any" });
+  return new Map(Object.entries(properties).map(([name, schema]) => [name, kindOf((schema as { type?: string }).type)]));
 }
 
 function kindOf(type: string | undefined): Kind {
@@ -56,9 +56,9 @@ function kindOf(type: string | undefined): Kind {
 }
 
 /** Throws `invalid`, also for a parameter that is given twice or that nothing has. */
-export function readQuery(route: Route, search: URLSearchParams): unknown {
+export function readQuery(route: Taking, search: URLSearchParams): unknown {
   if (search.toString().length > requestLimits.queryCharactersMax) throw new CaissonError("too_large", "the query is too long");
-  const kinds = queryKinds(route);
+  const { kinds } = derivedOf(route);
   const names = [...new Set(search.keys())];
   const given = names.map((name) => {
     const texts = search.getAll(name);
@@ -72,6 +72,8 @@ export function readQuery(route: Route, search: URLSearchParams): unknown {
   return checked(route.query ?? noQuery, { ...values }, "query");
 }
 
+const noQuery = z.strictObject({});
+
 /** What is no value of its kind stays text, and the schema says so. */
 function typedValue(text: string, kind: Kind | undefined): unknown {
   if (kind === "boolean" && (text === "true" || text === "false")) return text === "true";
@@ -82,17 +84,17 @@ function typedValue(text: string, kind: Kind | undefined): unknown {
 /** Throws `invalid`, `too_large`, `timeout`. Bytes are given as they come, and bounded as well. */
 export async function readBody(
   route: Route,
-  request: Request,
+  { headers, chunks }: { headers: Headers; chunks: AsyncIterable<Uint8Array> | null },
   { bodyMs = requestLimits.bodyMs }: { bodyMs?: number } = {},
 ): Promise<unknown> {
   if (route.body === undefined) return undefined;
-  const type = request.headers.get("content-type");
+  const type = headers.get("content-type");
   const { uploadBytesMax, jsonBytesMax } = requestLimits;
   const bytesMax = route.bodyBytesMax ?? (route.body === "bytes" ? uploadBytesMax : jsonBytesMax);
   // Who says so beforehand is answered beforehand.
-  if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
-  if (route.body === "bytes") return boundedBody(request.body, bytesMax);
-  const text = await wholeText(request.body, { bytesMax, bodyMs });
+  if (Number(headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
+  if (route.body === "bytes") return boundedBody(chunks, bytesMax);
+  const text = await wholeText(chunks, { bytesMax, bodyMs });
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
     throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
@@ -107,7 +109,7 @@ export async function readBody(
 
 /** All of it within the time: one byte now and then must not hold a request for ever. */
 async function wholeText(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   { bytesMax, bodyMs }: { bytesMax: number; bodyMs: number },
 ): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -137,26 +139,29 @@ function tooLong(bytesMax: number): CaissonError {
   return new CaissonError("too_large", `the body has more than ${bytesMax} bytes`, { details: { bytesMax } });
 }
 
+/** The body of a request as it comes. Its connection is not closed with it: there is an answer to be given. */
+export const chunksOf = (incoming: IncomingMessage): AsyncIterable<Uint8Array> => incoming.iterator({ destroyOnReturn: false });
+
 /** Throws `too_large`, `timeout`. */
 export async function* boundedBody(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   bytesMax: number,
   { waitMs = () => requestLimits.bodyMs }: { waitMs?: () => number } = {},
 ): AsyncGenerator<Uint8Array> {
   if (body === null) return;
-  const reader = body.getReader();
+  const reader = body[Symbol.asyncIterator]();
   let left = bytesMax;
   try {
     for (;;) {
-      const { done, value } = await inTime(reader.read(), waitMs());
+      const { done, value } = await inTime(reader.next(), waitMs());
       if (done) return;
       left -= value.length;
       if (left < 0) throw tooLong(bytesMax);
       yield value;
     }
   } finally {
-    // Of a body that nobody wants any more, nothing is read.
-    await reader.cancel().catch(() => {});
+    // Of a body that nobody wants any more, nothing is read. It is not waited for: it may never have anything to say.
+    reader.return?.().catch(() => {});
   }
 }
 

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
@@ -9,10 +8,11 @@ import { stationFolder } from "../contract/station-note.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
 import type { Station } from "../station/station.ts";
 import { type Arrival, createAdmission } from "./admit.ts";
-import { type App, createApp } from "./app.ts";
+import { createApp } from "./app.ts";
 import { type AuditSink, createAudit } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
+import { type Faces, serverOf } from "./http-server.ts";
 import { lazyAnswers } from "./kept-answers.ts";
 import { closedServer, listenOnPort, listenOnSocket } from "./listen.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
@@ -20,11 +20,8 @@ import { createObservation, type ObserveOptions } from "./observe/observation.ts
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
 import type { ServeStreams } from "./streams/stream.ts";
-import { createUpgrades, type Upgrades } from "./streams/upgrades.ts";
+import { createUpgrades } from "./streams/upgrades.ts";
 
-const HEADERS_MS = 5_000;
-const KEEP_ALIVE_MS = 5_000;
-const CONNECTIONS_MAX = 1024;
 /** How long requests that are under way may take once the server ends, and how long those that were told to end. */
 const GRACE_MS = 5_000;
 const ABORT_MS = 1_000;
@@ -204,36 +201,13 @@ async function portServer(
     const server = serverOf(faces, { server: createServer, arrivalOf });
     return { server: server.on("connection", onConnection), stopRenewing: () => {} };
   }
-  const server = serverOf(faces, { server: createTlsServer, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
+  // Loaded only here: most stations are reached on this machine, or through a proxy.
+  const { createServer: createWithTls } = await import("node:https");
+  const server = serverOf(faces, { server: createWithTls, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
   const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
   // A certificate that is just being written is not taken: the one that is there goes on.
   const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();
   return { server: server.on("connection", onConnection), stopRenewing: () => clearInterval(timer) };
-}
-
-/** What answers: requests, and those that want a WebSocket. */
-interface Faces {
-  app: App;
-  upgrades: Upgrades;
-}
-
-interface HttpServer {
-  server: typeof createServer | typeof createTlsServer;
-  arrivalOf: (incoming: IncomingMessage) => Arrival;
-  tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
-}
-
-function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, tls }: HttpServer): Server {
-  const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
-  const server = createAdaptorServer({
-    overrideGlobalObjects: false,
-    createServer: create as typeof createServer,
-    serverOptions: { ...timeouts, ...tls },
-    fetch: (request, env) => app.fetch(request, arrivalOf((env as HttpBindings).incoming)),
-  }) as Server;
-  server.maxConnections = CONNECTIONS_MAX;
-  server.on("upgrade", (request, socket, head) => void upgrades.accept(request, socket, head, arrivalOf(request)));
-  return server;
 }
 
 /** Loaded with the first WebSocket. */

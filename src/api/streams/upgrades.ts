@@ -19,8 +19,8 @@ import { type AppOptions, ofCaller } from "../app.ts";
 import type { SeenCall } from "../audit.ts";
 import { checkScope } from "../gate.ts";
 import type { OpenRequests, RequestLife } from "../open-requests.ts";
-import { paramsSchema, readQuery } from "../read-call.ts";
-import { createServerSocket, parseMessage, type ServerSocket } from "./server-socket.ts";
+import { readParams, readQuery } from "../read-call.ts";
+import { createServerSocket, type ServerSocket } from "./server-socket.ts";
 import type { ServeStreams, Stream } from "./stream.ts";
 
 /** The first byte of a frame's header and the largest offset. */
@@ -204,9 +204,8 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   const { caller } = options.admitted;
   const route: StreamRoute = streamRoutes[name];
   checkScope(caller, route.scope);
-  const params = parseMessage(paramsSchema(route.params), options.params) as Record<string, string>;
-  const asRoute = { ...route, answer: {} };
-  const query = readQuery(asRoute, options.search) as Record<string, unknown>;
+  const params = readParams(route, options.params) as Record<string, string>;
+  const query = readQuery(route, options.search) as Record<string, unknown>;
   const serveStream = (await options.streams())[name];
   const { station, owner } = ofCaller(caller, options);
   const seesAll = caller.kind === "socket" || (caller.kind === "token" && caller.token.scope === "admin");

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { lstatSync } from "node:fs";
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -47,6 +48,21 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
     if (record !== undefined) return record;
     throw new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
   };
+  const known = new Map<TokenId, { mark: string; record: TokenRecord | null }>();
+  /** Every request asks, and one look at the file is all it costs, unless that is another or was changed. */
+  const knownRecord = async (id: TokenId): Promise<TokenRecord | null> => {
+    const mark = markOf(fileOf(id));
+    if (mark === null) {
+      known.delete(id);
+      return null;
+    }
+    const found = known.get(id);
+    if (found?.mark === mark) return found.record;
+    const record = await readRecord(fileOf(id));
+    if (known.size >= TOKENS_MAX) known.clear();
+    known.set(id, { mark, record });
+    return record;
+  };
   const hasPassed = (time: string) => Date.parse(time) <= now();
   return {
     async create(given) {
@@ -90,7 +106,7 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
       const at = token.lastIndexOf("_");
       const id = TokenId.safeParse(token.slice(0, Math.max(at, 0)));
       if (!id.success) return null;
-      const record = await readRecord(fileOf(id.data));
+      const record = await knownRecord(id.data);
       if (record === null || record.id !== id.data) return null;
       const given = hashOf(token.slice(at + 1));
       const { previous } = record;
@@ -121,6 +137,12 @@ async function readRecord(file: string): Promise<TokenRecord | null> {
   if ((found.mode & 0o077) !== 0 || (process.getuid !== undefined && found.uid !== process.getuid())) return null;
   const parsed = TokenRecord.safeParse(jsonOrNull(found.bytes.toString("utf8")));
   return parsed.success ? parsed.data : null;
+}
+
+/** Another one for another file, and for one that was changed in any way; null where there is none. */
+function markOf(file: string): string | null {
+  const found = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? null : `${found.ino} ${found.ctimeNs} ${found.size}`;
 }
 
 function isSame(hash: string, other: string): boolean {

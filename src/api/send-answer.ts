@@ -1,0 +1,75 @@
+import type { ServerResponse } from "node:http";
+
+/** What an answer carries, for a server that can write it itself: a text, or pieces as they come. */
+export type Content = string | SentStream;
+
+export interface SentStream {
+  chunks: AsyncIterable<Uint8Array>;
+  /** Ends what the stream waits for. */
+  abort: () => void;
+  /** Called once, however the stream ends. */
+  release: () => Promise<void>;
+}
+
+const contents = new WeakMap<Response, Content>();
+
+/**
+ * The same answer, whose content is known besides: the body of a `Response` is a stream of the web, which takes longer
+ * than the work of most requests.
+ */
+export function withContent(response: Response, content: Content): Response {
+  contents.set(response, content);
+  return response;
+}
+
+/** What tells the adaptor that everything was written. */
+const alreadySent = () => new Response(null, { headers: { "x-hono-already-sent": "true" } });
+
+/** Writes an answer whose content is known, and gives the adaptor nothing more to do. */
+export async function sendAnswer(response: Response, outgoing: ServerResponse): Promise<Response> {
+  const content = contents.get(response);
+  if (content === undefined) return response;
+  const headers = Object.fromEntries(response.headers);
+  if (typeof content === "string") {
+    outgoing.writeHead(response.status, { ...headers, "content-length": Buffer.byteLength(content) });
+    outgoing.end(content);
+  } else {
+    outgoing.writeHead(response.status, headers);
+    await sendStream(content, outgoing);
+  }
+  return alreadySent();
+}
+
+/** As fast as its reader takes it, and no faster. One that fails breaks off, so that nobody takes it for the whole. */
+async function sendStream({ chunks, abort, release }: SentStream, outgoing: ServerResponse): Promise<void> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const closed = Promise.withResolvers<"closed">();
+  let room = Promise.withResolvers<void>();
+  let isOver = false;
+  const onClose = () => {
+    // What it waits for is told, whether or not anything ever comes.
+    if (!isOver) abort();
+    closed.resolve("closed");
+  };
+  outgoing.once("close", onClose).on("drain", () => room.resolve());
+  outgoing.flushHeaders();
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), closed.promise]);
+      if (next === "closed") break;
+      if (next.done) {
+        isOver = true;
+        break;
+      }
+      if (outgoing.write(next.value)) continue;
+      room = Promise.withResolvers<void>();
+      if (outgoing.writableNeedDrain) await Promise.race([room.promise, closed.promise]);
+    }
+  } catch {
+    // `isOver` says that it was not the whole.
+  }
+  // Before its end is seen: whoever has read it all finds everything let go.
+  await Promise.allSettled([iterator.return?.(), release()]);
+  if (isOver) outgoing.end();
+  else outgoing.destroy();
+}
