@@ -14,6 +14,8 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
   "fan-out": async () => await (await import("./fan-out.ts")).benchFanOut(),
   "stored-runs": async () => await (await import("./stored-runs.ts")).benchStoredRuns(),
+  station: async () => await (await import("./station.ts")).benchStation(),
+  "station-load": async () => await (await import("./station-load.ts")).benchStationLoad(),
   network: async () => await (await import("./network.ts")).benchNetwork(),
   diff: async () => await (await import("./diff.ts")).benchDiff(),
 };

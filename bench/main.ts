@@ -5,7 +5,21 @@ import { parseArgs } from "node:util";
 import { runPeer } from "./peers.ts";
 import { type BenchReport, held, printReport } from "./report.ts";
 
-const groups = ["starts", "commands", "streams", "held", "command-line", "runs", "many-runs", "stored-runs", "fan-out", "network", "diff"];
+const groups = [
+  "starts",
+  "commands",
+  "streams",
+  "held",
+  "command-line",
+  "runs",
+  "many-runs",
+  "stored-runs",
+  "fan-out",
+  "station",
+  "station-load",
+  "network",
+  "diff",
+];
 
 const { values } = parseArgs({
   options: { json: { type: "string" }, markdown: { type: "string" }, only: { type: "string", multiple: true } },

@@ -2,6 +2,7 @@
 export interface Sample {
   p50: number;
   p95: number;
+  p99: number;
   n: number;
 }
 
@@ -17,16 +18,18 @@ export async function timeEach(options: { n: number; warmup?: number; once: (ind
   return summarise(times);
 }
 
-/** The same for several things that are compared, which take turns. */
+/** The same for several things that are compared, which take turns; `before` each, and not timed, is what they wait for. */
 export async function timeTogether<Name extends string>(options: {
   n: number;
   warmup: number;
   each: Record<Name, () => Promise<unknown>>;
+  before?: () => Promise<unknown>;
 }): Promise<Record<Name, Sample>> {
   const names = Object.keys(options.each) as Name[];
   const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   for (let round = -options.warmup; round < options.n; round++) {
     for (const name of names) {
+      await options.before?.();
       const start = performance.now();
       await options.each[name]();
       if (round >= 0) times[name].push(performance.now() - start);
@@ -38,5 +41,5 @@ export async function timeTogether<Name extends string>(options: {
 export function summarise(values: readonly number[]): Sample {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))] ?? Number.NaN;
-  return { p50: at(0.5), p95: at(0.95), n: sorted.length };
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), n: sorted.length };
 }

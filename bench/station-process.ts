@@ -1,0 +1,56 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempDisposable } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Client, connect } from "../src/client/connect.ts";
+
+/** A station in a process of its own, so that what callers cost is not its. */
+export interface StationProcess extends AsyncDisposable {
+  url: string;
+  token: string;
+  client: Client;
+  /** What it holds that is not garbage. */
+  keptBytes(): Promise<number>;
+  /** How late its loop was since this was asked for the last time. */
+  delay(): Promise<{ p50Ms: number; p99Ms: number; mostMs: number }>;
+}
+
+/** `prepare` fills its state folder before it starts. */
+export async function startStationProcess({
+  ready,
+  prepare = async () => {},
+}: {
+  ready: number;
+  prepare?: (stateDir: string) => Promise<void>;
+}): Promise<StationProcess> {
+  const folder = await mkdtempDisposable(join(tmpdir(), "caisson-bench-station-"));
+  await prepare(folder.path);
+  const program = join(import.meta.dirname, "station-program.ts");
+  const child = spawn(process.execPath, ["--expose-gc", program, folder.path, String(ready)], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async <Said>() => {
+    const { done, value } = await lines.next();
+    if (done) throw new Error(`the station ended; its log is in ${folder.path}`);
+    return JSON.parse(value) as Said;
+  };
+  const ask = async <Said>(word: string) => {
+    child.stdin.write(`${word}\n`);
+    return await next<Said>();
+  };
+  const { url, token } = await next<{ url: string; token: string }>();
+  return {
+    url,
+    token,
+    client: connect({ url, token }),
+    keptBytes: async () => (await ask<{ bytes: number }>("memory")).bytes,
+    delay: () => ask("delay"),
+    async [Symbol.asyncDispose]() {
+      const closed = once(child, "close");
+      child.stdin.end();
+      await closed;
+      await folder.remove();
+    },
+  };
+}
