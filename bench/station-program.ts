@@ -21,6 +21,7 @@ const context = await composeCli({
   version: versionOf(files),
   packageDir: files.root,
   guestPath: files.guestPath,
+  consoleDir: files.consoleDir,
   cwd: stateDir,
   stdin: process.stdin,
   stdout: output(1),
