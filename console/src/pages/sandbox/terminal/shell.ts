@@ -108,8 +108,9 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
     },
     leave() {
       isLeft = true;
-      leaving.abort();
-      process?.detach();
+      // One that is open is told; what is still being opened is given up.
+      if (process === null) leaving.abort();
+      else process.detach();
     },
     async end() {
       isLeft = true;
