@@ -97,6 +97,18 @@ test("what is not kept any more is passed over", async () => {
   expect(states.at(-1)).toBe("ended");
 });
 
+test("what is typed before there is a connection is not lost", async () => {
+  const opening = Promise.withResolvers<RemoteProcess>();
+  const written = Promise.withResolvers<string>();
+  const shell = openShell(
+    { openProcess: () => opening.promise, attachProcess: () => opening.promise },
+    { sandbox: "sb", ref: "r", isNew: true, size: { cols: 80, rows: 24 }, onOutput() {}, onState() {} },
+  );
+  shell.write(new TextEncoder().encode("ls"));
+  opening.resolve({ ...said([]), write: async (data) => written.resolve(new TextDecoder().decode(data)) });
+  expect(await written.promise).toBe("ls");
+});
+
 test("one that is shown elsewhere, or cannot be had, is left alone", async () => {
   const superseded = new CaissonError("superseded", "another reader");
   expect((await heard([said([], superseded)], { isNew: true })).states).toEqual(["opening", "open", "taken"]);

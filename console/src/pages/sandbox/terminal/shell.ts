@@ -6,6 +6,8 @@ import type { Ended } from "../../../../../src/contract/outcome.ts";
 /** An image need not have bash. */
 const anyShell = "command -v bash >/dev/null 2>&1 && exec bash -i; exec sh -i";
 const AGAIN_MS = 1_000;
+/** What is typed while there is no connection; what is beyond it is lost. */
+const TYPED_BYTES_MAX = 64 * 1024;
 
 export interface TerminalSize {
   cols: number;
@@ -54,6 +56,7 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
   let process: RemoteProcess | null = null;
   let isLeft = false;
   let isThere = !options.isNew;
+  const typed: Uint8Array[] = [];
   const leaving = new AbortController();
   const signal = leaving.signal;
   const connect = async (isFirst: boolean): Promise<RemoteProcess> => {
@@ -81,6 +84,7 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
         if (isLeft) return process.detach();
         onState({ kind: "open" });
         void process.resize(size).catch(() => {});
+        for (const data of typed.splice(0)) void process.write(data).catch(() => {});
         for await (const frame of process.output) heard.take(frame, { isPast: false });
         const ended = await process.ended;
         // There is nothing left to say to it.
@@ -100,8 +104,11 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
   };
   void listen();
   return {
-    // What is typed while nobody listens goes nowhere, and the terminal says that it is away.
-    write: (data) => void process?.write(data).catch(() => {}),
+    write(data) {
+      if (process !== null) return void process.write(data).catch(() => {});
+      const waiting = typed.reduce((length, each) => length + each.length, 0);
+      if (waiting + data.length <= TYPED_BYTES_MAX) typed.push(data);
+    },
     resize(next) {
       size = next;
       void process?.resize(next).catch(() => {});

@@ -105,11 +105,12 @@ function connectShell(
     },
   });
   const encoder = new TextEncoder();
+  const isAnswer = (text: string) => drawing > 0 && text.startsWith("\u001b");
   terminal.onData((text) => {
-    if (drawing === 0) shell.write(encoder.encode(text));
+    if (!isAnswer(text)) shell.write(encoder.encode(text));
   });
   terminal.onBinary((text) => {
-    if (drawing === 0) shell.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
+    if (!isAnswer(text)) shell.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
   });
   terminal.onResize((size) => shell.resize(size));
   return shell;
