@@ -18,11 +18,18 @@ function modeFrom(text: string | undefined): StationMode {
 }
 
 interface RunningStation {
-  /** What it was started with: with anything else, another one is needed. */
-  key: string;
   url: string;
   token: string;
   pid: number;
+}
+
+/** What became of the last start on a state folder. */
+interface StationStart {
+  /** What it was started with: with anything else, another one is needed. */
+  key: string;
+  /** Null where a station cannot be: the test is about that, too. */
+  station: RunningStation | null;
+  place: StationPlace;
 }
 
 interface StationPlace {
@@ -38,45 +45,42 @@ interface StationPlace {
 }
 
 /** A station for each state folder, started before the first command there. */
-export function createModeStations() {
-  const stations = new Map<string, RunningStation | null>();
+export function createModeStations(mode: StationMode = stationMode) {
+  const starts = new Map<string, StationStart>();
   const run = ({ program: [file, ...first], cwd, env }: Pick<StationPlace, "program" | "cwd" | "env">, args: readonly string[]) =>
     spawnSync(file, [...first, ...args], { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-  const places = new Map<string, StationPlace>();
   /** Shown once for each state folder, by its first station. */
   const tokens = new Map<string, string>();
   /** Ends that of a state folder, before the folder goes. */
   const end = (home: string): void => {
-    const [running, place] = [stations.get(home), places.get(home)];
-    stations.delete(home);
-    places.delete(home);
-    if (!running || place === undefined || !existsSync(home)) return;
-    const { status, stderr } = run(place, ["down"]);
+    const last = starts.get(home);
+    starts.delete(home);
+    if (!last?.station || !existsSync(home)) return;
+    const { status, stderr } = run(last.place, ["down"]);
     if (status === 0) return;
-    process.kill(running.pid, "SIGKILL");
+    process.kill(last.station.pid, "SIGKILL");
     throw new Error(`the station of ${home} did not end: ${stderr}`);
   };
   return {
     /** The variables with which a command finds the station of its state folder; none where there is no such thing. */
     variablesFor(place: StationPlace): Record<string, string> {
-      if (stationMode === "none") return {};
+      if (mode === "none") return {};
       const { home } = place;
       const key = keyOf(place);
-      const running = stations.get(home);
-      if (running === undefined || (running !== null && running.key !== key && place.isIdle)) {
-        if (running) run(place, ["down"]);
-        places.set(home, place);
-        const station = started(run(place, ["up", "--detach", "--port", "0", "--json"]), { key, before: tokens.get(home) });
+      const last = starts.get(home);
+      if (last === undefined || (last.key !== key && place.isIdle)) {
+        if (last?.station) run(place, ["down"]);
+        const station = stationFrom(run(place, ["up", "--detach", "--port", "0", "--json"]), tokens.get(home));
         if (station !== null) tokens.set(home, station.token);
-        stations.set(home, station);
+        starts.set(home, { key, place, station });
       }
-      const station = stations.get(home);
-      return stationMode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
+      const station = starts.get(home)?.station;
+      return mode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
     },
     end,
     /** Ends all of them; one that does not is a failure. */
     endAll(): void {
-      for (const home of [...places.keys()]) end(home);
+      for (const home of [...starts.keys()]) end(home);
     },
   };
 }
@@ -97,12 +101,22 @@ function keyOf({ home, own }: StationPlace): string {
   return JSON.stringify([own, existsSync(file) ? readFileSync(file, "utf8") : null]);
 }
 
-/** Null where a station cannot be: the test is about that, too. */
-function started(
-  { status, stdout }: { status: number | null; stdout: string },
-  { key, before }: { key: string; before: string | undefined },
-): RunningStation | null {
-  if (status !== 0) return null;
-  const { url, pid, token = before } = JSON.parse(stdout) as { url: string; pid: number; token?: string };
-  return token === undefined ? null : { key, url, pid, token };
+/**
+ * Null for a state folder or a configuration with which no station can be. Any other failure is one: commands would do
+ * their work themselves, and the tests would pass without having tried a station.
+ */
+function stationFrom({ stdout, stderr }: { stdout: string; stderr: string }, tokenBefore: string | undefined): RunningStation | null {
+  const said = answerFrom(stdout);
+  if (said?.error?.code === "invalid") return null;
+  const { url, pid, token = tokenBefore } = said ?? {};
+  if (url === undefined || pid === undefined || token === undefined) throw new Error(`no station was started: ${stdout}${stderr}`);
+  return { url, pid, token };
+}
+
+function answerFrom(stdout: string): (Partial<RunningStation> & { error?: { code: string } }) | null {
+  try {
+    return JSON.parse(stdout);
+  } catch {
+    return null;
+  }
 }
