@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
+import { NameOrId } from "../contract/api/name-or-id.ts";
 import type { Route } from "../contract/api/route.ts";
 import { CaissonError } from "../contract/error.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
@@ -19,7 +20,12 @@ export const requestLimits = {
 /** Throws `invalid`. */
 export function readParams(route: Taking, given: Readonly<Record<string, string>>): unknown {
   const { params } = derivedOf(route);
-  return params === null ? undefined : checked(params, given, "path");
+  if (params === null) return undefined;
+  try {
+    return checked(params, given, "path");
+  } catch (error) {
+    throw wrongName(route.params ?? {}, given) ?? error;
+  }
 }
 
 /** What of a route says what a call of it takes; a stream's has it, too. */
@@ -53,6 +59,25 @@ function kindOf(type: string | undefined): Kind {
   if (type === "integer" || type === "number") return "number";
   if (type === "boolean") return "boolean";
   return type === "array" ? "list" : "text";
+}
+
+/** Which command lists what a part of a path may name. */
+const listedBy: Readonly<Record<string, string>> = {
+  sandbox: "caisson sandbox ls",
+  run: "caisson ps",
+  session: "caisson session ls",
+  token: "caisson token ls",
+  webhook: "caisson webhook ls",
+};
+const WORD_SHOWN_MAX = 100;
+
+/** What was typed in the place of a name is told as a station without a wire between tells it. Null: none is wrong. */
+function wrongName(params: NonNullable<Route["params"]>, given: Readonly<Record<string, string>>): CaissonError | null {
+  const [what] = Object.entries(params).find(([name, schema]) => schema === NameOrId && !NameOrId.safeParse(given[name]).success) ?? [];
+  if (what === undefined) return null;
+  const word = JSON.stringify((given[what] ?? "").slice(0, WORD_SHOWN_MAX));
+  const list = listedBy[what];
+  return new CaissonError("invalid", `${word} is not a ${what}'s id or name`, defined({ hint: list && `\`${list}\` lists them.` }));
 }
 
 /** Throws `invalid`, also for a parameter that is given twice or that nothing has. */

@@ -11,6 +11,8 @@ export interface CallersOptions {
   here: () => Promise<StationHere>;
   caller: Caller;
   isElsewhere: boolean;
+  /** With which of this machine's OCI runtimes this process would work, where that was said. */
+  ociRuntime?: string | undefined;
 }
 
 /**
@@ -34,5 +36,11 @@ export function notSent(names: readonly string[]): CaissonError {
   const [first = ""] = names;
   return new CaissonError("unsupported", `the value of the secret ${names.join(", ")} is on this machine, and the station is elsewhere`, {
     hint: `Keep it at the station, \`caisson secret set ${first}@HOST\`, and name it: --secret ${first}`,
+  });
+}
+
+export function ociRuntimeElsewhere(ociRuntime: string): CaissonError {
+  return new CaissonError("unsupported", `--oci-runtime ${ociRuntime} is a program of this machine, and the station is elsewhere`, {
+    hint: "Leave it out, set ociRuntime in the configuration of the station's machine, or do the work here: --no-station",
   });
 }

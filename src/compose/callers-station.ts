@@ -4,7 +4,7 @@ import type { AgentVerbs } from "../station/agents/verbs.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { SandboxVerbs } from "../station/sandboxes/verbs.ts";
 import type { Station } from "../station/station.ts";
-import { type CallersOptions, notSent, secretsOfCaller } from "./caller.ts";
+import { type CallersOptions, notSent, ociRuntimeElsewhere, secretsOfCaller } from "./caller.ts";
 import type { StationHere } from "./here.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { agentKinds, runKinds } from "./verb-kinds.ts";
@@ -39,7 +39,7 @@ export function callersStation(remote: RemoteStation, options: CallersOptions): 
   };
 }
 
-function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here }: CallersOptions): SandboxVerbs {
+function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here, ociRuntime }: CallersOptions): SandboxVerbs {
   return {
     ...remote,
     async create(request, asked) {
@@ -48,6 +48,8 @@ function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here }: C
       const names = secretsOfCaller({ secrets, secretNames: request.secretNames }, { caller, isElsewhere });
       if (isElsewhere) {
         if (names.length > 0) throw notSent(names);
+        // A run names it in its settings; of a sandbox alone nothing would say so.
+        if (ociRuntime !== undefined) throw ociRuntimeElsewhere(ociRuntime);
         return remote.create(request, given);
       }
       // The keys of models are the environment's, too.

@@ -9,9 +9,8 @@ import type { RemoteStation } from "../client/station/remote-station.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
-import type { Caller } from "./caller.ts";
+import type { CallersOptions } from "./caller.ts";
 import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
-import type { StationHere } from "./here.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
 import { createPager } from "./pager.ts";
@@ -53,7 +52,12 @@ export async function composeCli(
     const { composeHere } = await import("./here.ts");
     return composeHere({ ...options, ...local, environment, say, onEvent });
   });
-  const working = await workingStation(chosen, { here, caller: { ...local, say }, onEvent: choices.events ? onEvent : undefined });
+  const working = await workingStation(chosen, {
+    here,
+    caller: { ...local, say },
+    onEvent: choices.events ? onEvent : undefined,
+    ociRuntime: choices.ociRuntime,
+  });
   const serverSettings = {
     ...{ stateDir, consoleDir, version: options.version, settings, program, env: variables, bounds: config.station },
     metricsWithoutToken: config.telemetry.metricsWithoutToken,
@@ -122,7 +126,7 @@ async function chooseTarget(
 /** The station that was chosen, as one who stands here sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
-  options: { here: () => Promise<StationHere>; caller: Caller; onEvent: ((event: SandboxEvent) => void) | undefined },
+  options: Omit<CallersOptions, "isElsewhere"> & { onEvent: ((event: SandboxEvent) => void) | undefined },
 ): Promise<{ station: Station; removeOwn(): Promise<void> }> {
   if (target.kind === "here") {
     const { station } = await options.here();

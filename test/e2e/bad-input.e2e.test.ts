@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { stationMode } from "../support/station-modes.ts";
 import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
 
 const { run, sandboxes, base, home } = useCaisson();
@@ -38,7 +39,8 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "a limit that is too small": { argv: ["exec", "--memory", "1k", "--", "true"], says: /--memory must be at least 4 MiB[\s\S]*hint: / },
   "a limit above what the machine has": {
     argv: ["exec", "--memory", "100t", "--", "true"],
-    says: /more than this machine has[\s\S]*hint: /,
+    // A station gives less than all of it.
+    says: stationMode === "none" ? /more than this machine has[\s\S]*hint: / : /more than the station gives to all sandboxes[\s\S]*hint: /,
   },
   "a limit that cannot be enforced": {
     argv: ["exec", "--runtime", "host", "--no-workspace", "--memory", "1g", "--", "true"],

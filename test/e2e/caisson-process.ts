@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { createModeStations, isKeptReady } from "../support/station-modes.ts";
+import { createModeStations, isKeptReady, type StationMode, stationMode } from "../support/station-modes.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
 export const launcher = join(root, "caisson");
@@ -34,10 +34,10 @@ interface RunOptions {
  * A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in
  * them.
  */
-export function useCaisson() {
+export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) {
   let outer = "";
   let base = "";
-  const stations = createModeStations();
+  const stations = createModeStations(mode);
   let underWay = 0;
   beforeAll(async () => {
     outer = await mkdtemp(join(tmpdir(), "caisson-test-"));
@@ -51,13 +51,16 @@ export function useCaisson() {
   });
   const home = () => join(outer, "home");
 
+  /** With what a command finds its state folder, and the station that works on it where one shall. */
+  function environment(own: Record<string, string> = {}): NodeJS.ProcessEnv {
+    const env = { ...process.env, CAISSON_HOME: home(), ...own };
+    const isIdle = underWay === 0;
+    return { ...env, ...stations.variablesFor({ program: [launcher], home: env.CAISSON_HOME, cwd: base, env, own, isIdle }) };
+  }
   function start(argv: readonly string[], options: RunOptions = {}): Started {
-    const env = { ...process.env, CAISSON_HOME: home(), ...options.env };
-    const own = options.env ?? {};
-    const found = stations.variablesFor({ program: [launcher], home: env.CAISSON_HOME, cwd: base, env, own, isIdle: underWay === 0 });
     const child = spawn(launcher, argv, {
       cwd: options.cwd ?? base,
-      env: { ...env, ...found },
+      env: environment(options.env),
       stdio: ["pipe", "pipe", "pipe"],
     });
     const stdout: Buffer[] = [];
@@ -81,9 +84,9 @@ export function useCaisson() {
   /** Sandboxes that have a folder in our home. */
   const sandboxes = (): string[] => {
     const folder = join(home(), "sandboxes");
-    return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id))) : [];
+    return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id), mode)) : [];
   };
-  return { start, run, sandboxes, home, base: () => base };
+  return { start, run, environment, sandboxes, home, base: () => base };
 }
 
 /** The launcher sets up again when sources changed, which is no matter of these tests. */

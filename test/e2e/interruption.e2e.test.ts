@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { expectNothingLeftAfterEach, type Started, tracesOf, until, useCaisson } from "./caisson-process.ts";
 
-const { run, start, sandboxes, home } = useCaisson();
+const { run, start, sandboxes } = useCaisson();
 expectNothingLeftAfterEach(sandboxes);
 
 /** Waits until the command writes, and gives the sandbox's id. */
@@ -149,6 +148,6 @@ describe("interruption", () => {
   });
 
   test("no temporary file of the store is left", () => {
-    expect(readdirSync(join(home(), "sandboxes"))).toEqual([]);
+    expect(sandboxes()).toEqual([]);
   });
 });

@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import { startTerminal, type Terminal } from "../support/tmux.ts";
 import { expectNothingLeftAfterEach, launcher, until, useCaisson } from "./caisson-process.ts";
 
-const { sandboxes, home, base } = useCaisson();
+const { sandboxes, environment, base } = useCaisson();
 expectNothingLeftAfterEach(sandboxes);
 
-const inTerminal = (): Promise<Terminal> => startTerminal({ cwd: base(), env: { ...process.env, CAISSON_HOME: home() } });
+const inTerminal = (): Promise<Terminal> => startTerminal({ cwd: base(), env: environment() });
 
 describe("a terminal", () => {
   test("exec --tty gives one, of our size, and follows when ours changes", async () => {
@@ -71,7 +71,7 @@ describe("a terminal", () => {
   test("a terminal that goes away takes the command and the sandbox with it", async () => {
     const child = spawn("script", ["-qec", `${launcher} exec --tty -- sh -c 'echo up; sleep 300'`, "/dev/null"], {
       cwd: base(),
-      env: { ...process.env, CAISSON_HOME: home() },
+      env: environment(),
       stdio: ["pipe", "pipe", "ignore"],
     });
     await new Promise((resolve) => child.stdout.on("data", (chunk: Buffer) => chunk.includes("up") && resolve(null)));

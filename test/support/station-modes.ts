@@ -69,7 +69,8 @@ export function createModeStations(mode: StationMode = stationMode) {
       const key = keyOf(place);
       const last = starts.get(home);
       if (last === undefined || (last.key !== key && place.isIdle)) {
-        if (last?.station) run(place, ["down"]);
+        // As it was started: what another command says of itself may be wrong on purpose.
+        if (last?.station) run(last.place, ["down"]);
         const station = stationFrom(run(place, ["up", "--detach", "--port", "0", "--json"]), tokens.get(home));
         if (station !== null) tokens.set(home, station.token);
         starts.set(home, { key, place, station });
@@ -86,8 +87,8 @@ export function createModeStations(mode: StationMode = stationMode) {
 }
 
 /** Whether this is the folder of a sandbox that a station keeps ready: it is nobody's yet. */
-export function isKeptReady(folder: string): boolean {
-  if (stationMode === "none") return false;
+export function isKeptReady(folder: string, mode: StationMode = stationMode): boolean {
+  if (mode === "none") return false;
   try {
     return readFileSync(join(folder, "sandbox.json"), "utf8").includes('"waiting": true');
   } catch {

@@ -2,12 +2,9 @@ import { CaissonError } from "../../contract/error.ts";
 
 /** What may be sent before the other side has said that it took it. */
 export interface Credit {
-  /**
-   * Resolves when so much more may be sent; of what is larger than the whole window, when nothing else is on its way.
-   * Throws `cancelled` with the signal.
-   */
-  spend(amount: number): Promise<void>;
-  /** Resolves when anything more may be sent. Throws as `spend` does. */
+  /** So much is sent now. */
+  spend(amount: number): void;
+  /** Resolves when anything more may be sent. Throws `cancelled` with the signal. */
   room(): Promise<void>;
   /** How much may be sent now. */
   left(): number;
@@ -22,23 +19,38 @@ export function createCredit(window: number | undefined, signal: AbortSignal): C
   let waiting = Promise.withResolvers<void>();
   const left = () => (window === undefined ? Number.POSITIVE_INFINITY : window - (sent - taken));
   signal.addEventListener("abort", () => waiting.resolve(), { once: true });
-  const until = async (least: number) => {
-    while (left() < least) {
-      if (signal.aborted) throw new CaissonError("cancelled", "the stream has ended");
-      waiting = Promise.withResolvers();
-      await waiting.promise;
-    }
-  };
   return {
-    async spend(amount) {
-      await until(Math.min(amount, window ?? amount));
+    spend(amount) {
       sent += amount;
     },
-    room: () => until(1),
+    async room() {
+      while (left() < 1) {
+        if (signal.aborted) throw new CaissonError("cancelled", "the stream has ended");
+        waiting = Promise.withResolvers();
+        await waiting.promise;
+      }
+    },
     left,
     taken(total) {
       taken = Math.min(Math.max(taken, total), sent);
       waiting.resolve();
     },
   };
+}
+
+/**
+ * The data in parts, each as large as may be sent when it is given out, and spent with that. Never waits for room for
+ * a whole part: a reader who says what it took only now and then may never leave that much.
+ */
+export async function* partsWithin(
+  data: Uint8Array,
+  { credit, bytesMax }: { credit: Credit; bytesMax: number },
+): AsyncGenerator<{ at: number; part: Uint8Array }> {
+  for (let at = 0; at < data.length; ) {
+    await credit.room();
+    const part = data.subarray(at, at + Math.min(credit.left(), bytesMax));
+    credit.spend(part.length);
+    yield { at, part };
+    at += part.length;
+  }
 }

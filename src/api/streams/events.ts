@@ -73,7 +73,7 @@ function createEventReader(
         }
         if (passed.length > 0) {
           skipped = 0;
-          void credit.spend(passed.length);
+          credit.spend(passed.length);
           await socket.send(`{"type":"events","events":[${passed.join(",")}]}`);
         } else if (skipped >= SKIPPED_MAX) {
           skipped = 0;

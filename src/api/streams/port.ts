@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { FRAME_BYTES_MAX, INPUT_WINDOW_BYTES } from "../../contract/api/stream-paths.ts";
 import { PortClientMessage } from "../../contract/api/streams.ts";
-import { createCredit } from "./credit.ts";
+import { createCredit, partsWithin } from "./credit.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream } from "./stream.ts";
 
@@ -72,11 +72,7 @@ async function sendTo(
   { connection, credit }: { connection: Duplex; credit: ReturnType<typeof createCredit> },
 ): Promise<void> {
   for await (const chunk of connection.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    for (let at = 0; at < chunk.length; at += FRAME_BYTES_MAX) {
-      const part = chunk.subarray(at, at + FRAME_BYTES_MAX);
-      await credit.spend(part.length);
-      await socket.sendBytes(part);
-    }
+    for await (const { part } of partsWithin(chunk, { credit, bytesMax: FRAME_BYTES_MAX })) await socket.sendBytes(part);
   }
   await socket.send({ type: "end" });
 }

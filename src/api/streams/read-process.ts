@@ -5,7 +5,7 @@ import { closeCodes, FRAME_BYTES_MAX, INPUT_WINDOW_BYTES } from "../../contract/
 import { ProcessClientMessage } from "../../contract/api/streams.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
-import { createCredit } from "./credit.ts";
+import { createCredit, partsWithin } from "./credit.ts";
 import type { Leaving } from "./process.ts";
 import type { ProcessEntry } from "./process-entry.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
@@ -51,9 +51,7 @@ async function sendOutput(
 ): Promise<Leaving> {
   const { socket, credit, isReader } = options;
   const send = async ({ stream, offset, data }: OutputChunk) => {
-    for (let at = 0; at < data.length; at += FRAME_BYTES_MAX) {
-      const part = data.subarray(at, at + FRAME_BYTES_MAX);
-      await credit.spend(part.length);
+    for await (const { at, part } of partsWithin(data, { credit, bytesMax: FRAME_BYTES_MAX })) {
       if (!isReader()) return;
       await socket.sendBytes(outputFrame({ stream, offset: offset + at, data: part }));
     }

@@ -53,7 +53,7 @@ export async function attach(context: CliContext, given: ParsedArguments): Promi
   await followRun(context, runs, run, { json: given.flag("json"), live: true, whileDriven: true, signal: context.interruption.signal });
   const view = await runs.get(run);
   if (view.finish === null) return (await tellUndriven(context, run)) ? 1 : 0;
-  if (!given.flag("json")) await printOutcome(context, sessions, view);
+  if (!given.flag("json")) await printOutcome(context, sessions, { run: view, signal: context.interruption.signal });
   return exitCodes[view.finish];
 }
 

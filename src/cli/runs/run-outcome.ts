@@ -9,8 +9,12 @@ import { table } from "../terminal/table.ts";
 
 const FILES_SHOWN = 20;
 
-/** After a run: what changed, and what can be done with it. */
-export async function printOutcome(context: CliContext, sessions: SessionVerbs, run: RunView): Promise<void> {
+/** After a run: what changed, and what can be done with it. `signal` ends the look for it. */
+export async function printOutcome(
+  context: CliContext,
+  sessions: SessionVerbs,
+  { run, signal }: { run: RunView; signal: AbortSignal },
+): Promise<void> {
   const session = await sessions.get(run.session).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "not_found") return null;
     throw error;
@@ -19,7 +23,7 @@ export async function printOutcome(context: CliContext, sessions: SessionVerbs, 
     await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
     return;
   }
-  const { files, leftOut, ignored } = await sessions.diff(session.id, { signal: context.interruption.signal });
+  const { files, leftOut, ignored } = await sessions.diff(session.id, { signal });
   const more = [
     ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
     ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),

@@ -38,16 +38,24 @@ export async function showDrivenRun(
   void watchInterruption(context, id, { letGo: options.letGo, isInteractive: asking.isInteractive });
   try {
     const ended = await runs.wait(id);
-    const telling = following.then(async () => (options.json ? undefined : await printOutcome(context, sessions, ended)));
     // The run is over; only the reader of our output can still keep us, and whoever signals now is not willing to wait
-    // for that one. Others may have seen its end before we do.
-    await Promise.race([telling, context.interruption.since(Date.parse(ended.updatedAt))]);
+    // for that one. Others may have seen its end before we do. A signal that came before was for the run.
+    const hurried = context.interruption.since(Date.parse(ended.updatedAt));
+    const outcome = { run: ended, signal: abortedBy(hurried) };
+    const telling = following.then(async () => (options.json ? undefined : await printOutcome(context, sessions, outcome)));
+    await Promise.race([telling, hurried]);
     return exitCodes[ended.finish ?? "error"];
   } finally {
     asking.close();
     shown.abort();
     await withinGrace(following.catch(() => undefined));
   }
+}
+
+function abortedBy(event: Promise<unknown>): AbortSignal {
+  const controller = new AbortController();
+  void event.then(() => controller.abort());
+  return controller.signal;
 }
 
 /** What is still to be shown may be stuck in a pipe that nobody reads. */

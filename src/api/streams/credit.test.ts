@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { createCredit, partsWithin } from "./credit.ts";
+
+test("a reader who tells of what it took by quarters of the window gets pieces of any size, and never more than the window", async () => {
+  const WINDOW = 256;
+  const { signal } = new AbortController();
+  const credit = createCredit(WINDOW, signal);
+  const sent: number[] = [];
+  let took = 0;
+  let told = 0;
+  for (const size of [1, 250, 3, 1000, WINDOW, 7]) {
+    for await (const { at, part } of partsWithin(Buffer.from(Array.from({ length: size }, (_, n) => n & 255)), { credit, bytesMax: 1000 })) {
+      expect([part[0], part.length <= WINDOW, credit.left() >= 0]).toEqual([at & 255, true, true]);
+      sent.push(part.length);
+      // The reader is not as fast as that.
+      setImmediate(() => {
+        took += part.length;
+        if (took - told < WINDOW / 4) return;
+        told = took;
+        credit.taken(told);
+      });
+    }
+  }
+  expect(sent.reduce((sum, bytes) => sum + bytes)).toBe(1 + 250 + 3 + 1000 + WINDOW + 7);
+});
+
+test("whoever waits for room is told that the stream has ended", async () => {
+  const end = new AbortController();
+  const credit = createCredit(10, end.signal);
+  credit.spend(10);
+  const waiting = partsWithin(Buffer.alloc(1), { credit, bytesMax: 100 }).next();
+  end.abort();
+  await expect(waiting).rejects.toMatchObject({ code: "cancelled" });
+});
