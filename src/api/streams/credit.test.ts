@@ -9,7 +9,10 @@ test("a reader who tells of what it took by quarters of the window gets pieces o
   let took = 0;
   let told = 0;
   for (const size of [1, 250, 3, 1000, WINDOW, 7]) {
-    for await (const { at, part } of partsWithin(Buffer.from(Array.from({ length: size }, (_, n) => n & 255)), { credit, bytesMax: 1000 })) {
+    for await (const { at, part } of partsWithin(Buffer.from(Array.from({ length: size }, (_, n) => n & 255)), {
+      credit,
+      bytesMax: 1000,
+    })) {
       expect([part[0], part.length <= WINDOW, credit.left() >= 0]).toEqual([at & 255, true, true]);
       sent.push(part.length);
       // The reader is not as fast as that.
