@@ -69,11 +69,12 @@ export function createModeStations(mode: StationMode = stationMode) {
       const key = keyOf(place);
       const last = starts.get(home);
       if (last === undefined || (last.key !== key && place.isIdle)) {
-        // As it was started: what another command says of itself may be wrong on purpose.
-        if (last?.station) run(last.place, ["down"]);
-        const station = stationFrom(run(place, ["up", "--detach", "--port", "0", "--json"]), tokens.get(home));
+        // As it was started: what another command says of itself may be wrong on purpose. Where the configuration is, it cannot be
+        // ended, and goes on.
+        const isOver = !last?.station || run(last.place, ["down"]).status === 0;
+        const station = isOver ? stationFrom(run(place, ["up", "--detach", "--port", "0", "--json"]), tokens.get(home)) : null;
         if (station !== null) tokens.set(home, station.token);
-        starts.set(home, { key, place, station });
+        if (isOver) starts.set(home, { key, place, station });
       }
       const station = starts.get(home)?.station;
       return mode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
