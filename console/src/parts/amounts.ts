@@ -13,11 +13,17 @@ export function cost(usd: number | null): string {
   return usd < 100 ? `$${usd.toFixed(2)}` : `$${Math.round(usd)}`;
 }
 
-/** Such as `512 B`, `1.4 MB`. */
+const byteUnits = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** Such as `812 B`, `4.2 KiB`, `1.5 GiB`. */
 export function bytes(count: number): string {
-  const [size, unit] =
-    count < 1_000 ? [count, "B"] : count < 1e6 ? [count / 1e3, "kB"] : count < 1e9 ? [count / 1e6, "MB"] : [count / 1e9, "GB"];
-  return `${unit === "B" ? size : trimmed(size)} ${unit}`;
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && unit < byteUnits.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(value) : trimmed(value)} ${byteUnits[unit]}`;
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -1,11 +1,11 @@
 import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { bytes } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { labelsOf, networkWord, templateWord } from "../sandboxes/narrow-sandboxes.ts";
-import { bytesText } from "./bytes-text.ts";
 import styles from "./details.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
 
@@ -65,11 +65,11 @@ function Limits({ limits }: { limits: SandboxInfo["limits"] }) {
   return (
     <Part title="Limits">
       <Fact name="CPUs">{of(limits.cpus, String)}</Fact>
-      <Fact name="Memory">{of(limits.memoryBytes, bytesText)}</Fact>
+      <Fact name="Memory">{of(limits.memoryBytes, bytes)}</Fact>
       <Fact name="Processes">{of(limits.pids, (count) => count.toLocaleString())}</Fact>
-      <Fact name="Disk">{of(limits.diskBytes, bytesText)}</Fact>
+      <Fact name="Disk">{of(limits.diskBytes, bytes)}</Fact>
       <Fact name="Time of one command">{duration(limits.wallClockMs)}</Fact>
-      <Fact name="Output of one command">{of(limits.outputBytes, bytesText)}</Fact>
+      <Fact name="Output of one command">{of(limits.outputBytes, bytes)}</Fact>
     </Part>
   );
 }

@@ -1,7 +1,7 @@
 import type { NetworkPolicy } from "../../../../src/contract/network.ts";
 import type { NetworkEvent } from "../../../../src/contract/network-event.ts";
+import { bytes } from "../../parts/amounts.ts";
 import { duration } from "../../parts/time.tsx";
-import { bytesText } from "./bytes-text.ts";
 
 export interface LogLine {
   key: number;
@@ -39,7 +39,7 @@ export function lineOf(event: NetworkEvent, key: number): LogLine | null {
     case "network.closed": {
       const { host, port, sentBytes, receivedBytes, durationMs, connections = 1, requests } = event.data;
       const counted = requests > 0 ? `${requests} ${requests === 1 ? "request" : "requests"}, ` : "";
-      const about = `${counted}↑ ${bytesText(sentBytes)} ↓ ${bytesText(receivedBytes)}, ${duration(durationMs)}${times(connections)}`;
+      const about = `${counted}↑ ${bytes(sentBytes)} ↓ ${bytes(receivedBytes)}, ${duration(durationMs)}${times(connections)}`;
       return line({ word: "reached", tone: "good", what: `${host}:${port}`, about });
     }
     case "network.changed":

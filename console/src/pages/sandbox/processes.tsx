@@ -3,6 +3,7 @@ import { CircleStop, Skull } from "lucide-react";
 import { useState } from "react";
 import type { Client } from "../../../../src/client/connect.ts";
 import { CaissonError } from "../../../../src/contract/error.ts";
+import { bytes } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Empty } from "../../parts/empty.tsx";
@@ -12,7 +13,6 @@ import { duration } from "../../parts/time.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
-import { bytesText } from "./bytes-text.ts";
 import styles from "./tables.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
 
@@ -63,7 +63,7 @@ export default function Processes({ sandbox }: SandboxPart) {
                 {visibleText(entry.command.slice(0, COMMAND_SHOWN_MAX))}
               </td>
               <td className={`${styles.number} ${styles.wide}`}>{entry.uid === 0 ? "root" : entry.uid}</td>
-              <td className={styles.number}>{bytesText(entry.memoryBytes)}</td>
+              <td className={styles.number}>{bytes(entry.memoryBytes)}</td>
               <td className={`${styles.number} ${styles.wide}`}>{duration(entry.cpuMs)}</td>
               <td className={styles.actions}>
                 <Button

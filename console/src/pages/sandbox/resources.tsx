@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
+import { bytes } from "../../parts/amounts.ts";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { useStation } from "../../station/station.tsx";
-import { bytesText } from "./bytes-text.ts";
 import styles from "./resources.module.css";
 import { addSample, type Sample, seriesOf } from "./samples.ts";
 import type { SandboxPart } from "./use-sandbox.ts";
@@ -30,9 +30,9 @@ export default function Resources({ sandbox }: SandboxPart) {
   const { times, cpus, memory, processes, disk } = seriesOf(samples);
   const charts = [
     { name: "CPU", unit: "cpus", values: cpus, max: limits.cpus, text: (value: number) => `${value.toFixed(2)} CPUs` },
-    { name: "Memory", unit: "bytes", values: memory, max: limits.memoryBytes, text: bytesText },
+    { name: "Memory", unit: "bytes", values: memory, max: limits.memoryBytes, text: bytes },
     { name: "Processes", unit: "count", values: processes, max: limits.pids, text: String },
-    { name: "Disk", unit: "bytes", values: disk, max: limits.diskBytes, text: bytesText },
+    { name: "Disk", unit: "bytes", values: disk, max: limits.diskBytes, text: bytes },
   ] as const;
   return (
     <div className={styles.resources}>

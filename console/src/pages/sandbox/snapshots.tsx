@@ -3,6 +3,7 @@ import { Camera, GitFork, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { SnapshotView } from "../../../../src/contract/sandbox-verbs.ts";
+import { bytes } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -13,7 +14,6 @@ import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
-import { bytesText } from "./bytes-text.ts";
 import { MakeSnapshot, snapshotsKey } from "./make-snapshot.tsx";
 import styles from "./tables.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
@@ -89,7 +89,7 @@ function SnapshotRow({ snapshot }: { snapshot: SnapshotView }) {
         <code>{snapshot.id}</code>
         <Copy text={snapshot.id} what="id" />
       </td>
-      <td className={styles.number}>{bytesText(snapshot.bytes)}</td>
+      <td className={styles.number}>{bytes(snapshot.bytes)}</td>
       <td className={styles.number}>
         <Time at={snapshot.createdAt} />
       </td>

@@ -1,10 +1,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Pruned } from "../../../../src/contract/machine-verbs.ts";
+import { bytes } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { ChoiceField } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { bytes } from "../../parts/quantity.ts";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";

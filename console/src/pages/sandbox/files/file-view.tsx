@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import type { Client } from "../../../../../src/client/connect.ts";
+import { bytes } from "../../../parts/amounts.ts";
 import { Button } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
 import { Empty } from "../../../parts/empty.tsx";
@@ -8,7 +9,6 @@ import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
 import { useStation } from "../../../station/station.tsx";
-import { bytesText } from "../bytes-text.ts";
 import { contentsOf, PICTURE_BYTES_MAX, pictureType, SHOWN_BYTES_MAX } from "./file-contents.ts";
 import styles from "./files.module.css";
 import { nameOf } from "./paths.ts";
@@ -74,7 +74,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
     <>
       {head(
         <>
-          <span className={styles.size}>{bytesText(info.sizeBytes)}</span>
+          <span className={styles.size}>{bytes(info.sizeBytes)}</span>
           {contents.kind === "text" && contents.canEdit && (
             <Button look={isDirty ? "main" : "normal"} disabled={!isDirty} onClick={() => void save().catch(sayProblem)}>
               Save
@@ -82,7 +82,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
           )}
         </>,
       )}
-      {contents.kind === "binary" && <Empty title="Not text">{bytesText(info.sizeBytes)} of bytes that cannot be shown here.</Empty>}
+      {contents.kind === "binary" && <Empty title="Not text">{bytes(info.sizeBytes)} of bytes that cannot be shown here.</Empty>}
       {contents.kind === "picture" && <Picture name={nameOf(path)} type={contents.type} bytes={contents.bytes} />}
       {contents.kind === "text" && (
         <>
