@@ -45,12 +45,16 @@ export function ago(ms: number): string {
   return `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
-/** Such as `42 ms`, `3.1 s`, `2 min 4 s`, `1 h 12 min`. */
+/** Such as `42 ms`, `3.1 s`, `2 min 4 s`, `1 h 12 min`, `30 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return joined([minutes, "min"], [Math.floor(seconds % 60), "s"]);
+  return joined([Math.floor(minutes / 60), "h"], [minutes % 60, "min"]);
+}
+
+function joined([first, unit]: [number, string], [rest, smaller]: [number, string]): string {
+  return rest === 0 ? `${first} ${unit}` : `${first} ${unit} ${rest} ${smaller}`;
 }
