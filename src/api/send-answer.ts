@@ -52,6 +52,8 @@ async function sendStream({ chunks, abort, release }: SentStream, outgoing: Serv
     closed.resolve("closed");
   };
   outgoing.once("close", onClose).on("drain", () => room.resolve());
+  // Its reader may have gone while the answer was made; that is not told again.
+  if (outgoing.destroyed) onClose();
   outgoing.flushHeaders();
   try {
     for (;;) {
