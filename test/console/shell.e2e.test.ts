@@ -13,10 +13,10 @@ describe("signing in", () => {
     await picture(page, "sign-in");
     await page.getByLabel("Token").fill(token());
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     expect(page.url()).not.toContain("token");
     await page.reload();
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
   });
 
   test("`caisson console` prints an address that is signed in, with a token of its own", async () => {
@@ -24,7 +24,7 @@ describe("signing in", () => {
     const { page } = await openPage(new URL(printed).pathname, {
       token: new URLSearchParams(new URL(printed).hash.slice(1)).get("token") ?? "",
     });
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     const tokens = JSON.parse((await run(["token", "ls", "--json"])).text);
     expect(tokens).toContainEqual(expect.objectContaining({ name: "console-1", scope: "read", expiresAt: expect.any(String) }));
   });
@@ -32,7 +32,7 @@ describe("signing in", () => {
   test("a token that is revoked while the page is open leads back to signing in", async () => {
     const made = JSON.parse((await run(["token", "create", "short", "--json"])).text);
     const { page } = await openPage("/runs", { token: made.token });
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     await run(["token", "rm", "short"]);
     await page.getByRole("heading", { name: "Sign in to this station" }).waitFor();
   });
@@ -46,7 +46,7 @@ describe("starting", () => {
     const started = new URL(page.url()).pathname.split("/")[2] ?? "";
     await expect
       .poll(async () => JSON.parse((await run(["ps", "--all", "--json"])).text))
-      .toContainEqual(expect.objectContaining({ run: started, finish: "done" }));
+      .toContainEqual(expect.objectContaining({ run: started, status: "done" }));
     await page.goto(new URL("/start", page.url()).href);
     await page.getByRole("button", { name: "Start the run" }).click();
     await page.getByText("There is no task.").waitFor();
@@ -64,7 +64,7 @@ describe("settings", () => {
     "%s is there for everybody",
     async (part) => {
       const { page } = await openPage(`/settings/${part}`);
-      await page.getByRole("heading", { name: "Settings" }).waitFor();
+      await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
       await page.waitForLoadState("networkidle");
       expect(await barriers(page)).toEqual([]);
       await picture(page, `settings-${part}`);
@@ -85,14 +85,14 @@ describe("settings", () => {
 
   test("the palette goes anywhere by a few letters, and keys do", async () => {
     const { page } = await openPage("/runs");
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     await page.keyboard.press("Control+k");
     await page.getByPlaceholder("A page, a run, a sandbox…").fill("sandb");
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Sandboxes" }).waitFor();
+    await page.getByRole("heading", { name: "Sandboxes", exact: true }).waitFor();
     await page.keyboard.press("g");
     await page.keyboard.press("i");
-    await page.getByRole("heading", { name: "Inbox" }).waitFor();
+    await page.getByRole("heading", { name: "Inbox", exact: true }).waitFor();
     expect(await barriers(page)).toEqual([]);
   });
 });
