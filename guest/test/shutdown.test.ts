@@ -27,18 +27,17 @@ describe("shutdown", () => {
   };
 
   test("terminates, and answers and exits as soon as nothing runs", async () => {
-    const ending = await startGuest();
+    await using ending = await startGuest();
     const last = await ending.link();
     const polite = await trapping(last, "'echo bye; exit 4'");
     const answer = last.open("SHUTDOWN", { graceMs: 600_000 });
     expect(await lastWords(polite)).toEqual({ said: "bye\n", exitCode: 4 });
     expect((await answer.next()).type).toBe("OK");
     expect(await ending.exited).toBe(0);
-    await ending[Symbol.asyncDispose]();
   });
 
   test("kills what is left after the grace, not before", async () => {
-    const ending = await startGuest();
+    await using ending = await startGuest();
     const last = await ending.link();
     const stubborn = await trapping(last, "''");
     const before = performance.now();
@@ -48,12 +47,11 @@ describe("shutdown", () => {
     expect(performance.now() - before).toBeGreaterThan(398);
     expect((await finish(last, stubborn, [6, 0])).ended).toMatchObject({ kind: 6, signal: 9 });
     expect(await ending.exited).toBe(0);
-    await ending[Symbol.asyncDispose]();
   });
 
   test("by a signal to the guest leaves nothing behind", async () => {
     const seconds = ownSeconds(68);
-    const ending = await startGuest();
+    await using ending = await startGuest();
     const last = await ending.link();
     const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     await started(stream);
@@ -61,12 +59,11 @@ describe("shutdown", () => {
     ending.child.kill("SIGTERM");
     expect(await ending.exited).toBe(0);
     expect(pidsSleeping(seconds)).toEqual([]);
-    await ending[Symbol.asyncDispose]();
   });
 
   test("a guest that is killed takes its commands with it", async () => {
     const seconds = ownSeconds(69);
-    const ending = await startGuest();
+    await using ending = await startGuest();
     const last = await ending.link();
     const { stream } = spawnIn(last, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     await started(stream);
@@ -75,6 +72,5 @@ describe("shutdown", () => {
     await ending.exited;
     await until("nothing is left", () => pidsSleeping(seconds).length === 0);
     expect(ending.child.signalCode).toBe("SIGKILL");
-    await ending[Symbol.asyncDispose]();
   });
 });
