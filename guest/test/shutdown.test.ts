@@ -20,7 +20,10 @@ describe("shutdown", () => {
     let said = "";
     for (;;) {
       const frame = await stream.nextOther("STDIN_ACK");
-      if (frame.type === "ENDED") return { said, exitCode: decodeFields("ENDED", shapes.ENDED, frame.payload).exitCode };
+      if (frame.type === "ENDED") {
+        const { exitCode, stdoutBytes } = decodeFields("ENDED", shapes.ENDED, frame.payload);
+        return { said, exitCode, stdoutBytes };
+      }
       // On its standard error the shell may tell of its own children that were terminated with it.
       if (decodeOutputHead(frame.payload).descriptor === 1) said += frame.payload.subarray(9).toString();
     }
@@ -31,7 +34,7 @@ describe("shutdown", () => {
     const last = await ending.link();
     const polite = await trapping(last, "'echo bye; exit 4'");
     const answer = last.open("SHUTDOWN", { graceMs: 600_000 });
-    expect(await lastWords(polite)).toEqual({ said: "bye\n", exitCode: 4 });
+    expect(await lastWords(polite)).toEqual({ said: "bye\n", exitCode: 4, stdoutBytes: "ready\nbye\n".length });
     expect((await answer.next()).type).toBe("OK");
     expect(await ending.exited).toBe(0);
   });
