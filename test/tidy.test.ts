@@ -9,6 +9,7 @@ import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
 import {
   childProcessOnlyInRuntimes,
+  coloursHaveNames,
   consoleKnowsTheClient,
   deadLinks,
   dependenciesDecided,
@@ -124,6 +125,14 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "comments of several lines, too": {
     rule: commentsWrapped,
     bad: [{ path: "guest/src/bad.c", text: `/* Short.\n * ${"so many words ".repeat(9)}\n */\n` }],
+  },
+  "colours are values of the design": {
+    rule: coloursHaveNames,
+    bad: [{ path: "console/src/parts/bad.module.css", text: ".bad {\n  color: #ff00ff;\n}\n" }],
+  },
+  "colours of components, too": {
+    rule: coloursHaveNames,
+    bad: [{ path: "console/src/parts/bad.tsx", text: 'const style = { background: "rgb(0 0 0 / 0.5)" };' }],
   },
   "file names say something": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
   "file names are kebab-case": { rule: names, bad: [{ path: "src/lib/badName.ts", text: "" }] },

@@ -1,5 +1,6 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import "./design/fonts.css";
 import "./design/tokens.css";
 import "./design/base.css";
 import { App } from "./app.tsx";

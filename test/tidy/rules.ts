@@ -210,6 +210,20 @@ export const dependenciesDecided: Rule = (files) => {
     .map((name) => ({ path: "package.json", what: `no ADR has a line for the dependency \`${name}\`` }));
 };
 
+/**
+ * Colours of the console have names, which are light and dark at once. Numbers that a program's output named are none
+ * of the page's.
+ */
+export const coloursHaveNames: Rule = (files) =>
+  files.flatMap(({ path, text }) => {
+    if (!/^console\/src\/.*\.(css|tsx?)$/.test(path) || path === "console/src/design/tokens.css" || path.includes(".test.")) return [];
+    const found =
+      /#[0-9a-f]{3,8}\b(?=[\s;,)"'`])|\b(?:rgba?|hsla?|oklch|oklab|lab|lch)\((?!\$)\s*[\d.]|:\s*(?:black|white|red|green|blue)\b/i.exec(
+        text,
+      );
+    return found === null ? [] : [{ path, what: `names a colour (${found[0].trim()}) that belongs into design/tokens.css` }];
+  });
+
 /** The repository speaks of the product alone; where somebody happens to keep it is nobody's business. */
 export const noMachinePaths: Rule = (files) =>
   files.flatMap((file) => {

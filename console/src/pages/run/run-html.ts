@@ -1,4 +1,5 @@
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import tokensCss from "../../design/tokens.css?raw";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { type AnsiSpan, ansiSpans } from "../../parts/ansi.tsx";
 import { duration } from "../../parts/time.tsx";
@@ -91,10 +92,12 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-const style = `:root{color-scheme:light dark}body{margin:0;font:14px/1.5 system-ui,sans-serif;background:light-dark(#fbfbfa,#111214);color:light-dark(#1c1c1a,#ececea)}
+/** The console's own values, and the little that such a page needs besides. */
+const style = `${tokensCss}
+body{margin:0;font:14px/1.5 var(--font);background:var(--page);color:var(--text)}
 main{max-width:900px;margin:auto;padding:24px 16px}h1{font-size:20px;overflow-wrap:anywhere}p{margin:4px 0;white-space:pre-wrap;overflow-wrap:anywhere}
-article{display:grid;grid-template-columns:64px minmax(0,1fr);gap:12px;padding:5px 0}article:target{background:light-dark(#e9edfb,#1f2740)}
-.time,.quiet{color:light-dark(#71706b,#8b8d93);font-size:12px;text-decoration:none}.step{color:light-dark(#71706b,#8b8d93);border-top:1px solid light-dark(#e6e5e2,#26282c)}
-details{border:1px solid light-dark(#e6e5e2,#26282c);border-radius:8px;padding:6px 10px}summary{cursor:pointer;overflow-wrap:anywhere}
-pre{background:light-dark(#f3f3f1,#0c0d0e);padding:8px 12px;border-radius:5px;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere}
-pre,code{font:12px/1.5 ui-monospace,monospace}ul{margin:4px 0;padding-left:18px}.plus{color:light-dark(#1d7a46,#5fcb91)}.minus{color:light-dark(#b3261e,#ff8f85)}`;
+article{display:grid;grid-template-columns:64px minmax(0,1fr);gap:12px;padding:5px 0}article:target{background:var(--selected)}
+.time,.quiet{color:var(--text-3);font-size:12px;text-decoration:none}.step{color:var(--text-3);border-top:1px solid var(--line)}
+details{border:1px solid var(--line);border-radius:8px;padding:6px 10px}summary{cursor:pointer;overflow-wrap:anywhere}
+pre{background:var(--sunken);padding:8px 12px;border-radius:5px;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere}
+pre,code{font:12px/1.5 var(--mono)}ul{margin:4px 0;padding-left:18px}.plus{color:var(--good)}.minus{color:var(--bad)}`;

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { tokenColor } from "../../design/token-color.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import styles from "./run-details.module.css";
 import type { Spent } from "./timeline.ts";
@@ -34,14 +35,7 @@ export default function SpentChart({ spent, version }: { spent: readonly Spent[]
 
 function optionsFor(at: HTMLElement): uPlot.Options {
   const look = getComputedStyle(at);
-  const color = (name: string) => {
-    const probe = document.createElement("span");
-    probe.style.color = `var(${name})`;
-    at.append(probe);
-    const found = getComputedStyle(probe).color;
-    probe.remove();
-    return found;
-  };
+  const color = (token: string) => tokenColor(at, token);
   const axis = { stroke: color("--text-3"), font: `10px ${look.fontFamily}`, grid: { show: false }, ticks: { show: false } };
   return {
     width: at.clientWidth,

@@ -69,11 +69,11 @@ export default function Editor(props: EditorProps) {
 }
 
 const colours = HighlightStyle.define([
-  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "light-dark(#8e3ab0, #d59cf0)" },
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "var(--code-keyword)" },
   { tag: [tags.string, tags.special(tags.string), tags.regexp], color: "var(--good)" },
   { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--warn)" },
   { tag: [tags.comment, tags.meta], color: "var(--text-3)", fontStyle: "italic" },
   { tag: [tags.function(tags.variableName), tags.function(tags.propertyName), tags.heading], color: "var(--accent)" },
-  { tag: [tags.typeName, tags.className, tags.tagName], color: "light-dark(#10707f, #6fcbd8)" },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: "var(--code-type)" },
   { tag: tags.invalid, color: "var(--bad)" },
 ]);

@@ -30,16 +30,25 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
     const addon = new FitAddon();
     terminal.loadAddon(addon);
     let shell: Shell | undefined;
-    const fit = () => {
+    const fill = () => {
       if (place.current === null || place.current.offsetWidth === 0) return;
       addon.fit();
       shell ??= connect();
     };
     const connect = () => connectShell(terminal, { streams, sandbox, ref, isNew: isNew && taking === 0, onState: setState });
-    screen.current = { terminal, fit };
-    const sizes = new ResizeObserver(fit);
+    screen.current = { terminal, fit: fill };
+    // A character is measured once, and must be one of the font that is then drawn.
+    let isGone = false;
+    const mono = getComputedStyle(place.current).getPropertyValue("--mono");
+    void document.fonts.load(`${FONT_PX}px ${mono}`).finally(() => {
+      if (isGone) return;
+      terminal.options.fontFamily = mono;
+      fill();
+    });
+    const sizes = new ResizeObserver(fill);
     sizes.observe(place.current);
     return () => {
+      isGone = true;
       sizes.disconnect();
       screen.current = null;
       shell?.leave();
@@ -61,7 +70,7 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
 
 function createTerminal(place: HTMLElement): Terminal {
   const terminal = new Terminal({
-    fontFamily: getComputedStyle(place).getPropertyValue("--mono"),
+    fontFamily: "monospace",
     fontSize: FONT_PX,
     lineHeight: 1.2,
     scrollback: SCROLLBACK_LINES,
