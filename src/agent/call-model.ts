@@ -3,6 +3,8 @@ import { CaissonError } from "../contract/error.ts";
 import type { AssistantPart } from "../contract/run.ts";
 import type { NewRunEvent } from "../contract/run-event.ts";
 import type { Usage } from "../contract/usage.ts";
+import { defined } from "../lib/defined.ts";
+import { traceparentBelow } from "../lib/trace-ids.ts";
 import { canMakeRoom } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
@@ -55,7 +57,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     await journal.append([...begun.splice(0), requested]);
     messages = [];
     options.crashpoint("model.effect");
-    const outcome = await attemptCall(options, call);
+    const outcome = await attemptCall(options, { call, attempt });
     if (outcome.kind === "ended") {
       journal.note([outcome.event, ...toolRequests(outcome.event, step)]);
       return;
@@ -90,7 +92,7 @@ type ModelEnded = Extract<NewRunEvent, { type: "model.ended" }>;
 
 async function attemptCall(
   options: CallModelOptions,
-  call: string,
+  { call, attempt }: { call: string; attempt: number },
 ): Promise<{ kind: "ended"; event: ModelEnded } | { kind: "failed"; error: CaissonError }> {
   const { journal, model } = options;
   const { state } = journal;
@@ -110,7 +112,9 @@ async function attemptCall(
     ...(state.definition.temperature === undefined ? {} : { temperature: state.definition.temperature }),
   };
   try {
-    for await (const chunk of model.stream(request, { signal: options.signal })) {
+    // Each attempt is a span of its own, with the id that whoever makes spans of the events gives it.
+    const traceparent = traceparentBelow(state, attempt === 1 ? `model ${call}` : `model ${call} ${attempt - 1}`);
+    for await (const chunk of model.stream(request, { signal: options.signal, ...defined({ traceparent }) })) {
       if (chunk.kind === "end") {
         await streamer.flush();
         const costUsd = model.cost(chunk.usage);

@@ -55,6 +55,8 @@ export interface RunState extends RunFacts {
   /** The provider said that the conversation is too long: once it is compacted and tried again. */
   overflow: "refused" | "compacted" | null;
   conversation: Conversation;
+  /** The span that the run is below, for whoever traces it. */
+  traceparent: string | null;
   /** Signatures of ended tool calls, newest last, at most `CALL_HISTORY_MAX`. */
   callHistory: CallRecord[];
   /** The last time a loop was noticed, and how often it was since the run began to go in circles. */
@@ -86,6 +88,7 @@ export function emptyRunState(): RunState {
     estimatedAtAnswer: 0,
     overflow: null,
     conversation: createConversation(),
+    traceparent: null,
     callHistory: [],
     noticed: null,
     callsEnded: 0,
@@ -197,6 +200,7 @@ type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["
 
 function applyCreated(state: RunState, data: DataOf<"run.created">): void {
   state.task = data.task;
+  state.traceparent = data.traceparent ?? null;
   state.definition = AgentDefinition.parse(data.agent.definition);
   state.conversation.begin({ system: state.definition.system, task: data.task });
 }

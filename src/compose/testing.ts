@@ -20,7 +20,11 @@ import { composeStation, type LocalVerbs, type StationParts } from "./station.ts
  */
 export async function fakeStationParts(
   base: string,
-  { programs = {}, ...options }: { programs?: Readonly<Record<string, Program>> } & Pick<StationParts, "onAppended"> = {},
+  {
+    programs = {},
+    env = {},
+    ...options
+  }: { programs?: Readonly<Record<string, Program>>; env?: Readonly<Record<string, string>> } & Pick<StationParts, "onAppended"> = {},
 ) {
   const stateDir = join(base, "state");
   const configDir = join(base, "config");
@@ -43,7 +47,7 @@ export async function fakeStationParts(
     probe: () => fake.probe(),
     forget: async () => {},
   };
-  const variable = () => undefined;
+  const variable = (name: string) => env[name];
   const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
   const local = { cwd, home: base, path: process.env.PATH ?? "", stateDir, configDir, config, configFile, variable };
   const guestPath = join(base, "no-guest");

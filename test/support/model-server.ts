@@ -1,4 +1,4 @@
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface ChatRequest {
@@ -25,16 +25,20 @@ export interface ModelServer extends AsyncDisposable {
   /** For OPENAI_BASE_URL. */
   url: string;
   requests: ChatRequest[];
+  /** Of each request. */
+  headers: IncomingHttpHeaders[];
 }
 
 /** A server of our own that speaks OpenAI's chat protocol, streaming. `reply` gets each request and how many came before it. */
 export async function startModelServer(reply: (request: ChatRequest, number: number) => Reply): Promise<ModelServer> {
   const requests: ChatRequest[] = [];
+  const headers: IncomingHttpHeaders[] = [];
   const server = createServer(async (incoming, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of incoming) pieces.push(piece as Buffer);
     const request = JSON.parse(Buffer.concat(pieces).toString("utf8")) as ChatRequest;
     requests.push(request);
+    headers.push(incoming.headers);
     await answer(response, reply(request, requests.length - 1));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -42,6 +46,7 @@ export async function startModelServer(reply: (request: ChatRequest, number: num
   return {
     url: `http://127.0.0.1:${port}/v1`,
     requests,
+    headers,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -37,6 +37,12 @@ export type ModelChunk =
   /** Last. */
   | { kind: "end"; stop: "end" | "tools" | "length" | "filtered"; usage: Usage };
 
+export interface ModelCallOptions {
+  signal: AbortSignal;
+  /** The call's span, in W3C's form, for providers that trace what they do. */
+  traceparent?: string;
+}
+
 /**
  * The model seam. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError: `unavailable` or
  * `busy` (worth a retry, `details.retryAfterMs`), `unauthenticated` (names the variable), `not_found` (no such model),
@@ -47,7 +53,7 @@ export interface Model {
   /** As the user writes it: `anthropic/claude-…`, `scripted:FILE`. */
   readonly name: string;
   readonly contextTokens: number;
-  stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelChunk>;
+  stream(request: ModelRequest, options: ModelCallOptions): AsyncIterable<ModelChunk>;
   /** Null when the price is not known. */
   cost(usage: Usage): number | null;
 }

@@ -42,7 +42,7 @@ export function createProviderModel(options: {
     name: options.name,
     contextTokens,
     cost: (usage) => costOf(usage, options.price),
-    async *stream(request, { signal }) {
+    async *stream(request, { signal, traceparent }) {
       const stall = new AbortController();
       const both = AbortSignal.any([signal, stall.signal]);
       let timer = setTimeout(() => stall.abort(), stallMs);
@@ -51,7 +51,7 @@ export function createProviderModel(options: {
         timer = setTimeout(() => stall.abort(), stallMs);
       };
       try {
-        const { stream } = await options.language.doStream(callOptions(request, both));
+        const { stream } = await options.language.doStream(callOptions(request, { abortSignal: both, traceparent }));
         yield* chunks(stream, { signal: both, touch, name: options.name });
       } catch (error) {
         if (signal.aborted) throw new CaissonError("cancelled", `the call of ${options.name} was cancelled`, { cause: error });
@@ -69,7 +69,10 @@ export function createProviderModel(options: {
   };
 }
 
-function callOptions(request: ModelRequest, abortSignal: AbortSignal): LanguageModelV4CallOptions {
+function callOptions(
+  request: ModelRequest,
+  { abortSignal, traceparent }: { abortSignal: AbortSignal; traceparent: string | undefined },
+): LanguageModelV4CallOptions {
   return {
     prompt: request.messages.map(toProvider),
     tools: request.tools.map((tool) => ({
@@ -79,6 +82,7 @@ function callOptions(request: ModelRequest, abortSignal: AbortSignal): LanguageM
       inputSchema: tool.parameters as JSONSchema7,
     })),
     abortSignal,
+    ...(traceparent === undefined ? {} : { headers: { traceparent } }),
     ...(request.outputTokensMax === undefined ? {} : { maxOutputTokens: request.outputTokensMax }),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
   };

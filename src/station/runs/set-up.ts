@@ -9,7 +9,9 @@ import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts"
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Budgets } from "../../contract/run.ts";
+import { defined } from "../../lib/defined.ts";
 import { idFrom } from "../../lib/new-id.ts";
+import { traceparentBelow } from "../../lib/trace-ids.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { DriveOptions, Workplace } from "./drive.ts";
 import { runStream } from "./head-of-run.ts";
@@ -103,6 +105,7 @@ async function subAgents(
         labels: state.labels,
         budgets: budgetsOfSubRun(state),
         parent: { run: state.run, call: request.context.call },
+        ...defined({ traceparent: traceparentBelow(state, `tool ${request.context.call}`) }),
       });
     }
     const abort = () => void options.runs.stop(run, { by: "parent" }).catch(() => undefined);

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { spanIdOf } from "../../lib/trace-ids.ts";
 
 /** A span that has ended, as plain data. Ids are in hexadecimal, times in milliseconds since 1970. */
 export interface EndedSpan {
@@ -39,6 +39,11 @@ export interface OpenSpans {
   endAll(isMeant: (key: string) => boolean, outcome: { atMs: number; error: string | null }): EndedSpan[];
   /** What calls are below: the step, or the run itself. */
   current(): string;
+  /** Of one that has begun. */
+  idOf(key: string): string | null;
+  /** Where the run works from here on. */
+  enter(place: Attributes): void;
+  place(): Attributes;
 }
 
 export function createOpenSpans(run: string, firstTraceId: string): OpenSpans {
@@ -46,6 +51,7 @@ export function createOpenSpans(run: string, firstTraceId: string): OpenSpans {
   const counts = new Map<string, number>();
   let traceId = firstTraceId;
   let sampled = true;
+  let place: Attributes = {};
   const rootId = spanIdOf(run, "run");
   /** The first of its key has the id that others compute for it, too. */
   const nextId = (key: string) => {
@@ -76,14 +82,10 @@ export function createOpenSpans(run: string, firstTraceId: string): OpenSpans {
     end,
     endAll: (isMeant, outcome) => [...open.keys()].filter(isMeant).flatMap((key) => end(key, outcome)),
     current: () => [...open].findLast(([key]) => key.startsWith("step "))?.[1].spanId ?? rootId,
+    idOf: (key) => open.get(key)?.spanId ?? null,
+    enter(entered) {
+      place = entered;
+    },
+    place: () => place,
   };
-}
-
-/** Computed, so that whichever process goes on with a run says the same. */
-export const spanIdOf = (run: string, key: string) => hashed(`${run} ${key}`, 16);
-/** The trace of a run that nobody's is above. */
-export const traceIdOf = (run: string) => hashed(run, 32);
-
-function hashed(text: string, length: number): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, length);
 }

@@ -1,6 +1,7 @@
 import type { NewRunEvent } from "../../contract/run-event.ts";
 import type { Usage } from "../../contract/usage.ts";
-import { type Attributes, createOpenSpans, type EndedSpan, type OpenSpans, spanIdOf, traceIdOf } from "./open-spans.ts";
+import { parseTraceparent, spanIdOf, traceIdOf } from "../../lib/trace-ids.ts";
+import { type Attributes, createOpenSpans, type EndedSpan, type OpenSpans } from "./open-spans.ts";
 
 export interface RunSpans {
   /** Takes the next event of the run; gives the spans that it ends. */
@@ -75,10 +76,22 @@ const takers: Takers = {
     const parentSpanId = spans.current();
     return spans.begin(`tool ${call}`, { parentSpanId, name: `execute_tool ${name}`, kind: "internal", startMs: atMs, attributes });
   },
+  // From here on it works in the sandbox; before, somebody may have been asked whether it may.
+  "tool.started": ({ call }, { run, spans, atMs }) => {
+    const tool = spans.idOf(`tool ${call}`);
+    if (tool === null) return [];
+    const attributes = { ...spans.place(), "caisson.run": run };
+    return spans.begin(`inside ${call}`, { parentSpanId: tool, name: "sandbox", kind: "internal", startMs: atMs, attributes });
+  },
+  "run.sandboxed": ({ sandbox, runtime }, { spans }) => {
+    spans.enter({ "caisson.sandbox": sandbox, "caisson.runtime": runtime });
+    return [];
+  },
   "tool.ended": ({ call, outcome, details }, { spans, atMs }) => {
     const exitCode = (details as { exitCode?: unknown } | null | undefined)?.exitCode;
     const more = { "caisson.tool.outcome": outcome, ...(typeof exitCode === "number" && { "process.exit.code": exitCode }) };
-    return spans.end(`tool ${call}`, { atMs, error: outcome === "ok" ? null : outcome, more });
+    const error = outcome === "ok" ? null : outcome;
+    return [...spans.end(`inside ${call}`, { atMs, error }), ...spans.end(`tool ${call}`, { atMs, error, more })];
   },
   "run.ended": ({ reason, steps, usage, costUsd }, { spans, atMs }) => {
     const calls = spans.endAll((key) => !/^(step|run)/.test(key), { atMs, error: "lost" });
@@ -104,11 +117,4 @@ function modelName(model: string): string {
 function ofUsage({ inputTokens, outputTokens }: Usage, costUsd: number | null): Attributes {
   const tokens = { "gen_ai.usage.input_tokens": inputTokens, "gen_ai.usage.output_tokens": outputTokens };
   return costUsd === null ? tokens : { ...tokens, "caisson.cost_usd": costUsd };
-}
-
-/** W3C's header; null for anything else. */
-export function parseTraceparent(text: string | null | undefined): { traceId: string; spanId: string; sampled: boolean } | null {
-  const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text ?? "") ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
-  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }

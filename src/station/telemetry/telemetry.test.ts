@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startModelServer } from "../../../test/support/model-server.ts";
 import { ownMs } from "../../../test/support/own-time.ts";
 import { composeTelemetry, type LazyTelemetry, traceEndpoint } from "../../compose/telemetry.ts";
 import { fakeStationParts } from "../../compose/testing.ts";
@@ -21,11 +22,11 @@ const SCRIPT = `turns:
 `;
 
 /** A run of a scripted model, traced to this receiver. */
-async function tracedRun(endpoint: string, request: { traceparent?: string } = {}) {
+async function tracedRun(endpoint: string, request: { traceparent?: string; model?: string } = {}, env: Record<string, string> = {}) {
   const file = join(base, "model.yaml");
   await writeFile(file, SCRIPT);
   const telemetry = composeTelemetry({ endpoint, version: "1" });
-  const parts = await fakeStationParts(base, { onAppended: telemetry.appended });
+  const parts = await fakeStationParts(base, { onAppended: telemetry.appended, env });
   const station = parts.openStation();
   try {
     const { run } = await station.runs.start({ task: "a secret task", model: `scripted:${file}`, ...request });
@@ -78,6 +79,32 @@ describe("traces of runs", () => {
     const before = receiver.spans.length;
     await tracedRun(receiver.endpoint, { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00" });
     expect(receiver.spans.length).toBe(before);
+  });
+
+  test("the time that a call works inside is a span of its own, which names the sandbox", async () => {
+    await using receiver = await startReceiver();
+    await tracedRun(receiver.endpoint);
+    const [tool] = named(receiver.spans, /^execute_tool bash$/);
+    const [inside, ...others] = named(receiver.spans, /^sandbox$/);
+    expect(others).toEqual([]);
+    expect(inside?.parentSpanId).toBe(tool?.spanId);
+    expect(attributesOf(inside as ReceivedSpan)).toMatchObject({
+      "caisson.runtime": "fake",
+      "caisson.sandbox": expect.stringMatching(/^sb_/),
+    });
+  });
+
+  test("a provider is told the span of each call, where the run's caller traces", async () => {
+    await using receiver = await startReceiver();
+    await using model = await startModelServer((_, number) => (number === 0 ? { status: 500 } : { say: "done" }));
+    const ask = { model: "compatible/m", traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
+    const env = { OPENAI_BASE_URL: model.url };
+    expect(await tracedRun(receiver.endpoint, ask, env)).toMatchObject({ finish: "done" });
+    const calls = named(receiver.spans, /^chat m$/).map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`);
+    expect(calls).toHaveLength(2);
+    expect(model.headers.map(({ traceparent }) => traceparent)).toEqual(calls);
+    await tracedRun(receiver.endpoint, { model: ask.model }, env);
+    expect(model.headers[2]).not.toHaveProperty("traceparent");
   });
 
   test("a process that goes on with a run adds to the same trace", async () => {

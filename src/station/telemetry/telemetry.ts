@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { NewRunEvent } from "../../contract/run-event.ts";
+import { formatTraceparent, parseTraceparent, traceIdOf } from "../../lib/trace-ids.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Appended } from "../../log/observed-log.ts";
-import { type EndedSpan, traceIdOf } from "./open-spans.ts";
-import { createRunSpans, parseTraceparent, type RunSpans } from "./run-spans.ts";
+import type { EndedSpan } from "./open-spans.ts";
+import { createRunSpans, type RunSpans } from "./run-spans.ts";
 import type { SpanSink } from "./span-sink.ts";
 
 const RUN_PREFIX = "run/";
@@ -108,7 +109,7 @@ function requestSpan(sink: SpanSink, { method, traceparent }: { method: string; 
   const startMs = Date.now();
   const sampled = above?.sampled ?? true;
   return {
-    traceparent: `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`,
+    traceparent: formatTraceparent({ traceId, spanId, sampled }),
     end({ route, status }: Answered) {
       if (!sampled) return;
       const attributes = { "http.request.method": method, "http.route": route, "http.response.status_code": status };
