@@ -136,7 +136,15 @@ export const MachineStats = z.object({
   /** Those that have ended are counted up to a thousand. */
   runs: z.object({ open: z.int().nonnegative(), ended: z.int().nonnegative() }),
   /** Sandboxes that wait for somebody to ask, of this process; null where none are kept ready. */
-  pool: z.object({ waiting: z.int().nonnegative(), size: z.int().nonnegative() }).nullable(),
+  pool: z
+    .object({
+      waiting: z.int().nonnegative(),
+      size: z.int().nonnegative(),
+      /** How many were given from it since this process began, and how many had to be made. */
+      ready: z.int().nonnegative(),
+      fresh: z.int().nonnegative(),
+    })
+    .nullable(),
 });
 export type MachineStats = z.infer<typeof MachineStats>;
 

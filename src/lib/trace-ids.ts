@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** Ids of traces and spans, as W3C's `traceparent` has them. Computed, so that whichever process goes on with a run says the same. */
+/**
+ * Ids of traces and spans, as W3C's `traceparent` has them. Computed, so that whichever process goes on with a run says
+ * the same.
+ */
 
 /** The span of what has this key within the run: `run`, `step 3`, `tool t3.1`. */
 export const spanIdOf = (run: string, key: string) => hashed(`${run} ${key}`, 16);

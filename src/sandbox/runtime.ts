@@ -67,6 +67,14 @@ export interface HostView {
   processes: SeenProcess[];
 }
 
+/** Of what is kept ready: how many wait, how many shall, and how many sandboxes were given from it or made afresh. */
+export interface PoolSize {
+  waiting: number;
+  size: number;
+  ready: number;
+  fresh: number;
+}
+
 export interface OpenOptions {
   /**
    * Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or
@@ -138,8 +146,8 @@ export interface Runtime extends AsyncDisposable {
    * own, or there is no such workspace. Absent: the runtime keeps them where nobody outside can look.
    */
   changesFolder?(id: SandboxId): string;
-  /** How many sandboxes wait for somebody to ask, and how many shall. Absent: none ever do. */
-  pooled?(): { waiting: number; size: number };
+  /** What is kept ready for whoever asks. Absent: nothing ever is. */
+  pooled?(): PoolSize;
   /**
    * Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary
    * removal does.

@@ -25,6 +25,9 @@ test("a program keeps sandboxes ready, takes them, and leaves none behind", asyn
       expect(sandbox.info.limits.pids).toBe(77);
       const { stdout } = await runCommand(sandbox, { argv: ["ls", "/workspace"] });
       expect(stdout).toBe("theirs\n");
+      // Those that wait have no root inside.
+      await using _fresh = await caisson.create({ allowRoot: true }, { runtime });
+      expect(runtime.pooled?.()).toMatchObject({ size: 2, ready: 1, fresh: 1 });
     }
     expect(await ids()).toEqual([]);
   } finally {

@@ -1,11 +1,10 @@
-import type { Station } from "../../station/station.ts";
 import type { Arrival } from "../admit.ts";
 import { checkOrigin, isLoopback, type StationNames } from "../gate.ts";
 import { createHealth, type Health } from "./health.ts";
 import { type Family, METRICS_TYPE, metricsText } from "./metrics.ts";
 import { type AnsweredRequest, createObserver, type Observer, type RequestSpans } from "./observer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
-import { createStationMetrics } from "./station-metrics.ts";
+import { createStationMetrics, type WatchedStation } from "./station-metrics.ts";
 
 /** What whoever starts a server wants to know of it; all of it may be left out. */
 export interface ObserveOptions {
@@ -32,7 +31,7 @@ export interface Observation extends Disposable {
 export function createObservation(options: {
   observe: ObserveOptions;
   /** With everything in it. */
-  station: Pick<Station, "runs" | "sandboxes" | "health">;
+  station: WatchedStation;
   status: () => { requests: number; startedAt: string };
   version: string;
   names: StationNames;

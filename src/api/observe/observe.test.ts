@@ -5,6 +5,7 @@ import { useServer } from "../testing.ts";
 import { createCounter, metricsText } from "./metrics.ts";
 import type { AnsweredRequest } from "./observer.ts";
 import { createRunMetrics } from "./run-metrics.ts";
+import { poolFamilies } from "./station-metrics.ts";
 import { parseMetrics } from "./testing.ts";
 
 const { ask, post, token, server, start, endedRun, base, station } = useServer();
@@ -37,6 +38,16 @@ describe("/healthz and /readyz", () => {
 });
 
 describe("/metrics", () => {
+  test("what is kept ready has figures where anything is", async () => {
+    const text = metricsText(poolFamilies({ waiting: 1, size: 4, ready: 7, fresh: 2 }));
+    expect(text).toContain("caisson_pool_waiting 1\n");
+    expect(text).toContain("caisson_pool_size 4\n");
+    expect(text).toContain('caisson_pool_given_total{how="ready"} 7\n');
+    expect(text).toContain('caisson_pool_given_total{how="fresh"} 2\n');
+    const families = await metricsOf(await ask("/metrics"));
+    expect([...families.keys()].filter((name) => name.startsWith("caisson_pool"))).toEqual([]);
+  });
+
   test("needs a token that may read, and is what Prometheus reads", async () => {
     expect((await fetch(`${server().status.url}/metrics`)).status).toBe(401);
     const as = await token("read");

@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { HealthView, IncidentView } from "../../contract/health.ts";
+import type { MachineStats } from "../../contract/machine-verbs.ts";
 import type { RunQueueView } from "../../contract/run-queue.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { Station } from "../../station/station.ts";
@@ -9,6 +10,9 @@ import { type Family, gauge } from "./metrics.ts";
 const OPEN_RUNS_MAX = 1000;
 const LOOP_RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
+
+/** What is asked for figures. */
+export type WatchedStation = Pick<Station, "runs" | "sandboxes" | "health" | "machine">;
 
 export interface StationMetrics extends Disposable {
   /** As it is now. */
@@ -21,7 +25,7 @@ export function createStationMetrics({
   status,
   version,
 }: {
-  station: Pick<Station, "runs" | "sandboxes" | "health">;
+  station: WatchedStation;
   status: () => { requests: number; startedAt: string };
   version: string;
 }): StationMetrics {
@@ -29,13 +33,14 @@ export function createStationMetrics({
   delay.enable();
   return {
     async families() {
-      const [open, ended, { sandboxes }, queue, { subjects }, incidents] = await Promise.all([
+      const [open, ended, { sandboxes }, queue, { subjects }, incidents, { pool }] = await Promise.all([
         station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }),
         station.runs.list({ state: "ended", limit: 1 }),
         station.sandboxes.list({ sweep: false }),
         station.runs.queue(),
         station.health.list(),
         station.health.incidents(),
+        station.machine.stats(),
       ]);
       const families = [
         gauge("caisson_info", "The station's version.", [{ labels: { version }, value: 1 }]),
@@ -51,6 +56,7 @@ export function createStationMetrics({
           "Sandboxes by runtime and state.",
           counted(sandboxes, ({ runtime, state }) => ({ runtime, state })),
         ),
+        ...poolFamilies(pool),
         ...queueFamilies(queue),
         ...healthFamilies(subjects, incidents),
         ...processFamilies(),
@@ -77,6 +83,19 @@ function counted<Item>(items: readonly Item[], labelsOf: (item: Item) => Record<
     counts.set(key, found);
   }
   return [...counts.values()];
+}
+
+/** Nothing where no sandboxes are kept ready. */
+export function poolFamilies(pool: MachineStats["pool"]): Family[] {
+  if (pool === null) return [];
+  const { waiting, size, ready, fresh } = pool;
+  const of = (how: string, value: number) => ({ labels: { how }, value });
+  const given = "Sandboxes that were given to whoever asked: ready ones, and those that had to be made.";
+  return [
+    gauge("caisson_pool_waiting", "Sandboxes that are ready for whoever asks.", waiting),
+    gauge("caisson_pool_size", "How many shall be.", size),
+    { name: "caisson_pool_given_total", help: given, type: "counter", samples: [of("ready", ready), of("fresh", fresh)] },
+  ];
 }
 
 /** What waits, and how much of what it may do the station does. */

@@ -2,6 +2,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import { isRunning } from "../../sandbox/process-identity.ts";
+import type { PoolSize } from "../../sandbox/runtime.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import type { Basis, OciDetails } from "./details.ts";
@@ -21,7 +22,7 @@ import { type Started, type StartOptions, startSandbox } from "./start-sandbox.t
 export interface Pool {
   /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
   take(options: StartOptions): Promise<Started>;
-  size(): { waiting: number; size: number };
+  size(): PoolSize;
   /** Resolves once the pool is as full as it is to be, or filling it has failed. */
   warm(): Promise<void>;
   close(): Promise<void>;
@@ -37,6 +38,8 @@ export function createPool(oci: OciContext): Pool {
   let filling: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
+  let ready = 0;
+  let fresh = 0;
 
   const forget = (member: Started) => {
     const index = waiting.indexOf(member);
@@ -87,14 +90,18 @@ export function createPool(oci: OciContext): Pool {
       };
       const member = waiting.find((candidate) => suits(candidate, spec, options));
       try {
-        if (member === undefined) return await cold(options);
+        if (member === undefined) {
+          fresh += 1;
+          return await cold(options);
+        }
+        ready += 1;
         forget(member);
         return await claim(oci, member, spec);
       } finally {
         refillLater();
       }
     },
-    size: () => ({ waiting: waiting.length, size: sizes.sandboxes }),
+    size: () => ({ waiting: waiting.length, size: sizes.sandboxes, ready, fresh }),
     async warm() {
       clearTimeout(timer);
       await refill();

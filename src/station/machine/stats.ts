@@ -1,6 +1,7 @@
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism, freemem, loadavg, totalmem } from "node:os";
 import type { MachineStats } from "../../contract/machine-verbs.ts";
+import type { PoolSize } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { Station } from "../station.ts";
 
@@ -42,7 +43,8 @@ async function availableMemory(): Promise<number> {
 
 async function pooled(runtimes: RuntimeSet): Promise<MachineStats["pool"]> {
   const all = await Promise.all(runtimes.names.map(async (name) => (await runtimes.get(name)).pooled?.()));
-  const pools = all.filter((pool) => pool !== undefined && pool.size > 0) as { waiting: number; size: number }[];
+  const pools = all.filter((pool) => pool !== undefined && pool.size > 0) as PoolSize[];
   if (pools.length === 0) return null;
-  return { waiting: pools.reduce((sum, { waiting }) => sum + waiting, 0), size: pools.reduce((sum, { size }) => sum + size, 0) };
+  const sum = (of: keyof PoolSize) => pools.reduce((total, pool) => total + pool[of], 0);
+  return { waiting: sum("waiting"), size: sum("size"), ready: sum("ready"), fresh: sum("fresh") };
 }
