@@ -14,6 +14,7 @@ export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error:
     station.audit.forgetOld(),
     station.uploads.sweep(),
     sweepRegularly(() => station.sandboxes.sweep(), { everyMs: SWEEP_EVERY_MS, onDefect, signal }),
+    station.drive(onDefect),
     station.webhooks.deliver({ stationFor: (view) => ownedStation(station, view), onDefect, signal }),
   ].map((work) => work.catch(onDefect));
   const begun = [station.chronicle(onDefect), station.watch(onDefect)].map((each) => each.catch(onDefect));

@@ -12,6 +12,7 @@ import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { UploadVerbs } from "../station/uploads/verbs.ts";
 import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
 import { composeAudit, composeSecrets, composeTokens } from "./access.ts";
+import { composeDriven } from "./driven.ts";
 import { composeHealth } from "./health.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
@@ -36,6 +37,8 @@ export interface LocalVerbs extends Station {
   watch(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
   /** Puts what becomes of sandboxes into their logs, as a station does that serves. */
   chronicle(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
+  /** Drives whatever is driven and no run, as a station does that serves, until it is closed. */
+  drive(onDefect: (error: unknown) => void): Promise<void>;
   /** From now on this process is a station; to be said before anything is done with runs. */
   serve: Serving["serve"];
   readonly webhooks: LocalWebhooks;
@@ -89,6 +92,8 @@ export function composeStation(parts: StationParts): LocalVerbs {
   );
   const webhooks = composeWebhooks(stateDir, local);
   const sessions = composeSessions(local);
+  const agents = composeAgents(parts);
+  const driven = composeDriven({ local, station: { runs, sessions, sandboxes, agents }, say: parts.say });
   const machine = composeMachine(parts, { sandboxes, sessions, runs });
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
@@ -96,7 +101,8 @@ export function composeStation(parts: StationParts): LocalVerbs {
   });
   return {
     serve: serving.serve,
-    agents: composeAgents(parts),
+    agents,
+    drive: driven.serve,
     sandboxes,
     images,
     networks,
@@ -125,6 +131,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
       await webhooks.close();
+      await driven.close();
       await close();
       await parts.runtimes[Symbol.asyncDispose]();
     },

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { auditEvents } from "./audit-event.ts";
 import type { AnyEventDefinition } from "./define-event.ts";
+import { drivenFamily } from "./driven-event.ts";
 import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
 import { runEvents } from "./run-event.ts";
@@ -17,6 +18,7 @@ const all = eventFamily([
     ...SandboxEvent.options,
     ...sessionEvents.definitions,
     ...auditEvents.definitions,
+    ...drivenFamily([]).definitions,
   ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [

@@ -1,5 +1,7 @@
 import type { z } from "zod";
-import { readEvent, type StoredForm } from "../contract/event-family.ts";
+import type { AnyEventDefinition } from "../contract/define-event.ts";
+import { applyToDrivenFacts, DRIVEN_FACTS_VERSION, type DrivenFacts, emptyDrivenFacts } from "../contract/driven.ts";
+import { type EventFamily, readEvent, type StoredForm } from "../contract/event-family.ts";
 import { runEvents } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run-facts.ts";
 import {
@@ -61,10 +63,41 @@ const sandboxes: Projection = {
   },
 };
 
+/** A kind of driven things, as far as its heads go. */
+interface DrivenKind {
+  prefix: string;
+  events: EventFamily<AnyEventDefinition>;
+  /** What it adds to the facts that all kinds share. A new version folds its heads anew. */
+  own?: { version: number; empty(): Json; apply(own: Json, event: { type: string; at: string; data: Json }): Json };
+}
+
+/** The heads of a kind of driven things. */
+export function drivenProjection({ prefix, events, own }: DrivenKind): Projection {
+  return {
+    prefix,
+    version: DRIVEN_FACTS_VERSION * 1000 + (own?.version ?? 0),
+    empty: () => ({ ...emptyDrivenFacts(), own: own?.empty() ?? null }),
+    apply(head, stored) {
+      const facts = head as unknown as DrivenFacts;
+      const event = readEvent(events, stored) as { type: string; at: string; data: Json };
+      applyToDrivenFacts(facts, event);
+      if (own !== undefined) facts.own = own.apply(facts.own, event);
+      return head;
+    },
+    isOpen: (head) => (head as unknown as DrivenFacts).finish === null,
+    indexed: ["owner", "status", "finish", "parent"],
+  };
+}
+
+/** One line for each kind of driven things. */
+const drivenKinds: readonly DrivenKind[] = [];
+
+const projections = [runs, sandboxes, ...drivenKinds.map(drivenProjection)];
+
 /** Which projection a stream has, if any. */
 export type FindProjection = (stream: string) => Projection | null;
 
-export const projectionOf: FindProjection = (stream) => [runs, sandboxes].find(({ prefix }) => stream.startsWith(prefix)) ?? null;
+export const projectionOf: FindProjection = (stream) => projections.find(({ prefix }) => stream.startsWith(prefix)) ?? null;
 
 /** Adds events to a head. One that cannot be understood is left out, and said to be. */
 export function project(

@@ -3,7 +3,7 @@ import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
 import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
-import { project, projectionOf } from "../projection.ts";
+import { projectionOf as everyProjection, type FindProjection, project } from "../projection.ts";
 import { pageOf, subscription } from "../subscription.ts";
 
 interface MemoryStream {
@@ -19,7 +19,10 @@ interface MemoryStream {
  * A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the
  * durable one.
  */
-export function createMemoryLog(options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs"> } = {}): Log {
+export function createMemoryLog(
+  options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs">; projectionOf?: FindProjection } = {},
+): Log {
+  const projectionOf = options.projectionOf ?? everyProjection;
   const nowMs = options.nowMs ?? Date.now;
   const leaseClock = options.leaseClock ?? { nowMs: () => performance.now() };
   const streams = new Map<string, MemoryStream>();

@@ -1,0 +1,76 @@
+import { CaissonError } from "../contract/error.ts";
+import type { Driver, DriverOptions } from "../station/driven/driver.ts";
+import type { AnyKind } from "../station/driven/kind.ts";
+import type { LocalStation } from "../station/local-station.ts";
+import type { RunVerbs } from "../station/runs/verbs.ts";
+import type { Station } from "../station/station.ts";
+
+/** What kinds of driven things are made of. */
+interface DrivenParts {
+  local: LocalStation;
+  /** The other verbs, as the machine's own user has them. */
+  station: Pick<Station, "runs" | "sessions" | "sandboxes" | "agents">;
+  /** Of what a kind begins itself, such as a part of a thing. */
+  driver: Pick<Driver, "drive">;
+}
+
+/** The things of this process that are driven. Nothing is opened before one of them is asked for. */
+export function composeDriven(options: {
+  local: () => Promise<LocalStation>;
+  station: DrivenParts["station"];
+  say: (text: string) => void;
+}) {
+  let opening: ReturnType<typeof open> | undefined;
+  const open = async () => {
+    const [{ createDriver }, local] = await Promise.all([import("../station/driven/driver.ts"), options.local()]);
+    const parts: DrivenParts = { local, station: options.station, driver: { drive: (stream) => driver.drive(stream) } };
+    const kinds: AnyKind[] = kindsOf(parts);
+    let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
+    const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
+    return {
+      driver,
+      async serve(report: (error: unknown) => void) {
+        onDefect = report;
+        await driver.serve();
+      },
+    };
+  };
+  const opened = () => {
+    opening ??= open();
+    return opening;
+  };
+  return {
+    /** Drives everything there is, as a station does. It ends with `close`. */
+    serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
+    close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),
+  };
+}
+
+/** One line for each kind. */
+function kindsOf(_parts: DrivenParts): AnyKind[] {
+  return [];
+}
+
+/** Runs as children of driven things. */
+function childRuns(runs: RunVerbs): DriverOptions["runs"] {
+  return {
+    async isOver(run) {
+      try {
+        return (await runs.get(run)).status === "ended";
+      } catch (error) {
+        if (error instanceof CaissonError && error.code === "not_found") return true;
+        throw error;
+      }
+    },
+    async tend(run) {
+      const { status, paused } = await runs.get(run);
+      if (paused?.why === "user" || (status !== "interrupted" && status !== "created")) return;
+      try {
+        await runs.resume(run, { by: "station", reopens: false });
+      } catch (error) {
+        // Somebody else drives it after all, or it has just ended.
+        if (!(error instanceof CaissonError) || error.code !== "conflict") throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,289 @@
+import { type DrivenFacts, needsDriving } from "../../contract/driven.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Log, PlacedEvent } from "../../log/log.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import { type Drive, type DriveEnd, LEASE_TTL_MS, startDrive } from "./drive.ts";
+import { emptyFold, type Folded, toDrivenHead } from "./driven-log.ts";
+import { createDueTimes } from "./due-times.ts";
+import type { AnyKind } from "./kind.ts";
+
+/** The label of a run that is a driven thing's child: the thing's stream. Its end is told to the thing by it. */
+export const DRIVEN_LABEL = "caisson.driven";
+
+/** Things that are taken up at the same time. How many wait for their effects is not bounded by this. */
+const BEGINNING_MAX = 32;
+/** States that are kept for the next drive, so that a thing that waits a thousand times is not folded anew each time. */
+const REMEMBERED_MAX = 64;
+const DUE_TIMES_MAX = 10_000;
+const OPEN_MAX = 100_000;
+
+export interface DriverOptions {
+  log: Log;
+  kinds: readonly AnyKind[];
+  /** This process, as the holder of leases. */
+  owner: string;
+  ownerGone: (owner: string) => boolean;
+  crashpoint: Crashpoint;
+  /** Of a child that is a run: whether it is over or gone, and whether it is driven. */
+  runs: {
+    isOver(run: string): Promise<boolean>;
+    /** Lets a run go on that nobody drives, unless somebody paused it. */
+    tend(run: string): Promise<void>;
+  };
+  /** Told what is wrong with one thing, which is then left alone until something is said to it. */
+  onDefect: (error: unknown) => void;
+  /** Default the machine's clock. */
+  now?: () => Date;
+}
+
+/**
+ * Drives things of all kinds. In a station (`serve`) all there are; in a process that was started for some of them only
+ * those (`drive`). What waits costs nothing here but its due time: its lease is let go, and it is taken up again by the
+ * event that it waits for, whoever appends it. Several drivers may work on one log: leases decide, and nothing is done
+ * outside by one that does not hold the lease.
+ */
+export interface Driver extends AsyncDisposable {
+  /** From now on this process drives the thing of this stream whenever there is something to do, until it has ended. */
+  drive(stream: string): void;
+  /** From now on this process drives whatever there is and comes to be. Resolves once all that is open was looked at. */
+  serve(): Promise<void>;
+  /** Resolves when nothing is at work here. For tests, and for a station that ends. */
+  idle(): Promise<void>;
+}
+
+export function createDriver(options: DriverOptions): Driver {
+  return new LocalDriver(options);
+}
+
+interface AtWork {
+  drive: Drive;
+  /** Something that is not in the stream itself has happened meanwhile. */
+  again: boolean;
+}
+
+class LocalDriver implements Driver {
+  readonly #options: DriverOptions;
+  readonly #now: () => Date;
+  readonly #end = new AbortController();
+  readonly #atWork = new Map<string, AtWork>();
+  readonly #asked = new Set<string>();
+  readonly #remembered = new Map<string, Folded<unknown>>();
+  /** Held by another process when they were looked at last. */
+  readonly #elsewhere = new Set<string>();
+  /** To be taken up, the first first. */
+  readonly #waiting = new Set<string>();
+  readonly #dueTimes;
+  #beginning = 0;
+  #isServing = false;
+  #following: Promise<void> | undefined;
+  #elsewhereTimer: NodeJS.Timeout | undefined;
+  #idle: (() => void)[] = [];
+
+  constructor(options: DriverOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => new Date());
+    this.#dueTimes = createDueTimes({
+      max: DUE_TIMES_MAX,
+      now: this.#now,
+      onDue: (stream) => this.#takeUp(stream),
+      lookAgain: () => void this.#lookAtAll().catch(options.onDefect),
+    });
+  }
+
+  drive(stream: string): void {
+    this.#asked.add(stream);
+    void this.#follow()
+      .then(() => this.#takeUp(stream))
+      .catch(this.#options.onDefect);
+  }
+
+  async serve(): Promise<void> {
+    this.#isServing = true;
+    await this.#follow();
+    await this.#lookAtAll();
+  }
+
+  async idle(): Promise<void> {
+    while (this.#waiting.size > 0 || this.#atWork.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new CaissonError("cancelled", "the station was closed"));
+    clearInterval(this.#elsewhereTimer);
+    this.#dueTimes[Symbol.dispose]();
+    this.#waiting.clear();
+    await this.idle();
+    await this.#following;
+  }
+
+  /** Hears from now on of everything that is appended. Resolves when it does. */
+  async #follow(): Promise<void> {
+    if (this.#following !== undefined || this.#end.signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#following = promise;
+    const { log, kinds } = this.#options;
+    const prefix = [...kinds.map((kind) => kind.prefix), "run/"];
+    const afterPosition = await log.lastPosition();
+    const follow = async () => {
+      for await (const event of log.subscribeAll({ prefix, afterPosition, signal: this.#end.signal })) await this.#hear(event);
+    };
+    void follow().catch(this.#options.onDefect).finally(resolve);
+    this.#elsewhereTimer = setInterval(() => this.#lookElsewhere(), LEASE_TTL_MS);
+    this.#elsewhereTimer.unref();
+  }
+
+  async #hear({ stream, type, seq }: PlacedEvent): Promise<void> {
+    if (stream.startsWith("run/")) {
+      if (type === "run.ended") await this.#tellParent(stream);
+      return;
+    }
+    if (type === "driven.ended") await this.#tellParent(stream);
+    // Of what was appended here it knows already.
+    if ((this.#remembered.get(stream)?.seq ?? 0) >= seq) return;
+    if (this.#drives(stream)) this.#takeUp(stream);
+  }
+
+  async #tellParent(child: string): Promise<void> {
+    const head = (await this.#options.log.head(child).catch(() => null))?.head as Partial<DrivenFacts & { labels: Record<string, string> }>;
+    const parent = child.startsWith("run/") ? head?.labels?.[DRIVEN_LABEL] : head?.parent;
+    if (typeof parent !== "string" || this.#kindOf(parent) === undefined || !this.#drives(parent)) return;
+    const working = this.#atWork.get(parent);
+    if (working) working.again = true;
+    this.#takeUp(parent);
+  }
+
+  #drives(stream: string): boolean {
+    return this.#isServing || this.#asked.has(stream);
+  }
+
+  #kindOf(stream: string): AnyKind | undefined {
+    return this.#options.kinds.find(({ prefix }) => stream.startsWith(prefix));
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const { log, kinds } = this.#options;
+    for (const kind of kinds) {
+      const { heads } = await log.heads({ prefix: kind.prefix, open: true, limit: OPEN_MAX });
+      // The oldest first, as they came.
+      for (const head of heads.reverse()) {
+        const { facts, damage } = toDrivenHead(kind, head);
+        if (damage === null) await this.#look(head.stream, facts);
+      }
+    }
+  }
+
+  /** Takes a thing up if there is something to do for it, and remembers when there will be. */
+  async #look(stream: string, facts: DrivenFacts): Promise<void> {
+    if (needsDriving(facts)) return this.#takeUp(stream);
+    const { waits } = facts;
+    if (facts.paused !== null || waits === null) return;
+    if (waits.due !== null) this.#dueTimes.set(stream, new Date(waits.due));
+    for (const child of waits.children) if (await this.#isOver(child)) return this.#takeUp(stream);
+    for (const child of waits.children) await this.#tend(child);
+  }
+
+  async #isOver(child: string): Promise<boolean> {
+    if (child.startsWith("run/")) return await this.#options.runs.isOver(child.slice("run/".length));
+    const head = await this.#options.log.head(child);
+    return head === null || (head.head as unknown as DrivenFacts).finish !== null;
+  }
+
+  /** A child goes on with whoever drives the thing that waits for it. */
+  async #tend(child: string): Promise<void> {
+    try {
+      if (child.startsWith("run/")) await this.#options.runs.tend(child.slice("run/".length));
+      else if (!this.#isServing) this.drive(child);
+    } catch (error) {
+      this.#options.onDefect(error);
+    }
+  }
+
+  /** What another process had: it may have died, and then nothing is appended that anybody could hear. */
+  #lookElsewhere(): void {
+    for (const stream of this.#elsewhere) this.#takeUp(stream);
+    this.#elsewhere.clear();
+  }
+
+  #takeUp(stream: string): void {
+    if (this.#end.signal.aborted) return;
+    const working = this.#atWork.get(stream);
+    if (working === undefined) {
+      this.#waiting.add(stream);
+      this.#beginWaiting();
+    } else working.drive.poke();
+  }
+
+  #beginWaiting(): void {
+    for (const stream of this.#waiting) {
+      if (this.#beginning >= BEGINNING_MAX) return;
+      this.#waiting.delete(stream);
+      this.#begin(stream);
+    }
+  }
+
+  #begin(stream: string): void {
+    const kind = this.#kindOf(stream);
+    if (kind === undefined) return;
+    const known = this.#remembered.get(stream);
+    const folded = known ?? emptyFold(kind);
+    this.#remember(stream, folded);
+    const drive = startDrive(kind, stream.slice(kind.prefix.length), folded, {
+      ...this.#options,
+      now: this.#now,
+      isOver: (child) => this.#isOver(child),
+      signal: this.#end.signal,
+    });
+    const working: AtWork = { drive, again: false };
+    this.#atWork.set(stream, working);
+    this.#beginning += 1;
+    void drive.quiet.then(() => {
+      this.#beginning -= 1;
+      this.#beginWaiting();
+    });
+    void drive.done
+      .then(
+        (end) => this.#over(stream, { end, folded, working, isFirst: known === undefined }),
+        (error: unknown) => this.#failed(stream, error),
+      )
+      .catch(this.#options.onDefect)
+      .finally(() => {
+        if (this.#atWork.get(stream) === working) this.#atWork.delete(stream);
+        for (const resolve of this.#idle.splice(0)) resolve();
+      });
+  }
+
+  async #over(
+    stream: string,
+    { end, folded, working, isFirst }: { end: DriveEnd; folded: Folded<unknown>; working: AtWork; isFirst: boolean },
+  ): Promise<void> {
+    const { waits } = folded.facts;
+    this.#dueTimes.set(stream, end === "waits" && waits?.due ? new Date(waits.due) : null);
+    if (end === "elsewhere") this.#elsewhere.add(stream);
+    if (end === "ended") {
+      this.#asked.delete(stream);
+      this.#remembered.delete(stream);
+    }
+    // Whoever drove it before may have driven its children, too.
+    if (end === "waits" && isFirst) for (const child of waits?.children ?? []) await this.#tend(child);
+    // What was heard from here on takes it up; what was heard while it was let go of is in the log.
+    this.#atWork.delete(stream);
+    if (end !== "waits" && end !== "paused") return;
+    if (working.again || (await this.#options.log.lastSeq(stream)) > folded.seq) this.#takeUp(stream);
+  }
+
+  #failed(stream: string, error: unknown): void {
+    this.#remembered.delete(stream);
+    if (this.#end.signal.aborted) return;
+    if (error instanceof CaissonError && error.code === "superseded") this.#elsewhere.add(stream);
+    else this.#options.onDefect(error);
+  }
+
+  #remember(stream: string, folded: Folded<unknown>): void {
+    this.#remembered.delete(stream);
+    this.#remembered.set(stream, folded);
+    for (const old of this.#remembered.keys()) {
+      if (this.#remembered.size <= REMEMBERED_MAX) return;
+      if (!this.#atWork.has(old)) this.#remembered.delete(old);
+    }
+  }
+}
