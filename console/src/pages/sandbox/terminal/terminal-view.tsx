@@ -24,8 +24,9 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
   const [state, setState] = useState<ShellState>({ kind: "opening" });
   /** Counts how often it was taken back from another page. */
   const [taking, setTaking] = useState(0);
+  const isFontThere = useMonoFont();
   useEffect(() => {
-    if (place.current === null) return;
+    if (place.current === null || !isFontThere) return;
     const terminal = createTerminal(place.current);
     const addon = new FitAddon();
     terminal.loadAddon(addon);
@@ -37,29 +38,20 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
     };
     const connect = () => connectShell(terminal, { streams, sandbox, ref, isNew: isNew && taking === 0, onState: setState });
     screen.current = { terminal, fit: fill };
-    // A character is measured once, and must be one of the font that is then drawn.
-    let isGone = false;
-    const mono = getComputedStyle(place.current).getPropertyValue("--mono");
-    void document.fonts.load(`${FONT_PX}px ${mono}`).finally(() => {
-      if (isGone) return;
-      terminal.options.fontFamily = mono;
-      fill();
-    });
     const sizes = new ResizeObserver(fill);
     sizes.observe(place.current);
     return () => {
-      isGone = true;
       sizes.disconnect();
       screen.current = null;
       shell?.leave();
       terminal.dispose();
     };
-  }, [streams, sandbox, ref, isNew, taking]);
+  }, [streams, sandbox, ref, isNew, taking, isFontThere]);
   useEffect(() => {
-    if (!isShown) return;
+    if (!isShown || !isFontThere) return;
     screen.current?.fit();
     screen.current?.terminal.focus();
-  }, [isShown]);
+  }, [isShown, isFontThere]);
   return (
     <>
       <div ref={place} className={styles.screen} data-shell={ref} />
@@ -68,9 +60,20 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
   );
 }
 
+/** A terminal measures a character once, when it is made: by then its font must be there, or be known to fail. */
+function useMonoFont(): boolean {
+  const [isThere, setThere] = useState(false);
+  useEffect(() => {
+    const mono = getComputedStyle(document.documentElement).getPropertyValue("--mono");
+    const done = () => setThere(true);
+    document.fonts.load(`${FONT_PX}px ${mono}`).then(done, done);
+  }, []);
+  return isThere;
+}
+
 function createTerminal(place: HTMLElement): Terminal {
   const terminal = new Terminal({
-    fontFamily: "monospace",
+    fontFamily: getComputedStyle(place).getPropertyValue("--mono"),
     fontSize: FONT_PX,
     lineHeight: 1.2,
     scrollback: SCROLLBACK_LINES,
