@@ -7,12 +7,18 @@ import { createTakenQueue } from "./taken-queue.ts";
 
 const WINDOW_EVENTS = 1000;
 const TELL_EVENTS = WINDOW_EVENTS / 4;
+/** A connection that was silent for so long is asked for a sign of life, and is given up when none comes within it again. */
+const SILENCE_MS = 10_000;
 
 export interface SubscribeOptions {
   /** Events after this position; `end`: only those to come. Absent: from the first. */
   afterPosition?: number | "end";
   filter?: EventFilter;
   signal?: AbortSignal;
+  /** Told when the connection breaks off (false) and when it is there again (true); events wait meanwhile. */
+  onConnection?(isThere: boolean): void;
+  /** Another silence after which the station is asked for a sign of life, for tests. */
+  silenceMs?: number;
 }
 
 /** Events of runs and sandboxes, each once, in order, whatever becomes of the connection. Ends with the signal. */
@@ -44,7 +50,7 @@ async function keepConnected(to: Connection, state: SubscriptionState, first: St
     for (;;) {
       if (socket !== null) {
         const before = state.position();
-        const { error } = await socket.closed;
+        const { error } = await Promise.race([socket.closed, state.fallenSilent()]);
         state.disconnected();
         if (state.ends.signal.aborted) return state.finish();
         if (error !== null && error.code !== "unavailable") throw error;
@@ -58,6 +64,7 @@ async function keepConnected(to: Connection, state: SubscriptionState, first: St
         if (!mayReturn || attempt >= ATTEMPTS_MAX) throw error;
         return null;
       });
+      if (socket !== null) state.onConnection?.(true);
     }
   } catch (error) {
     state.finish(state.ends.signal.aborted ? undefined : (error as Error));
@@ -66,16 +73,20 @@ async function keepConnected(to: Connection, state: SubscriptionState, first: St
 
 async function connectOnce(to: Connection, state: SubscriptionState): Promise<StreamSocket> {
   const subscribed = Promise.withResolvers<void>();
+  let silence: SilenceWatch | null = null;
   const socket = await openStream(to, "events.stream", {
     signal: state.ends.signal,
     onMessage(given) {
       const message = given as EventsServerMessage;
+      silence?.heard();
+      // What a connection says that was given up is said again by the next one.
+      if (silence?.hasFallen()) return;
       if (message.type === "subscribed") subscribed.resolve();
       state.onMessage(message);
     },
   });
-  state.connected(socket);
-  const closed = socket.closed.then(({ error }) => {
+  silence = state.connected(socket);
+  const closed = Promise.race([socket.closed, silence.fallen]).then(({ error }) => {
     throw error ?? new CaissonError("unavailable", "the station closed the stream");
   });
   closed.catch(() => {});
@@ -86,13 +97,14 @@ async function connectOnce(to: Connection, state: SubscriptionState): Promise<St
 type SubscriptionState = ReturnType<typeof createSubscriptionState>;
 
 /** What outlives a connection. */
-function createSubscriptionState({ afterPosition, filter: asked = {}, signal }: SubscribeOptions) {
+function createSubscriptionState({ afterPosition, filter: asked = {}, signal, onConnection, silenceMs = SILENCE_MS }: SubscribeOptions) {
   const ends = new AbortController();
   if (signal?.aborted) ends.abort();
   else signal?.addEventListener("abort", () => ends.abort(), { once: true, signal: ends.signal });
   let filter = asked;
   let position: number | null = null;
   let socket: StreamSocket | null = null;
+  let silence: SilenceWatch | null = null;
   let taken = 0;
   let told = 0;
   const changes: { resolve(position: number): void; reject(error: unknown): void }[] = [];
@@ -110,12 +122,18 @@ function createSubscriptionState({ afterPosition, filter: asked = {}, signal }: 
     ends,
     events,
     position: () => position ?? 0,
+    onConnection,
     connected(opened: StreamSocket) {
       socket = opened;
+      silence = watchSilence(opened, silenceMs);
       const after = position ?? afterPosition;
       opened.send({ type: "subscribe", filter, windowEvents: WINDOW_EVENTS, ...(after !== undefined && { afterPosition: after }) });
+      return silence;
     },
+    /** Resolves, as a closed socket does, when the other side gives no sign of life. */
+    fallenSilent: () => silence?.fallen ?? new Promise<never>(() => {}),
     disconnected() {
+      if (!ends.signal.aborted) onConnection?.(false);
       socket = null;
       taken = 0;
       told = 0;
@@ -129,7 +147,7 @@ function createSubscriptionState({ afterPosition, filter: asked = {}, signal }: 
       return promise;
     },
     onMessage(message: EventsServerMessage) {
-      if (message.type === "problem") return;
+      if (message.type === "problem" || message.type === "pong") return;
       if (message.type === "events") {
         for (const event of message.events) {
           position = event.position;
@@ -144,6 +162,38 @@ function createSubscriptionState({ afterPosition, filter: asked = {}, signal }: 
       ends.abort();
       for (const { reject } of changes.splice(0)) reject(error ?? new CaissonError("gone", "the subscription has ended"));
       events.end(error);
+    },
+  };
+}
+
+type SilenceWatch = ReturnType<typeof watchSilence>;
+
+/** Asks a connection that says nothing for a sign of life, and drops one that has none left. */
+function watchSilence(socket: StreamSocket, silenceMs: number) {
+  const fallen = Promise.withResolvers<{ error: CaissonError }>();
+  let isAsked = false;
+  let hasFallen = false;
+  let timer = setTimeout(onSilence, silenceMs);
+  void socket.closed.then(() => clearTimeout(timer));
+  function onSilence(): void {
+    if (isAsked) {
+      hasFallen = true;
+      fallen.resolve({ error: new CaissonError("unavailable", "the connection to the station fell silent") });
+      socket.close();
+      return;
+    }
+    isAsked = true;
+    socket.send({ type: "ping" });
+    timer = setTimeout(onSilence, silenceMs);
+  }
+  return {
+    fallen: fallen.promise,
+    hasFallen: () => hasFallen,
+    heard() {
+      if (hasFallen) return;
+      isAsked = false;
+      clearTimeout(timer);
+      timer = setTimeout(onSilence, silenceMs);
     },
   };
 }

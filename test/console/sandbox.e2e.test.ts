@@ -1,8 +1,7 @@
-import { once } from "node:events";
-import { connect, createServer, type Socket } from "node:net";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { barriers, picture, useConsole } from "../support/console.ts";
+import { breakableLink } from "../support/console-link.ts";
 
 const { openPage, run, url } = useConsole();
 const PORT = 8123;
@@ -30,45 +29,9 @@ const untilPrompt = (page: Page) =>
 const counted = (lines: readonly string[]) => lines.filter((line) => /^line-\d+$/.test(line));
 const allCounted = Array.from({ length: 20 }, (_, index) => `line-${index + 1}`);
 
-/** The station's port through another, whose connections can be cut. */
-async function cuttable() {
-  const target = new URL(url());
-  const sockets = new Set<Socket>();
-  let isCut = false;
-  const server = createServer((client) => {
-    if (isCut) return void client.destroy();
-    const station = connect(Number(target.port), target.hostname);
-    for (const socket of [client, station]) {
-      sockets.add(socket);
-      socket.on("error", () => {}).once("close", () => sockets.delete(socket));
-    }
-    client.pipe(station).pipe(client);
-    client.once("close", () => station.destroy());
-    station.once("close", () => client.destroy());
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  const port = typeof address === "object" ? address?.port : null;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    cut() {
-      isCut = true;
-      for (const socket of sockets) socket.destroy();
-    },
-    mend() {
-      isCut = false;
-    },
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
-}
-
 describe("a sandbox's terminal", () => {
   test("goes on after the connection was cut and after the page was loaded again, each line once", async () => {
-    await using station = await cuttable();
+    await using station = await breakableLink(url());
     const { page } = await openPage(`/sandboxes/${sandbox}`, { at: station.url });
     await untilPrompt(page);
     // Half of it is written while nobody can listen: it goes on when a file is there, and makes another at its end.

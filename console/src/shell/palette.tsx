@@ -1,6 +1,7 @@
 import { Command } from "cmdk";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
+import { visibleText } from "../parts/visible-text.ts";
 import { useRuns, useSandboxes } from "../station/queries.ts";
 import styles from "./palette.module.css";
 import { shortcuts } from "./shortcuts.ts";
@@ -36,14 +37,14 @@ export default function Palette({ onClose }: { onClose(): void }) {
           <Command.Group heading="Runs">
             {runs.map((view) => (
               <Command.Item key={view.run} value={`${view.run} ${view.name ?? ""} ${view.title}`} onSelect={() => go(`/runs/${view.run}`)}>
-                <span className={styles.name}>{view.name ?? view.title}</span>
+                <span className={styles.name}>{visibleText(view.name ?? view.title)}</span>
               </Command.Item>
             ))}
           </Command.Group>
           <Command.Group heading="Sandboxes">
             {sandboxes.map((info) => (
               <Command.Item key={info.id} value={`${info.id} ${info.name ?? ""}`} onSelect={() => go(`/sandboxes/${info.id}`)}>
-                {info.name ?? info.id}
+                {visibleText(info.name ?? info.id)}
               </Command.Item>
             ))}
           </Command.Group>

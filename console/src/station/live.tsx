@@ -81,7 +81,11 @@ async function follow(station: Client, { signal, onState, onEvent, onDenied }: F
   let wasAway = false;
   while (!signal.aborted) {
     try {
-      const subscription = await station.streams.subscribe({ afterPosition: position, signal });
+      const subscription = await station.streams.subscribe({
+        afterPosition: position,
+        signal,
+        onConnection: (isThere) => onState(isThere ? "live" : "away", { wasAway: true }),
+      });
       onState("live", { wasAway });
       wasAway = false;
       for await (const event of subscription) {

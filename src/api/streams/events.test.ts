@@ -153,6 +153,36 @@ describe("events", () => {
     }
   });
 
+  test("go on after a connection that died without a word, which is noticed and told", async () => {
+    const proxy = await cuttingProxy(server());
+    try {
+      const { streams } = await client(proxy.url);
+      const told: boolean[] = [];
+      const subscription = await streams.subscribe({ silenceMs: 1_000, onConnection: (isThere) => told.push(isThere) });
+      const iterator = subscription[Symbol.asyncIterator]();
+      await append(one, step(1));
+      expect((await iterator.next()).value).toMatchObject({ position: 1 });
+      proxy.silence();
+      await append(one, step(2));
+      expect((await iterator.next()).value).toMatchObject({ position: 2 });
+      await vi.waitFor(() => expect(told.slice(0, 2)).toEqual([false, true]), { timeout: 60_000 });
+      subscription.close();
+      expect(await iterator.next()).toMatchObject({ done: true });
+    } finally {
+      proxy.close();
+    }
+  });
+
+  test("answers a ping, even to a reader that takes nothing", async () => {
+    const socket = rawSocket(server(), "/v1/stream", { as: await token("read") });
+    await append(one, step(1), step(2));
+    await socket.send({ type: "subscribe", windowEvents: 1 });
+    await socket.message("events");
+    await socket.send({ type: "ping" });
+    await socket.message("pong");
+    socket.ws.terminate();
+  });
+
   test("go on after the station ended and began again", async () => {
     const { port } = server();
     const { streams } = await client();

@@ -54,6 +54,7 @@ function createEventReader(
       const message = parseMessage(EventsClientMessage, given);
       if (message.type === "subscribe") throw new CaissonError("invalid", "this socket has subscribed already");
       if (message.type === "taken") return credit.taken(message.events);
+      if (message.type === "ping") return void socket.send({ type: "pong" });
       passes = createFilter(message.filter);
       void socket.send({ type: "filtered", position });
     },

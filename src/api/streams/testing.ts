@@ -131,6 +131,13 @@ export async function cuttingProxy(server: AnyServer) {
   const { port } = proxy.address() as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
+    /** Lets nothing through any more on the connections there are, and closes none of them. */
+    silence() {
+      for (const { near, far } of pairs) {
+        near.unpipe(far).pause();
+        far.unpipe(near).pause();
+      }
+    },
     /** Breaks every connection there is. */
     cut() {
       for (const { near, far } of pairs) {

@@ -83,6 +83,8 @@ export const EventsClientMessage = z.discriminatedUnion("type", [
   }),
   z.strictObject({ type: z.literal("filter"), filter: EventFilter }),
   z.strictObject({ type: z.literal("taken"), events: z.int().nonnegative() }),
+  /** Answered at once: a browser sees none of the pings below the messages, and no connection that died silently. */
+  z.strictObject({ type: z.literal("ping") }),
 ]);
 export type EventsClientMessage = z.input<typeof EventsClientMessage>;
 
@@ -93,6 +95,7 @@ export const EventsServerMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("events"), events: z.array(StreamedEvent) }),
   /** Everything up to here was looked at, and what passed was sent: to come back after it saves looking again. */
   z.object({ type: z.literal("position"), position: z.int().nonnegative() }),
+  z.object({ type: z.literal("pong") }),
   ProblemMessage,
 ]);
 export type EventsServerMessage = z.infer<typeof EventsServerMessage>;

@@ -8,6 +8,7 @@ import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
+import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useRuns } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
@@ -51,13 +52,13 @@ function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number]
     <li className={styles.asked}>
       <div className={styles.head}>
         <Link href={`/runs/${view.run}`} className="link">
-          {view.name ?? view.title}
+          {visibleText(view.name ?? view.title)}
         </Link>
         <span className={styles.dim}>
-          {view.agent} · <Time at={view.updatedAt} />
+          {visibleText(view.agent)} · <Time at={view.updatedAt} />
         </span>
       </div>
-      <p className={styles.text}>{asked.text}</p>
+      <p className={styles.text}>{visibleLines(asked.text)}</p>
       <div className={styles.actions}>
         <input
           aria-label="What the agent is told besides"

@@ -21,9 +21,10 @@ export function useTimeline(run: string): RunFeed {
   const [feed, setFeed] = useState(() => createFeed(station, run));
   if (feed.run !== run) setFeed(createFeed(station, run));
   const version = useSyncExternalStore(feed.watch, feed.version);
-  // After the connection was lost, what was missed is fetched.
+  // After the connection was lost, what was missed is fetched; an answer that was on its way then need not ever end.
   useEffect(() => {
-    if (live !== "away") feed.load();
+    if (live === "away") feed.close();
+    else feed.load();
   }, [feed, live]);
   useEffect(() => () => feed.close(), [feed]);
   useEvents(useCallback((event: StreamedEvent) => event.entity.id === run && feed.take(event), [feed, run]));

@@ -1,0 +1,86 @@
+import { setTimeout as passed } from "node:timers/promises";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { useConsole } from "../support/console.ts";
+import { breakableLink } from "../support/console-link.ts";
+import { scriptedRuns } from "../support/console-runs.ts";
+import { isThorough } from "../support/thorough.ts";
+
+const caisson = useConsole();
+const { openPage, run, url } = caisson;
+const { startRun, view } = scriptedRuns(caisson);
+
+const OUTAGE_MS = isThorough ? 20_000 : 3_000;
+const MARKS = 12;
+const marks = Array.from({ length: MARKS }, (_, index) => `mark ${index + 1} of ${MARKS}`);
+const until = (file: string) => `while ! test -e ${file}; do sleep 0.1; done`;
+
+/** One mark, then nothing until a file is there, then all the others. */
+const waitingScript = {
+  turns: [
+    { say: marks[0], calls: [{ tool: "bash", arguments: { command: until("go") } }] },
+    ...marks.slice(1).map((say) => ({ say, calls: [{ tool: "bash", arguments: { command: `echo after ${say}` } }] })),
+    { say: "All marks are made." },
+  ],
+};
+
+/** Lets the run go on, which the page may know nothing of. */
+async function letGoOn(id: string): Promise<void> {
+  const { sandbox } = await view(id);
+  await run(["exec", "--sandbox", sandbox?.id ?? "", "--", "touch", "/workspace/go"]);
+  await expect.poll(async () => (await view(id)).status, { timeout: 90_000 }).toBe("ended");
+}
+
+/** Every item that the page shows, by the event that it begins with. */
+async function items(page: Page): Promise<string[]> {
+  return page
+    .getByRole("log", { name: "Timeline" })
+    .getByRole("article")
+    .evaluateAll((all) =>
+      all.map(
+        (each) =>
+          `${each.querySelector("a")?.getAttribute("href")} ${each.lastElementChild?.textContent?.replaceAll(/\d+(\.\d+)? m?s|s/g, "")}`,
+      ),
+    );
+}
+
+const tall = { width: 1360, height: 9_000 };
+
+/** What was seen while it happened is what somebody sees who comes afterwards. */
+async function expectWhole(page: Page, id: string): Promise<void> {
+  await page.getByText("All marks are made.").waitFor();
+  await page.getByRole("main").getByText("done", { exact: true }).waitFor();
+  const afterwards = await openPage(`/runs/${id}?all=1&event=1`);
+  await afterwards.page.setViewportSize(tall);
+  await afterwards.page.getByText("All marks are made.").waitFor();
+  await expect.poll(async () => await items(page), { timeout: 60_000 }).toEqual(await items(afterwards.page));
+  for (const mark of marks) expect(await page.getByText(mark, { exact: true }).count(), mark).toBe(1);
+}
+
+test(`a connection lost for ${OUTAGE_MS / 1000} s is said, and every event is shown once`, async () => {
+  await using link = await breakableLink(url());
+  const id = await startRun(waitingScript);
+  const { page } = await openPage(`/runs/${id}?all=1`, { at: link.url });
+  await page.setViewportSize(tall);
+  await page.getByText(marks[0] ?? "").waitFor();
+  const since = Date.now();
+  link.cut();
+  await page.getByText("The station cannot be reached.").waitFor();
+  await letGoOn(id);
+  await passed(Math.max(0, OUTAGE_MS - (Date.now() - since)));
+  expect(await page.getByText(marks[1] ?? "", { exact: true }).count()).toBe(0);
+  link.mend();
+  await page.getByText("The station cannot be reached.").waitFor({ state: "detached" });
+  await expectWhole(page, id);
+});
+
+test("a stream that dies without a word is noticed, and taken up again", async () => {
+  await using link = await breakableLink(url());
+  const id = await startRun(waitingScript);
+  const { page } = await openPage(`/runs/${id}?all=1`, { at: link.url });
+  await page.setViewportSize(tall);
+  await page.getByText(marks[0] ?? "").waitFor();
+  link.silenceStreams();
+  await letGoOn(id);
+  await expectWhole(page, id);
+});

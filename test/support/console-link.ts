@@ -1,0 +1,58 @@
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+
+/** The station's port through another, whose connections can be cut, and whose streams can die without a word. */
+export async function breakableLink(stationUrl: string) {
+  const target = new URL(stationUrl);
+  const pairs = new Set<{ client: Socket; station: Socket; isStream: boolean }>();
+  let isCut = false;
+  const server = createServer((client) => {
+    if (isCut) return void client.destroy();
+    const station = connect(Number(target.port), target.hostname);
+    const pair = { client, station, isStream: false };
+    pairs.add(pair);
+    for (const [one, other] of [
+      [client, station],
+      [station, client],
+    ] as const) {
+      one.on("error", () => {});
+      one.once("close", () => {
+        pairs.delete(pair);
+        other.destroy();
+      });
+    }
+    client.once("data", (head: Buffer) => {
+      pair.isStream = /^upgrade: websocket/im.test(head.toString("latin1"));
+    });
+    client.pipe(station).pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : null;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    cut() {
+      isCut = true;
+      for (const { client, station } of pairs) {
+        client.destroy();
+        station.destroy();
+      }
+    },
+    mend() {
+      isCut = false;
+    },
+    /** As when a router has forgotten them: the WebSockets there are stay open, and nothing comes through any more. */
+    silenceStreams() {
+      for (const { client, station, isStream } of pairs) {
+        if (!isStream) continue;
+        client.unpipe(station).pause();
+        station.unpipe(client).pause();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { client } of pairs) client.destroy();
+      server.close();
+    },
+  };
+}
