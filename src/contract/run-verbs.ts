@@ -11,6 +11,7 @@ import { Priority, QueuePlace } from "./run-queue.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
 import { SandboxLogEvent } from "./sandbox-log-event.ts";
 import { WorkspaceSource } from "./session.ts";
+import { Step } from "./session-verbs.ts";
 import { FolderOrigin, MachineId } from "./upload.ts";
 import { UploadedMount } from "./upload-verbs.ts";
 import { Usage } from "./usage.ts";
@@ -75,6 +76,11 @@ export const StartRun = z.strictObject({
   replay: z.string().min(1).optional(),
   /** The name under which the workspace is found again, and whose it is. Absent: a session of the run's own. */
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
+  /**
+   * Begins with the files of this session, or of this run's, as they are or as they were after a step, in a session of
+   * its own: in place of a source.
+   */
+  from: z.strictObject({ session: z.string().min(1).max(256), at: Step.optional() }).optional(),
   /** Of a new session; default an empty workspace. */
   source: WorkspaceSource.optional(),
   /**

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
-import { FinishReason, RunId } from "./run.ts";
+import { FinishReason, RunId, SessionId } from "./run.ts";
 import { SessionCleanup, SessionScope, WorkspaceSource } from "./session.ts";
 
 /** The history of a session, in the stream `session/<id>`; it outlives the session. */
@@ -25,6 +25,11 @@ export const SessionUndone = defineEvent("session.undone", 1, {
   /** Files that changed with it. */
   count: z.int().nonnegative(),
 });
+/** It began with the files of another session: as they were after a step of a run there, or as they were just then. */
+export const SessionForked = defineEvent("session.forked", 1, {
+  from: SessionId,
+  at: z.object({ run: RunId, step: z.int().nonnegative() }).nullable(),
+});
 /** Its lock was taken away from whoever held it. */
 export const SessionUnlocked = defineEvent("session.unlocked", 1, { run: z.string(), forced: z.boolean() });
 export const SessionRemoved = defineEvent("session.removed", 1, { why: z.enum(["discarded", "removed", "aged", "cleanup"]) });
@@ -37,6 +42,7 @@ const all = [
   SessionApplied,
   SessionBranched,
   SessionUndone,
+  SessionForked,
   SessionUnlocked,
   SessionRemoved,
 ] as const;

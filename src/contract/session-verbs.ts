@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RuntimeName } from "./ids.ts";
+import { ChosenName, RuntimeName } from "./ids.ts";
 import { created, next, owned, paged } from "./list-filter.ts";
 import { SessionId } from "./run.ts";
 import { Session, SessionLock, SessionScope } from "./session.ts";
@@ -127,6 +127,59 @@ export const NoteSession = z.strictObject({
     .optional(),
 });
 export type NoteSession = z.infer<typeof NoteSession>;
+
+/** So many steps of a run. */
+export const Step = z.int().nonnegative().max(1_000_000);
+
+export const UndoTurns = z.strictObject({
+  /** Every turn since the run had taken so many steps; absent: the last turn. */
+  to: Step.optional(),
+});
+export type UndoTurns = z.input<typeof UndoTurns>;
+
+/** Where a session's files can be had as they were: after so many steps of a run in it, when a turn began. */
+export const SessionPoint = z.object({ run: z.string(), step: z.int().nonnegative(), turn: z.int().positive(), at: z.iso.datetime() });
+export type SessionPoint = z.infer<typeof SessionPoint>;
+
+/** A new session with the files of another. */
+export const ForkSession = z.strictObject({
+  /** Absent: it has an id alone. */
+  name: ChosenName.optional(),
+  /** As they were after so many steps of the run that was named, or of the session's last; absent: as they are now. */
+  at: Step.optional(),
+});
+export type ForkSession = z.input<typeof ForkSession>;
+
+/** A path of the workspace, relative to it. */
+const WorkspacePath = z
+  .string()
+  .max(4000)
+  .refine((path) => !path.startsWith("/"), "must be relative to the workspace")
+  .refine((path) => !path.includes("\0"), "must not contain NUL")
+  .refine((path) => !path.split("/").includes(".."), "must not contain ..");
+
+export const ListSessionFiles = z.strictObject({ path: WorkspacePath.default(""), at: Step.optional() });
+export type ListSessionFiles = z.input<typeof ListSessionFiles>;
+export const ReadSessionFile = z.strictObject({ path: WorkspacePath.min(1), at: Step.optional() });
+export type ReadSessionFile = z.input<typeof ReadSessionFile>;
+
+/** What is in one folder of a session's workspace. */
+export const SessionFiles = z.object({
+  session: SessionId,
+  path: z.string(),
+  entries: z.array(
+    z.object({
+      name: z.string(),
+      kind: z.enum(["file", "directory", "link", "fifo", "socket", "device"]),
+      sizeBytes: z.number(),
+      mode: z.int(),
+      modifiedMs: z.number(),
+      linkTarget: z.string().nullable(),
+    }),
+  ),
+  truncated: z.boolean(),
+});
+export type SessionFiles = z.infer<typeof SessionFiles>;
 
 /** The files that are not any more what a turn made of them. */
 export const UndoneTurn = z.object({ session: SessionId, files: z.array(z.string()) });

@@ -55,6 +55,11 @@ export const Session = z.object({
   runtime: z.string().nullable().default(null),
   /** Where the runtime keeps no layer of its own: the files as the last run left them. */
   snapshot: z.object({ id: SnapshotId, runtime: z.string() }).nullable(),
+  /**
+   * The session whose files it began with. `at` is when they were copied: what is older among them is a copy of what
+   * was made since `since`.
+   */
+  forked: z.object({ from: SessionId, at: z.iso.datetime(), since: z.iso.datetime() }).nullable().default(null),
   /** Uploads that are mounted beside its workspace. */
   uploads: z.array(UploadId).default([]),
 });

@@ -166,6 +166,12 @@ export interface Runtime extends AsyncDisposable {
    * also when this process dies on the way. The copy stays; no sandbox may be on the layer.
    */
   restoreLayer?(layer: string, name: string | null): Promise<void>;
+  /**
+   * A layer that nobody has written to gets what another has now, or what the copy of this name has: all of it or
+   * nothing that counts. No sandbox may be on the other unless it is a copy that is asked for. Throws `too_large`,
+   * `unsupported`, `no_space`. Absent: the runtime keeps no layers.
+   */
+  forkLayer?(from: string, to: string, how: { copy?: string; bytesMax: number }): Promise<void>;
   removeLayerCopy?(layer: string, name: string): Promise<void>;
   /**
    * Packs files below a folder into an archive, by their names there, with whatever sandboxes own among them; nothing

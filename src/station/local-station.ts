@@ -28,7 +28,8 @@ import { createRunVerbs } from "./runs/run-verbs.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
 import { findSnapshot } from "./sandboxes/snapshots.ts";
-import { createSessionVerbs, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
+import { planFork } from "./sessions/fork-session.ts";
+import { createSessionVerbs, forkSource, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
 import type { Station } from "./station.ts";
 import { createLocalUploads, type LocalUploads } from "./uploads/local-uploads.ts";
 import { usedUploads } from "./uploads/used-uploads.ts";
@@ -45,6 +46,7 @@ export interface LocalStation extends AsyncDisposable {
   owner: string;
   alive: RunsOptions["alive"];
   ownerGone: (owner: string) => boolean;
+  runtimes: () => Promise<readonly Runtime[]>;
   crashpoint: Crashpoint;
   removeRemains: RunsOptions["removeRemains"];
   places: RunsOptions["places"];
@@ -133,21 +135,21 @@ export function createLocalStation(options: {
     findSnapshot: async (word: string) => (await findSnapshot(await options.runtimes(), word)).snapshot.id,
     identity,
     alive,
+    runtimes: options.runtimes,
     crashpoint,
     ...options.settings,
   };
+  const viewing = { ...common, ...runsByWord(log, runs), runtime: options.runtime, git: options.git };
+  const planned: StartRunOptions["planFork"] = async (from) => planFork(await forkSource(from.session, from, viewing), viewing);
   const verbs = {
     uploads,
-    runs: withFoundRuns(createRunVerbs({ ...common, ...served, agents, model, drives, driveDetached, endSandboxes }), log),
+    runs: withFoundRuns(
+      createRunVerbs({ ...common, ...served, planFork: planned, agents, model, drives, driveDetached, endSandboxes }),
+      log,
+    ),
     sessions: createSessionVerbs({
-      ...common,
-      git: options.git,
-      runtime: options.runtime,
-      runtimes: options.runtimes,
+      ...viewing,
       store,
-      findRun: (word) => findRun(word, log),
-      facts: (run) => runs.facts(run),
-      turns: (run) => turnsOf(log, run),
       endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes }),
     }),
   };
@@ -165,6 +167,7 @@ export function createLocalStation(options: {
     owner,
     alive,
     ownerGone,
+    runtimes: options.runtimes,
     crashpoint,
     removeRemains: remove,
     drive: served.drive,
@@ -173,5 +176,14 @@ export function createLocalStation(options: {
       await served[Symbol.asyncDispose]();
       await log[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** What sessions ask about the runs in them. */
+function runsByWord(log: Log, runs: Runs) {
+  return {
+    findRun: (word: string) => findRun(word, log),
+    facts: (run: string) => runs.facts(run),
+    turns: (run: string) => turnsOf(log, run),
   };
 }

@@ -50,6 +50,8 @@ export async function findChanges(options: {
   sinceMs: number;
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
+  /** What is older in the layer was copied from another one, which has been there since `sinceMs`. */
+  copiedAtMs?: number;
   hiding?: HidingRules;
   /** Paths that were hidden inside, whatever rule hid them. */
   hidden?: readonly string[];
@@ -57,7 +59,9 @@ export async function findChanges(options: {
 }): Promise<Changes> {
   using lower = openLower(options.lower);
   using rules = openIgnoreRules(options.lower);
-  const { paths, leftOut, madeAtMs } = await compare({ ...options, lower });
+  const { paths, leftOut, madeAtMs: seenAtMs } = await compare({ ...options, lower });
+  const { copiedAtMs = 0, sinceMs } = options;
+  const madeAtMs = (path: string) => (seenAtMs(path) <= copiedAtMs ? sinceMs : seenAtMs(path));
   const hidden = [...hiddenPlaces(options), ...(options.hidden ?? [])];
   const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
   return await readChanges({

@@ -17,12 +17,13 @@ import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
 /** Of a session in which no sandbox was yet. */
-const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null };
+const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null, forked: null };
 
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
 
-export type NewSession = Pick<Session, "id" | "name" | "source" | "scope" | "cleanup"> & Partial<Pick<Session, "owner" | "uploads">>;
+export type NewSession = Pick<Session, "id" | "name" | "source" | "scope" | "cleanup"> &
+  Partial<Pick<Session, "owner" | "uploads" | "commit" | "preparedAt" | "runtime" | "forked">>;
 
 export interface SessionStore extends SessionLocks {
   /** Throws `exists`. */
@@ -37,7 +38,7 @@ export interface SessionStore extends SessionLocks {
   /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
   update(
     id: string,
-    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads">>,
+    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked">>,
   ): Promise<Session>;
   /** Adds to the session's history, which outlives it. `once`: unless the same is there already. */
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;

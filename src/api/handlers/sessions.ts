@@ -29,7 +29,13 @@ export const sessionHandlers: Handlers<Name> = {
   "sessions.unlock": async ({ station, params, body }) => ({ json: { session: await station.sessions.unlock(params.session, body) } }),
   "sessions.discard": async ({ station, params, query }) => ({ json: { session: await station.sessions.discard(params.session, query) } }),
   "sessions.unapplied": async ({ station, params }) => ({ json: await station.sessions.unapplied(params.session) }),
-  "sessions.undo": async ({ station, params }) => ({ json: await station.sessions.undo(params.run) }),
+  "sessions.undo": async ({ station, params, body }) => ({ json: await station.sessions.undo(params.run, body) }),
+  "sessions.points": async ({ station, params }) => ({ json: { points: await station.sessions.points(params.session) } }),
+  "sessions.files": async ({ station, params, query }) => ({ json: await station.sessions.files(params.session, query) }),
+  "sessions.readFile": async ({ station, params, query }) => ({
+    bytes: await begun(station.sessions.readFile(params.session, query)),
+  }),
+  "sessions.fork": async ({ station, params, body }) => ({ json: await station.sessions.fork(params.session, body) }),
   "sessions.cleanup": async ({ station, body }) => ({ json: await station.sessions.cleanup(body) }),
 };
 

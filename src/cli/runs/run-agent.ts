@@ -10,6 +10,7 @@ import { checkOptions } from "../options/option-names.ts";
 import { inputsFrom, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
 import { imageFrom, pairs, runtimeFrom, sandboxSettingsFrom } from "../options/spec-options.ts";
 import { sourceFrom } from "../options/workspace-source.ts";
+import { atStep } from "../sessions/step-of-run.ts";
 import { line } from "../terminal/line.ts";
 import { continueRun } from "./continue-run.ts";
 import { textGiven } from "./given-text.ts";
@@ -65,6 +66,7 @@ export async function newRunRequest(
     return path === undefined || path === "" ? undefined : resolve(context.cwd, path);
   };
   const session = sessionFrom(given);
+  const from = fromGiven(given);
   return {
     task,
     agent,
@@ -82,7 +84,8 @@ export async function newRunRequest(
       record: fileFrom("record"),
       replay: fileFrom("replay"),
       session,
-      source: await sourceOfNew(context, given, session?.id),
+      from,
+      source: from === undefined ? await sourceOfNew(context, given, session?.id) : undefined,
     }),
   };
 }
@@ -95,6 +98,16 @@ function sessionFrom(given: ParsedArguments): StartRunInput["session"] {
     throw new CaissonError("invalid", "a run works in a session or in a workflow, not in both");
   if (session !== undefined) return { id: session, scope: "session" };
   return workflow === undefined ? undefined : { id: `workflow-${workflow}`, scope: "workflow" };
+}
+
+/** Whose files it begins with, in a copy. */
+function fromGiven(given: ParsedArguments): StartRunInput["from"] {
+  const word = given.option("from");
+  if (word === undefined) return undefined;
+  if (given.option("repo") !== undefined || given.flag("no-workspace"))
+    throw new CaissonError("invalid", "--from brings the files of another run, and --repo or --no-workspace others");
+  const { name, at } = atStep(word);
+  return { session: name, ...defined({ at }) };
 }
 
 /** Undefined for a session that has its workspace already. */

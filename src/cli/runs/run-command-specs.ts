@@ -39,6 +39,12 @@ export const runOptions: readonly OptionSpec[] = [
   },
   { name: "task-file", value: "FILE", summary: "Read the task from this file; `-` in its place reads it from standard input" },
   { name: "repo", value: "DIR|URL", summary: "What to work on: a folder (default: this one, copy-on-write) or a git address" },
+  {
+    name: "from",
+    value: "RUN[@STEP]",
+    summary: "Begin with the files of this run or session, in a copy: as they are, or as they were after a step of it",
+    completes: ["run", "session"],
+  },
   { name: "branch", value: "NAME", summary: "The branch of a git address" },
   { name: "ref", value: "REF", summary: "A tag or commit of a git address; wins over --branch" },
   { name: "depth", value: "N", summary: "Only the newest N commits of a git address" },
@@ -106,6 +112,7 @@ export const runCommands: readonly CommandSpec[] = [
       ['caisson run "fix the failing test"', "the built-in coder, in this folder"],
       ['caisson run reviewer "look at the last commit" --model anthropic/claude-sonnet-4-5', "another agent"],
       ["git diff | caisson run reviewer -", "the task from standard input; --task-file reads it from a file"],
+      ['caisson run "try it without the cache" --from run_k3v', "another way, in a copy of that run's files"],
       ['caisson run --continue "now also the tests"', "the next turn of this folder's newest run"],
       ['caisson run "add a --json flag" --repo https://example.org/tool.git --max-cost 2', "a fresh clone, with a budget"],
     ],
@@ -228,6 +235,11 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "stat", summary: "Only file names and line counts" },
       { name: "ignored", summary: "Also show new files that your .gitignore files name" },
+      {
+        name: "at",
+        value: "STEP",
+        summary: "As it was after this step of the run; files are kept at its beginning and before each further turn",
+      },
       noPager,
       json,
     ],

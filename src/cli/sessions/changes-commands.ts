@@ -9,6 +9,7 @@ import { joined, line, quotedName } from "../terminal/line.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 import { printDiff } from "../terminal/print-diff.ts";
 import { type Cell, table } from "../terminal/table.ts";
+import { parseStep } from "./step-of-run.ts";
 
 type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBack">;
 
@@ -16,7 +17,9 @@ type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBac
 export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
   const { sessions } = context.station;
   const { name, paths, isRunNamed } = await runAndPaths(context, given.positionals);
-  const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal };
+  const at = given.option("at");
+  const step = at === undefined ? {} : { at: parseStep("--at", at) };
+  const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal, ...step };
   if (!given.flag("json") && !given.flag("stat")) {
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];

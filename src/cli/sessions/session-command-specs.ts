@@ -24,6 +24,19 @@ export const sessionCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import("./session-commands.ts")).info }),
   },
   {
+    path: ["session", "fork"],
+    summary: "Make a new session with the files of another",
+    details:
+      "The two have nothing in common from then on. RUN@STEP is the files as they were after that step: those of the beginning and of each turn's end are kept.",
+    options: [{ name: "name", value: "NAME", summary: "What it is to be called; otherwise it has an id alone" }, json],
+    arguments: [{ ...sessionArgument, name: "RUN", summary: "a run or a session, by id or name; @STEP for a step of it" }],
+    examples: [
+      ["caisson session fork fix-parser --name another-way", ""],
+      ["caisson session fork run_k3v@4", "as it was after four steps"],
+    ],
+    load: async () => ({ run: (await import("./session-commands.ts")).fork }),
+  },
+  {
     path: ["session", "rm"],
     summary: "Remove a session and its files",
     options: [force, yes, json],

@@ -1,3 +1,4 @@
+import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -7,6 +8,7 @@ import { runNamed } from "../runs/run-named.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import { lockText, sessionLines, sourceText } from "./session-view.ts";
+import { atStep } from "./step-of-run.ts";
 import { agreesToLose } from "./unapplied-work.ts";
 
 /** Runs of one session that are shown. */
@@ -42,6 +44,14 @@ export async function info(context: CliContext, given: ParsedArguments): Promise
   }
   const unapplied = await sessions.unapplied(session.id).catch(() => null);
   await context.stdout.print(sessionLines({ ...session, history }, { runs: shown, unapplied }));
+  return 0;
+}
+
+/** `caisson session fork RUN[@STEP]` */
+export async function fork(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { name: word, at } = atStep(given.positionals[0] ?? "");
+  const session = await context.station.sessions.fork(word, defined({ name: given.option("name"), at }));
+  await (given.flag("json") ? context.stdout.printJson(session) : context.stdout.print(line`${session.name ?? session.id}`));
   return 0;
 }
 

@@ -72,6 +72,10 @@ function eventText(event: SessionEvent): string {
       return `branch ${event.data.branch} made in ${event.data.repository}`;
     case "session.undone":
       return `a turn of ${event.data.run} taken back: ${event.data.count} ${event.data.count === 1 ? "file" : "files"}`;
+    case "session.forked": {
+      const { from, at } = event.data;
+      return `began with the files of ${from}${at === null ? "" : `, as they were after step ${at.step} of ${at.run}`}`;
+    }
     case "session.unlocked":
       return `lock of ${event.data.run} taken away${event.data.forced ? " by force" : ""}`;
     case "session.removed":

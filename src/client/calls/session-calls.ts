@@ -27,7 +27,16 @@ export function sessionCalls(to: Connection) {
     note: (session: string, body: BodyInput<"sessions.note">, given: Signal = {}) =>
       call(to, "sessions.note", { params: { session }, body, ...given }),
     unapplied: (session: string, given: Signal = {}) => call(to, "sessions.unapplied", { params: { session }, ...given }),
-    undo: (run: string, given: Signal = {}) => call(to, "sessions.undo", { params: { run }, ...given }),
+    undo: (run: string, body: BodyInput<"sessions.undo"> = {}, given: Signal = {}) =>
+      call(to, "sessions.undo", { params: { run }, body, ...given }),
+    points: async (session: string, given: Signal = {}) => (await call(to, "sessions.points", { params: { session }, ...given })).points,
+    files: (session: string, query: QueryInput<"sessions.files"> = {}, given: Signal = {}) =>
+      call(to, "sessions.files", { params: { session }, query, ...given }),
+    async readFile(session: string, query: QueryInput<"sessions.readFile">, given: Signal = {}): Promise<ReadableStream<Uint8Array>> {
+      return streamOf(await send(to, "sessions.readFile", { input: { params: { session }, query, ...given }, accept: "*/*" }));
+    },
+    fork: (session: string, body: BodyInput<"sessions.fork"> = {}, given: Signal = {}) =>
+      call(to, "sessions.fork", { params: { session }, body, ...given }),
     cleanup: (body: BodyInput<"sessions.cleanup">, given: Signal = {}) => call(to, "sessions.cleanup", { body, ...given }),
     unlock: (session: string, body: BodyInput<"sessions.unlock"> = {}, given: Signal = {}) =>
       call(to, "sessions.unlock", { params: { session }, body, ...given }),

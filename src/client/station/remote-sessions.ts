@@ -8,10 +8,10 @@ export function remoteSessions({ sessions }: Pick<Client, "sessions">): SessionV
   return {
     get: (name) => sessions.get(name),
     list: () => sessions.list(),
-    diff: (name, { signal, paths, includeIgnored } = {}) =>
+    diff: (name, { signal, paths, includeIgnored, at } = {}) =>
       sessions.diff(
         name,
-        { ...(paths && { paths: [...paths] }), ...(includeIgnored !== undefined && { includeIgnored }) },
+        { ...(paths && { paths: [...paths] }), ...(includeIgnored !== undefined && { includeIgnored }), ...(at !== undefined && { at }) },
         { ...(signal && { signal }) },
       ),
     unapplied: (name) => sessions.unapplied(name),
@@ -25,7 +25,13 @@ export function remoteSessions({ sessions }: Pick<Client, "sessions">): SessionV
     },
     note: (name, note) => sessions.note(name, note),
     apply: (name, options) => sessions.apply(name, options),
-    undo: (run) => sessions.undo(run),
+    undo: (run, options) => sessions.undo(run, options),
+    points: (name) => sessions.points(name),
+    files: (name, options) => sessions.files(name, options),
+    async *readFile(name, options) {
+      yield* bytesOf(await sessions.readFile(name, options), { what: "reading a file", signal: undefined });
+    },
+    fork: (name, options) => sessions.fork(name, options),
     branch: (name, options) => sessions.branch(name, options),
     discard: async (name, options) => (await sessions.discard(name, options)).session,
     unlock: async (name, options) => (await sessions.unlock(name, options)).session,

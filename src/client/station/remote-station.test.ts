@@ -149,6 +149,22 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
     async undo(reached) {
       await expect(reached.sessions.undo("run_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
     },
+    async points(reached) {
+      const run = await endedRun();
+      expect(await reached.sessions.points(run)).toEqual(await station().sessions.points(run));
+      expect(await reached.sessions.points(run)).toMatchObject([{ run, step: 0 }]);
+    },
+    async files(reached) {
+      await expect(reached.sessions.files("no-such")).rejects.toMatchObject({ code: "not_found" });
+    },
+    async readFile(reached) {
+      await expect(all(reached.sessions.readFile("no-such", { path: "a" }))).rejects.toMatchObject({ code: "not_found" });
+    },
+    async fork(reached) {
+      const run = await endedRun();
+      expect(await reached.sessions.fork(run, { name: "another" })).toMatchObject({ id: "another", forked: { from: run } });
+      await expect(reached.sessions.fork(run, { name: "another" })).rejects.toMatchObject({ code: "exists" });
+    },
     async branch(reached) {
       await expect(reached.sessions.branch("no-such")).rejects.toMatchObject({ code: "not_found" });
     },

@@ -92,6 +92,8 @@ const run: Reach<StartRun> = {
   record: () => ["a file for a model's answers"],
   replay: () => ["a file for a model's answers"],
   session: inside,
+  // Whose it is, is asked where it is found.
+  from: inside,
   source(source) {
     if (source.kind === "folder") return [folder];
     if (source.kind === "upload") return [];

@@ -11,13 +11,21 @@ import {
   DiffIgnored,
   DiffLeftOut,
   DiscardSession,
+  ForkSession,
+  ListSessionFiles,
   ListSessions,
   NoteSession,
+  ReadSessionFile,
   SessionDetails,
   SessionDiff,
+  SessionFiles,
   SessionList,
+  SessionPoint,
+  SessionView,
+  Step,
   Unapplied,
   UndoneTurn,
+  UndoTurns,
 } from "../session-verbs.ts";
 import { Output } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
@@ -27,6 +35,9 @@ import type { Route } from "./route.ts";
 /** By a session's own id or by that of a run in it. */
 const params = { session: NameOrId };
 const paths = z.array(z.string().min(1).max(4096)).max(1000).optional();
+
+/** After so many steps of the run that is named, or of the session's last. */
+const at = Step.optional();
 
 const Named = z.object({ session: SessionId });
 
@@ -53,14 +64,14 @@ export const sessionRoutes = {
     summary: "Which files a session's runs changed.",
     scope: "read",
     params,
-    query: z.strictObject({ paths, includeIgnored: z.boolean().optional() }),
+    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), at }),
     answer: { json: SessionDiff },
   },
   "sessions.patch": {
     summary: "The changes themselves, as git writes them; or as events, with what is known of each file and what was left out.",
     scope: "read",
     params,
-    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), brief: z.boolean().optional() }),
+    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), brief: z.boolean().optional(), at }),
     answer: { bytes: "text/x-diff", events: SentDiffPiece },
   },
   "sessions.apply": {
@@ -84,7 +95,7 @@ export const sessionRoutes = {
       "The changes as a tar archive, for whoever has the folder they belong to: a manifest with digests, then each content once. `base`: with those from before.",
     scope: "read",
     params,
-    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), base: z.boolean().optional() }),
+    query: z.strictObject({ paths, includeIgnored: z.boolean().optional(), base: z.boolean().optional(), at }),
     answer: { bytes: "application/x-tar" },
   },
   "sessions.note": {
@@ -117,10 +128,40 @@ export const sessionRoutes = {
     answer: { json: Unapplied },
   },
   "sessions.undo": {
-    summary: "Take back what the last turn of a run changed in files; what was applied stays applied.",
+    summary: "Take back what the last turn of a run changed in files, or every turn since a step; what was applied stays applied.",
     scope: "run",
     params: { run: NameOrId },
+    body: UndoTurns,
+    bodyOptional: true,
     answer: { json: UndoneTurn },
+  },
+  "sessions.points": {
+    summary: "After which steps of its runs a session's files were kept.",
+    scope: "read",
+    params,
+    answer: { json: z.object({ points: z.array(SessionPoint) }) },
+  },
+  "sessions.files": {
+    summary: "What is in a folder of a session's workspace, as it is or as it was after a step.",
+    scope: "read",
+    params,
+    query: ListSessionFiles,
+    answer: { json: SessionFiles },
+  },
+  "sessions.readFile": {
+    summary: "A file of a session's workspace, as it is or as it was after a step.",
+    scope: "read",
+    params,
+    query: ReadSessionFile,
+    answer: { bytes: "application/octet-stream" },
+  },
+  "sessions.fork": {
+    summary: "A new session with the files of this one, as they are or as they were after a step.",
+    scope: "run",
+    params,
+    body: ForkSession,
+    bodyOptional: true,
+    answer: { status: 201, json: SessionView },
   },
   "sessions.cleanup": {
     summary: "Remove sessions that nobody used for a while, and those that should have gone with their run.",

@@ -23,7 +23,7 @@ import { processesOf } from "./identity/namespace-processes.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { removeLayerDisk } from "./layers/disk.ts";
 import { homeOfLayer } from "./layers/home.ts";
-import { copyLayer, foldersOfLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
+import { copyLayer, foldersOfLayer, forkLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
 import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { packFiles, unpackFiles } from "./layers/pack-files.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
@@ -112,6 +112,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     images: lazyImages(oci),
     copyLayer: (layer, copy) => copyLayer(oci, layer, copy),
     restoreLayer: (layer, name) => restoreLayer(oci, layer, name),
+    forkLayer: (from, to, how) => forkLayer(oci, from, to, how),
     removeLayerCopy: (layer, name) => removeLayerCopy(oci, layer, name),
     packFiles: (options) => packFiles(oci, options),
     unpackFiles: (options) => unpackFiles(oci, options),

@@ -49,8 +49,10 @@ async function withOwnParts(request: StartRunInput, { sees, own }: OwnerView & {
   const { session, settings } = request;
   // A name is looked for among the owner's, and becomes a new session where there is none; an id must be there.
   if (sees === "own" && session !== undefined && isSessionId(session.id)) await own.session(session.id);
-  if (settings?.snapshot === undefined) return request;
-  return { ...request, settings: { ...settings, snapshot: await own.snapshot(settings.snapshot) } };
+  const from = request.from && { ...request.from, session: await own.session(request.from.session) };
+  const whole = { ...request, ...(from && { from }) };
+  if (settings?.snapshot === undefined) return whole;
+  return { ...whole, settings: { ...settings, snapshot: await own.snapshot(settings.snapshot) } };
 }
 
 async function listOwn(runs: RunVerbs, options: ListRuns, owner: string): Promise<RunList> {

@@ -23,7 +23,13 @@ export function ownedSessions({ sessions }: Pick<Station, "sessions">, view: Own
     },
     note: async (name, note) => await sessions.note(await own.work(name), note),
     apply: async (name, options) => await sessions.apply(await own.work(name), options),
-    undo: async (run) => await sessions.undo(await own.run(run)),
+    undo: async (run, options) => await sessions.undo(await own.run(run), options),
+    points: async (name) => await sessions.points(await own.session(name)),
+    files: async (name, options) => await sessions.files(await own.session(name), options),
+    async *readFile(name, options) {
+      yield* sessions.readFile(await own.session(name), options);
+    },
+    fork: async (name, options) => await sessions.fork(await own.session(name), options, { owner }),
     branch: async (name, options) => await sessions.branch(await own.work(name), options),
     discard: async (name, options) => await sessions.discard(await own.session(name), options),
     unlock: async (name, options) => await sessions.unlock(await own.session(name), options),

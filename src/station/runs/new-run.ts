@@ -5,11 +5,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
+import type { Session } from "../../contract/session.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
 import { type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
+import { removeKeptFiles } from "../sessions/remove-session.ts";
 import { runStream } from "./head-of-run.ts";
 import type { NewRun, Runs } from "./runs.ts";
 
@@ -35,27 +38,41 @@ export interface RunCreation {
   sessions: SessionStore;
   identity: Announced["maker"];
   alive: (owner: Announced["maker"]) => boolean;
+  /** Every runtime in which a session may have left something. */
+  runtimes: () => Promise<readonly Runtime[]>;
+}
+
+/** Makes a session and the run it is for. `fill` gives the session files of another before its run is there. */
+export async function createRunInNewSession(
+  creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },
+  request: { session: NewSession; run: Omit<NewRun, "session"> & { id: string }; fill?: (session: Session) => Promise<void> },
+): Promise<string> {
+  return await createSession(creation, { session: request.session, note: request.run.id }, async (session) => {
+    await request.fill?.(session);
+    return await creation.runs.create({ ...request.run, session: session.id });
+  });
 }
 
 /**
- * Makes a session and the run it is for. What is going to be made is written down first, so that a process that dies in
- * between leaves nothing that the next one does not find and remove.
+ * Makes a session, and what it is for. What is going to be made is written down first, so that a process that dies in
+ * between leaves nothing that the next one does not find and remove. `note` is the run that it is for, or another name
+ * that nobody else has.
  */
-export async function createRunInNewSession(
-  creation: RunCreation & { runs: Runs; crashpoint: Crashpoint },
-  request: { session: NewSession; run: Omit<NewRun, "session"> & { id: string } },
-): Promise<string> {
-  const { session } = request;
+export async function createSession<Result>(
+  creation: RunCreation & { crashpoint: Crashpoint },
+  { session, note: name }: { session: NewSession; note: string },
+  make: (session: Session) => Promise<Result>,
+): Promise<Result> {
   const folder = join(creation.stateDir, "sessions");
-  const note = join(folder, `${PREFIX}${request.run.id}`);
+  const note = join(folder, `${PREFIX}${name}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const announced: Announced = { run: request.run.id, session: session.id, maker: creation.identity };
+  const announced: Announced = { run: name, session: session.id, maker: creation.identity };
   await writeFile(note, JSON.stringify(announced), { mode: 0o600, flush: true });
   creation.crashpoint("session.announced:after");
   try {
-    await creation.sessions.create(session);
+    const made = await creation.sessions.create(session);
     creation.crashpoint("session.created:after");
-    return await creation.runs.create({ ...request.run, session: session.id });
+    return await make(made);
   } catch (error) {
     const taken = error instanceof CaissonError && error.code === "exists";
     if (!taken) await removeUnused(creation, announced).catch(() => undefined);
@@ -109,7 +126,10 @@ async function sweepOne(creation: RunCreation, announced: Announced, note: strin
 }
 
 async function removeUnused(creation: RunCreation, announced: Announced): Promise<void> {
-  // No sandbox was ever on it, so it holds nothing but what its making put there.
+  // No sandbox of a run's was ever on it, so it holds nothing but what its making put there.
+  const session = await creation.sessions.get(announced.session).catch(() => null);
+  if (session !== null && session.runtime !== null)
+    await removeKeptFiles(session, { sessions: creation.sessions, runtimes: await creation.runtimes() });
   const folder = join(creation.stateDir, "sessions");
   const gone = join(folder, `${GONE}${announced.run}`);
   await rename(join(folder, announced.session), gone).catch((error: unknown) => {

@@ -24,6 +24,7 @@ import type { ClaimName } from "../names/claim-name.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { namedSecrets, withNamedSecrets } from "../secrets/named-secrets.ts";
+import type { PlannedFork } from "../sessions/fork-session.ts";
 import { createRunInNewSession, type RunCreation } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
 import { withSubAgents } from "./sub-agents.ts";
@@ -57,6 +58,8 @@ export interface StartRunOptions extends RunCreation {
   treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
   claimName: ClaimName;
+  /** A session with the files of another. Throws `not_found`, `unsupported`. */
+  planFork: (from: NonNullable<StartRun["from"]>) => Promise<PlannedFork>;
 }
 
 /** Where a station is to drive the run. */
@@ -75,6 +78,8 @@ export async function createRequestedRun(
   options: StartRunOptions & { owner: string },
   queueing?: Queueing,
 ): Promise<string> {
+  if (request.source !== undefined && request.from !== undefined)
+    throw new CaissonError("invalid", "a run begins with the files of another session or with a source, not with both");
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const nameable = await options.secretsOf(options.owner);
   const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
@@ -109,13 +114,18 @@ export async function createRequestedRun(
     if (uploads.length > 0) await options.sessions.update(known.id, { uploads: [...new Set([...known.uploads, ...uploads])] });
     return await options.runs.create({ ...run, session: known.id });
   }
+  const about = { cleanup: definition.workspace.cleanup, owner, ...newSessionOf(request, { run: run.id, owner }) };
+  if (request.from !== undefined) {
+    const { session, fill } = await options.planFork(request.from);
+    return await createRunInNewSession(options, {
+      run,
+      session: { ...session, uploads: [...new Set([...(session.uploads ?? []), ...uploads])], ...about },
+      fill,
+    });
+  }
   const source = request.source ?? { kind: "empty" as const };
   await checkSource(source, options);
-  const { cleanup } = definition.workspace;
-  return await createRunInNewSession(options, {
-    run,
-    session: { source, cleanup, uploads, owner, ...newSessionOf(request, { run: run.id, owner }) },
-  });
+  return await createRunInNewSession(options, { run, session: { source, uploads, ...about } });
 }
 
 /** A session of the run's own has its id. */
@@ -244,9 +254,9 @@ async function knownSession(request: StartRun, { sessions, owner }: StartRunOpti
   const id = sessionIdOf(request.session.id, owner);
   const known = await sessions.get(id).catch(() => null);
   if (!known) return null;
-  if (request.source !== undefined) {
+  if (request.source !== undefined || request.from !== undefined) {
     throw new CaissonError("invalid", `the session ${request.session.id} has its workspace already, and a run cannot bring it another`, {
-      hint: "Leave the source (--repo) out, or choose another session.",
+      hint: "Leave the source (--repo, --from) out, or choose another session.",
     });
   }
   await sessions.checkFree(id);

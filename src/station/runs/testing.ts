@@ -21,7 +21,8 @@ import { createSessionStore, type SessionStore } from "../../workspace/sessions.
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { type ClaimName, claimName } from "../names/claim-name.ts";
 import { findRun, withFoundRuns } from "../names/find-run.ts";
-import { createSessionVerbs } from "../sessions/session-verbs.ts";
+import { planFork } from "../sessions/fork-session.ts";
+import { createSessionVerbs, forkSource } from "../sessions/session-verbs.ts";
 import type { Station } from "../station.ts";
 import { endRuns } from "./end-runs.ts";
 import { runStream } from "./head-of-run.ts";
@@ -124,7 +125,16 @@ export async function createTestStation(options: {
     });
     const drives = createRunDrives({ drive: runs.drive });
     const trusting = { places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] }, load: async (name: string) => named(name) };
-    const common = { claimName: claim, log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash };
+    const runtimes = async () => [runtime];
+    const common = { claimName: claim, log, runs, sessions, stateDir: dir, identity, alive, crashpoint: noCrash, runtimes };
+    const viewing = {
+      ...common,
+      findRun: (word: string) => findRun(word, log),
+      facts: (run: string) => runs.facts(run),
+      turns: (run: string) => turnsOf(log, run),
+      runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
+      git: { path: "", home: dir },
+    };
     const verbs = {
       runs: withFoundRuns(
         createRunVerbs({
@@ -142,19 +152,14 @@ export async function createTestStation(options: {
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
           queue: () => null,
+          planFork: async (from) => planFork(await forkSource(from.session, from, viewing), viewing),
         }),
         log,
       ),
       sessions: createSessionVerbs({
-        ...common,
+        ...viewing,
         store: createStore({ stateDir: dir }),
-        findRun: (word) => findRun(word, log),
-        facts: (run) => runs.facts(run),
-        turns: (run) => turnsOf(log, run),
         endRuns: (session, asked) => endRuns(session, asked, { log, runs, endSandboxes: async () => undefined }),
-        runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
-        runtimes: async () => [runtime],
-        git: { path: "", home: dir },
         author: { name: "Test", email: "test@localhost" },
       }),
     };

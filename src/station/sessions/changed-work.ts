@@ -3,6 +3,7 @@ import type { NewSessionEvent } from "../../contract/session-event.ts";
 import type { Changes } from "../../workspace/change.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
+import type { KeptFiles } from "./step-files.ts";
 
 /** What has changes that can be shown, applied or made a branch of: a session, or a sandbox. */
 export interface ChangedWork {
@@ -13,7 +14,8 @@ export interface ChangedWork {
   source: WorkspaceSource;
   /** The commit that a git workspace began at. */
   commit: string | null;
-  changes(ignoring?: IgnoredFiles): Promise<Changes>;
+  /** `at`: as it was after so many steps. */
+  changes(asked?: IgnoredFiles & { at?: number }): Promise<Changes>;
   /** Git's names of what was brought to the folder that it began from, by path. */
   applied(): Promise<ReadonlyMap<string, string>>;
   /** Empty for a file that was removed there. */
@@ -22,7 +24,10 @@ export interface ChangedWork {
   record(event: NewSessionEvent): Promise<void>;
 }
 
-export function workOfSession(session: Session, options: ChangesOptions): ChangedWork {
+export function workOfSession(
+  session: Session,
+  options: ChangesOptions & { filesAfter: (step: number) => Promise<KeptFiles> },
+): ChangedWork {
   const { id, source, commit } = session;
   return {
     id,
@@ -30,7 +35,9 @@ export function workOfSession(session: Session, options: ChangesOptions): Change
     what: `the session ${id}`,
     source,
     commit,
-    changes: (ignoring) => changesOf(session, { ...options, ...(ignoring && { ignoring }) }),
+    async changes({ at, ...ignoring } = {}) {
+      return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { kept: await options.filesAfter(at) }) });
+    },
     applied: () => options.sessions.applied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),
     record: (event) => options.sessions.record(id, event),

@@ -6,6 +6,7 @@ import type { SessionRemoved } from "../../contract/session-event.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { snapshotName } from "../runs/run-sandbox.ts";
+import { removeViews } from "./kept-view.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 
@@ -21,8 +22,18 @@ export async function removeSession(
   // It may have gone with its last run, as the agent's file says.
   if (!(await sessions.has(session.id))) return;
   await sessions.breakLock(session.id, { force: options.force });
-  const { dir, layer } = sessions.paths(session);
-  for (const runtime of options.runtimes) {
+  await removeKeptFiles(session, options);
+  await removeFolder(sessions.paths(session).dir);
+  await sessions.record(session.id, { type: "session.removed", data: { why: options.why ?? "removed" } });
+}
+
+/** Ends the sandboxes of a session, and removes what runtimes keep of its files. */
+export async function removeKeptFiles(
+  session: Session,
+  { sessions, runtimes }: { sessions: Pick<SessionStore, "paths">; runtimes: readonly Runtime[] },
+): Promise<void> {
+  const { layer, dir } = sessions.paths(session);
+  for (const runtime of runtimes) {
     for (const info of await runtime.list().catch(ifNotHere)) {
       if (info.labels.session !== session.id) continue;
       const sandbox = await runtime.open(info.id).catch(() => null);
@@ -31,10 +42,10 @@ export async function removeSession(
     }
     for (const { id, name } of await runtime.snapshots().catch(ifNotHere))
       if (name === snapshotName(session.id) || id === session.snapshot?.id) await runtime.removeSnapshot(id).catch(ifInUse);
-    if (session.runtime === runtime.name || session.runtime === null) await runtime.removeLayer?.(layer).catch(ifNotHere);
+    if (session.runtime !== runtime.name && session.runtime !== null) continue;
+    await runtime.removeLayer?.(layer).catch(ifNotHere);
+    await removeViews(dir, runtime).catch(ifNotHere);
   }
-  await removeFolder(dir);
-  await sessions.record(session.id, { type: "session.removed", data: { why: options.why ?? "removed" } });
 }
 
 /** A runtime that is not there on this machine has no sandbox of ours. */

@@ -8,7 +8,7 @@ import type { SessionStore } from "../../workspace/sessions.ts";
 /** Turns that can be taken back. */
 const POINTS_MAX = 10;
 /** A session that changed more keeps no copy of it: a turn must not wait for that. */
-const COPY_BYTES_MAX = 256 * 1024 * 1024;
+export const COPY_BYTES_MAX = 256 * 1024 * 1024;
 
 interface RestoreOptions {
   sessions: SessionStore;

@@ -33,7 +33,10 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     what: `the sandbox ${id}`,
     source: sourceOf(record, options),
     commit: null,
-    changes: async (ignoring) => await changesIn(record, { ...options, applied: await applied(), ...(ignoring && { ignoring }) }),
+    async changes({ at, ...ignoring } = {}) {
+      if (at !== undefined) throw new CaissonError("unsupported", `files of the sandbox ${id} are only known as they are`);
+      return await changesIn(record, { ...options, applied: await applied(), ignoring });
+    },
     applied,
     async noteApplied(files) {
       const part = `${file}.${randomLetters(8)}.tmp`;

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxId } from "../../contract/ids.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -12,16 +11,20 @@ import { findCommitChanges } from "../../workspace/git/commit-changes.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { runSpec } from "../runs/run-spec.ts";
+import { withKeptFiles } from "./kept-view.ts";
+import type { KeptFiles } from "./step-files.ts";
+import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
 
 /** How long a view waits for another one, which has the layer. */
 const VIEW_WAIT_MS_MAX = 20_000;
 const VIEW_POLL_MS = 50;
+/** How long a sandbox that does not answer any more may take to be removed by whoever ends its run. */
+const DEATH_WAIT_MS_MAX = 5_000;
 
 export interface ChangesOptions {
   stateDir: string;
   sessions: SessionStore;
-  runtime: (name: string) => Promise<Runtime>;
+  runtime: (name: string | undefined) => Promise<Runtime>;
   git: Pick<GitOptions, "path" | "home">;
   /** Names this process among the holders of a session. */
   identity: { pid: number };
@@ -29,14 +32,21 @@ export interface ChangesOptions {
 
 /**
  * What changed in a session's workspace, read through a sandbox on it: the one that is running, or one made for the
- * purpose.
+ * purpose. `kept`: as it was then.
  */
-export async function changesOf(session: Session, options: ChangesOptions & { ignoring?: IgnoredFiles }): Promise<Changes> {
+export async function changesOf(
+  session: Session,
+  { kept = "now", ...options }: ChangesOptions & { ignoring?: IgnoredFiles; kept?: KeptFiles | "now" },
+): Promise<Changes> {
   // No sandbox was ever on it, or none that got so far as to have files.
-  if (session.runtime === null || (session.source.kind === "git" && session.commit === null))
+  if (session.runtime === null || kept === null || (session.source.kind === "git" && session.commit === null))
     return { changes: [], leftOut: [], ignored: 0 };
   const runtime = await options.runtime(session.runtime);
-  return await withSandbox(session, { ...options, runtime }, (sandbox) => findIn(sandbox, session, { ...options, runtime }));
+  if (kept !== "now")
+    return await withKeptFiles(session, kept, { ...options, runtime }, (sandbox, seen) =>
+      findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
+    );
+  return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
 }
 
 async function findIn(
@@ -56,47 +66,81 @@ async function findIn(
     return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, commit, ignoring });
   }
   const applied = await sessions.applied(session.id);
-  const since = { sinceMs: Date.parse(session.createdAt), applied };
+  const since = { sinceMs: Date.parse(session.forked?.since ?? session.createdAt), applied, ...copiedAt(session) };
   const hiding = session.source.kind === "folder" ? session.source.hiding : undefined;
   return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ignoring, ...defined({ hiding }) });
 }
 
-async function withSandbox<Result>(
-  session: Session,
-  options: Pick<ChangesOptions, "sessions" | "identity"> & { runtime: Runtime },
-  work: (sandbox: Sandbox) => Promise<Result>,
+/** When what lies in its layer was copied from another session's. */
+function copiedAt({ forked }: Session): { copiedAtMs?: number } {
+  return forked === null ? {} : { copiedAtMs: Date.parse(forked.at) };
+}
+
+/**
+ * The sandbox of a run may go at any moment, since its run ends: then the files are looked at anew, in the next one or
+ * through one of our own. `work` is given the session as it is by then.
+ */
+export async function withSandbox<Result>(
+  { id }: Session,
+  options: Pick<ChangesOptions, "sessions" | "identity"> & { runtime: Runtime; spec?: MakeViewSpec },
+  work: (sandbox: Sandbox, session: Session) => Promise<Result>,
 ): Promise<Result> {
-  const { runtime, sessions } = options;
-  for (let waitedMs = 0; ; waitedMs += VIEW_POLL_MS) {
-    const running = (await runtime.list()).find((info) => info.labels.session === session.id && info.state === "running");
-    if (running) {
-      const sandbox = await runtime.open(running.id, { serveNetwork: false });
-      try {
-        return await work(sandbox);
-      } finally {
-        // It may be gone by now, and what was found counts.
-        await sandbox.release().catch(() => undefined);
-      }
-    }
+  const { runtime, sessions, spec = viewSpec } = options;
+  const deadline = Date.now() + VIEW_WAIT_MS_MAX;
+  let firstDeathAt: number | null = null;
+  for (;;) {
+    const running = (await runtime.list()).find((info) => info.labels.session === id && info.state === "running");
     try {
+      if (running) return await workIn(running.id, runtime, async (sandbox) => work(sandbox, await sessions.get(id)));
       // A layer has one sandbox at a time, so a view holds the session like a run does.
-      await using _ = await sessions.lock(session.id, `view_${options.identity.pid}`);
-      await using sandbox = await runtime.create(await viewSpec(session, options));
-      return await work(sandbox);
+      await using _ = await sessions.lock(id, `view_${options.identity.pid}`);
+      const session = await sessions.get(id);
+      await using sandbox = await runtime.create(await spec(session, options));
+      return await work(sandbox, session);
     } catch (error) {
-      const busy = error instanceof CaissonError && error.code === "conflict" && error.details?.owner !== undefined;
-      if (!busy || waitedMs >= VIEW_WAIT_MS_MAX) throw error;
+      const isDeath = running !== undefined && isGone(error);
+      if (isDeath) firstDeathAt ??= Date.now();
+      const until = isDeath ? (firstDeathAt ?? 0) + DEATH_WAIT_MS_MAX : deadline;
+      if (!(isDeath || isHeld(error)) || Date.now() >= until) throw error;
       await delay(VIEW_POLL_MS);
     }
   }
 }
 
-async function viewSpec(session: Session, { runtime, sessions }: { runtime: Runtime; sessions: SessionStore }): Promise<SandboxSpec> {
-  const { workspaceLayer: hasLayer } = await runtime.capabilities();
-  const definition = AgentDefinition.parse({ name: "viewer", system: "" });
-  return SandboxSpec.parse({
-    ...runSpec({ run: "", definition, session, sessions, hasLayer }),
-    keep: false,
-    labels: { viewer: session.id },
-  });
+async function workIn<Result>(id: SandboxId, runtime: Runtime, work: (sandbox: Sandbox) => Promise<Result>): Promise<Result> {
+  const sandbox = await runtime.open(id, { serveNetwork: false });
+  try {
+    return await work(sandbox);
+  } finally {
+    // It may be gone by now, and what was found counts.
+    await sandbox.release().catch(() => undefined);
+  }
+}
+
+/** Somebody works in the session, or looks at it. */
+function isHeld(error: unknown): boolean {
+  return error instanceof CaissonError && error.code === "conflict" && error.details?.owner !== undefined;
+}
+
+/** As it is said of a sandbox that is being removed, or was. */
+function isGone(error: unknown): boolean {
+  return error instanceof CaissonError && ["lost", "not_found", "protocol", "unavailable", "cancelled"].includes(error.code);
+}
+
+/** Holds a session that nobody works in, like a run does; waits for whoever only looks at it. Throws `conflict`. */
+export async function holdForView(
+  id: string,
+  { sessions, identity }: Pick<ChangesOptions, "sessions" | "identity">,
+): Promise<AsyncDisposable> {
+  const deadline = Date.now() + VIEW_WAIT_MS_MAX;
+  for (;;) {
+    try {
+      return await sessions.lock(id, `view_${identity.pid}`);
+    } catch (error) {
+      const lock = await sessions.lockOf(id);
+      const isView = lock === null || /^(?:view|undo)_/.test(lock.owner.run);
+      if (!isHeld(error) || !isView || Date.now() >= deadline) throw error;
+      await delay(VIEW_POLL_MS);
+    }
+  }
 }

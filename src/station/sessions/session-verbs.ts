@@ -2,31 +2,40 @@ import { CaissonError } from "../../contract/error.ts";
 import { ChosenName } from "../../contract/ids.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { Session } from "../../contract/session.ts";
-import { CleanUpSessions, DiscardSession, type SessionView } from "../../contract/session-verbs.ts";
-import type { Runtime } from "../../sandbox/runtime.ts";
+import { CleanUpSessions, DiscardSession, type ForkSession, type SessionView } from "../../contract/session-verbs.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import type { ClaimName } from "../names/claim-name.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
+import type { RunCreation } from "../runs/new-run.ts";
 import { applyWork } from "./apply-work.ts";
 import { branchWork } from "./branch-work.ts";
 import { type ChangedWork, workOfSession } from "./changed-work.ts";
 import { diffWork, patchWork } from "./diff-work.ts";
+import { type ForkSource, forkSession } from "./fork-session.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
 import { listSessions } from "./list-sessions.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
+import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
+import { filesAfter, type KeptFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied.ts";
 import { type UndoOptions, undoTurn } from "./undo-turn.ts";
 import type { SessionVerbs } from "./verbs.ts";
 
-export interface SessionVerbsOptions extends UndoOptions {
+export interface SessionVerbsOptions extends UndoOptions, RunCreation {
+  sessions: SessionStore;
+  identity: RunCreation["identity"];
+  stateDir: string;
+  crashpoint: Crashpoint;
+  claimName: ClaimName;
   store: Store;
   /** The run that a word stands for, see `RunVerbs`. Throws `not_found`, `invalid`. */
   findRun: (word: string) => Promise<string>;
   /** Ends every run of a session that is not over; whoever drives one is told to. */
   endRuns: (session: string, options: { by: string }) => Promise<void>;
-  /** Every runtime in which a session may have left something. */
-  runtimes: () => Promise<readonly Runtime[]>;
   /** Of the commits that `branch` makes. */
   author: { name: string; email: string };
 }
@@ -36,8 +45,14 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   const find = async (name: string) => await sessions.get(await sessionNamed(name, options));
   const findWork = async (name: string): Promise<ChangedWork> => {
     const sandbox = await sandboxNamed(name, options);
-    if (sandbox?.spec.labels.session !== undefined) return workOfSession(await find(sandbox.spec.labels.session), options);
-    return sandbox === null ? workOfSession(await find(name), options) : workOfSandbox(sandbox, options);
+    if (sandbox !== null && sandbox.spec.labels.session === undefined) return workOfSandbox(sandbox, options);
+    const word = sandbox?.spec.labels.session ?? name;
+    const session = await find(word);
+    return workOfSession(session, { ...options, filesAfter: (step) => filesAt(word, session, step, options) });
+  };
+  const seen = async (name: string, at: number | undefined): Promise<SeenFiles> => {
+    const session = await find(name);
+    return { session, kept: at === undefined ? "now" : await filesAt(name, session, at, options) };
   };
   const view = async (session: Session): Promise<SessionView> => ({
     ...session,
@@ -66,7 +81,14 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     note: async (name, request) => await noteWork(await findWork(name), request),
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applyWork(await findWork(name), request, options),
-    undo: async (run) => await undoTurn(await options.findRun(run), options),
+    undo: async (run, asked = {}) => await undoTurn(await options.findRun(run), asked, options),
+    points: async (name) => await pointsOf(await find(name), options),
+    files: async (name, asked = {}) => await listFiles(await seen(name, asked.at), asked, options),
+    readFile: (name, asked) => readFile(() => seen(name, asked.at), asked, options),
+    async fork(name, asked = {}, { owner } = {}) {
+      const source = await forkSource(name, asked, options);
+      return await view(await forkSession(source, asked, { ...options, owner: owner ?? source.session.owner }));
+    },
     branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
@@ -95,6 +117,39 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   };
 }
 
+/** Whose files a word stands for, and after which step. */
+export async function forkSource(
+  name: string,
+  { at }: Pick<ForkSession, "at">,
+  options: Pick<SessionVerbsOptions, "sessions" | "findRun" | "facts">,
+): Promise<ForkSource> {
+  const session = await options.sessions.get(await sessionNamed(name, options));
+  if (at === undefined) return { session, at: null };
+  return { session, at: { run: await runOf(name, session, options), step: at } };
+}
+
+async function filesAt(
+  name: string,
+  session: Session,
+  step: number,
+  options: Pick<SessionVerbsOptions, "sessions" | "findRun" | "turns">,
+): Promise<KeptFiles> {
+  return await filesAfter(session, { run: await runOf(name, session, options), step }, options);
+}
+
+/** The run that was named, or the last one in the session that was. */
+async function runOf(
+  name: string,
+  { id }: Session,
+  { sessions, findRun }: Pick<SessionVerbsOptions, "sessions" | "findRun">,
+): Promise<string> {
+  const run = await findRun(name).catch(() => null);
+  if (run !== null && (run === name || name !== id)) return run;
+  const last = (await sessions.history(id)).findLast(({ type }) => type === "session.run_started");
+  if (last?.type === "session.run_started") return last.data.run;
+  throw new CaissonError("not_found", `there was no run in the session ${id}`);
+}
+
 /** The sandbox that a word stands for; null for the name of something else. */
 async function sandboxNamed(name: string, { store, sessions }: SessionVerbsOptions): Promise<SandboxRecord | null> {
   const isId = name.startsWith("sb_");
@@ -107,7 +162,10 @@ async function sandboxNamed(name: string, { store, sessions }: SessionVerbsOptio
 }
 
 /** Its own name, or a run in it, by whatever stands for that. */
-async function sessionNamed(name: string, { sessions, findRun, facts }: SessionVerbsOptions): Promise<string> {
+async function sessionNamed(
+  name: string,
+  { sessions, findRun, facts }: Pick<SessionVerbsOptions, "sessions" | "findRun" | "facts">,
+): Promise<string> {
   if (!name.startsWith("run_")) {
     // One that is not there, and what cannot be a session's name, is refused by whoever looks for it.
     if (!ChosenName.safeParse(name).success || (await sessions.has(name))) return name;

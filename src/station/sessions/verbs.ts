@@ -7,13 +7,20 @@ import type {
   CleanUpSessions,
   DiffPiece,
   DiscardSession,
+  ForkSession,
+  ListSessionFiles,
   ListSessions,
   NoteSession,
+  ReadSessionFile,
   SessionDetails,
   SessionDiff,
+  SessionFiles,
   SessionList,
+  SessionPoint,
+  SessionView,
   Unapplied,
   UndoneTurn,
+  UndoTurns,
 } from "../../contract/session-verbs.ts";
 
 export interface DiffOptions {
@@ -21,6 +28,8 @@ export interface DiffOptions {
   paths?: readonly string[];
   /** Also new files that the user's own `.gitignore` files name; otherwise they are counted. */
   includeIgnored?: boolean;
+  /** As it was after so many steps of the run that is named, or of the session's last; see `points`. */
+  at?: number;
   /** Of a patch that somebody reads and nobody applies: of binary and of big files only that they differ. */
   brief?: boolean;
   signal?: AbortSignal;
@@ -50,12 +59,28 @@ export interface SessionVerbs {
   /** Brings the changes to the user's folder. Throws `conflict`, `unsafe`, `invalid`, `denied`, `no_space`. */
   apply(name: string, options?: ApplySession): Promise<AppliedSession>;
   /**
-   * Takes back what the last turn of a run changed in files, and with each further call what the turn before did; what
-   * was applied stays applied, and the agent is told when it goes on. Throws `conflict` while somebody works in the
-   * session or when another run has since, `not_found` when there is no turn left, `unsupported` for one before which
-   * the files were not kept.
+   * Takes back what the last turn of a run changed in files, and with each further call what the turn before did, or
+   * with `to` every turn since a step at once; what was applied stays applied, and the agent is told when it goes on.
+   * Throws `conflict` while somebody works in the session or when another run has since, `not_found` when there is no
+   * turn left, `unsupported` for one before which the files were not kept.
    */
-  undo(run: string): Promise<UndoneTurn>;
+  undo(run: string, options?: UndoTurns): Promise<UndoneTurn>;
+  /** Where its files can be had as they were, oldest first. */
+  points(name: string): Promise<SessionPoint[]>;
+  /**
+   * What is in a folder of its workspace, and a file of it: as they are, or as they were after a step. What its runs do
+   * not see of the user's folder is not there. Throws `not_found`, `unsupported` for a step after which they were not
+   * kept and for what is no file, `too_large`.
+   */
+  files(name: string, options?: ListSessionFiles): Promise<SessionFiles>;
+  readFile(name: string, options: ReadSessionFile): AsyncIterable<Uint8Array>;
+  /**
+   * A new session that begins with the files of this one: as they are, or as they were after a step of a run. The two
+   * have nothing in common from then on. Throws `conflict` while somebody works in this one and its files as they are
+   * are asked for, `exists` for a name that is taken, `unsupported` for a step after which they were not kept,
+   * `too_large`, `no_space`.
+   */
+  fork(name: string, options?: ForkSession, about?: { owner?: string }): Promise<SessionView>;
   /** Makes a commit of the changes on a new branch of the user's repository. */
   branch(name: string, options?: BranchSession): Promise<BranchedSession>;
   /**

@@ -1,10 +1,10 @@
-import { lutimesSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { lutimesSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CaissonError } from "../../../contract/error.ts";
 import { createStore } from "../../../sandbox/store.ts";
-import { holdRange, layerRange, type RangesOf, rangeFor, releaseLayer, releaseRange, reserveRange } from "./id-ranges.ts";
+import { holdRange, layerRange, type RangesOf, rangeFor, releaseLayer, releaseRange, reserveRange, shareLayerRange } from "./id-ranges.ts";
 import type { Identity } from "./identity.ts";
 import { SANDBOX_IDS } from "./sub-ids.ts";
 
@@ -90,5 +90,62 @@ test("a range that was reserved can be handed on", async () => {
   releaseRange(oci, start, "/proc/self");
   expect(ranges()).toHaveLength(1);
   releaseRange(oci, start, sandbox);
+  expect(ranges()).toEqual([]);
+});
+
+const orders = [
+  ["a", "b", "c"],
+  ["a", "c", "b"],
+  ["b", "a", "c"],
+  ["b", "c", "a"],
+  ["c", "a", "b"],
+  ["c", "b", "a"],
+] as const;
+const specOver = (layer: string) =>
+  ({ workspace: { kind: "folder", path: "/", access: "overlay", layer } }) as Parameters<typeof rangeFor>[1]["spec"];
+
+/** A layer, a fork of it and a fork of that; the only range there is, is theirs. */
+async function threeLayers() {
+  const oci = contextWith({ furtherRanges: 1 });
+  const [a, b, c] = [holder("a"), holder("b"), holder("c")] as const;
+  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", spec: specOver(a) });
+  shareLayerRange(oci, a, b);
+  shareLayerRange(oci, b, c);
+  expect([a, b, c].map((layer) => layerRange(oci, layer))).toEqual([start, start, start]);
+  return { oci, layers: { a, b, c } };
+}
+
+/** Whether a stranger is given the range, who gives it back at once. */
+async function isFree(oci: RangesOf): Promise<boolean> {
+  const stranger = join(stateDir, "stranger");
+  mkdirSync(stranger, { recursive: true });
+  await reserveRange(oci, stranger);
+  const path = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
+  const isOurs = readlinkSync(path) === stranger;
+  if (isOurs) releaseRange(oci, FIRST + SANDBOX_IDS, stranger);
+  return isOurs;
+}
+
+test.each(orders)("a range that forks share is taken until the last of them is released: %s, %s, %s", async (...order) => {
+  const { oci, layers } = await threeLayers();
+  for (const name of order) {
+    expect(await isFree(oci)).toBe(false);
+    releaseLayer(oci, layers[name]);
+    rmSync(layers[name], { recursive: true });
+  }
+  expect(await isFree(oci)).toBe(true);
+  expect(ranges()).toEqual([]);
+});
+
+test.each(orders)("also where nobody got to release it: %s, %s, %s vanish", async (...order) => {
+  const { oci, layers } = await threeLayers();
+  const link = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
+  for (const name of order) {
+    lutimesSync(link, 0, 0);
+    expect(await isFree(oci)).toBe(false);
+    rmSync(layers[name], { recursive: true });
+  }
+  lutimesSync(link, 0, 0);
+  expect(await isFree(oci)).toBe(true);
   expect(ranges()).toEqual([]);
 });

@@ -1,5 +1,16 @@
-import { randomInt } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash, randomInt } from "node:crypto";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SandboxSpec } from "../../../contract/sandbox.ts";
@@ -12,6 +23,8 @@ import { rangeStartOf, SANDBOX_IDS } from "./sub-ids.ts";
 
 /** In a layer's folder: where the range begins that its files belong to. */
 const LAYER_RANGE_NAME = "first-id";
+/** In the name of a reservation of one who shares a range. */
+const SHARED = "+";
 /** How long a reservation may be older than what it is for. */
 const HOLDER_LATE_MS = 60_000;
 
@@ -52,6 +65,17 @@ export function releaseLayer(oci: RangesOf, layer: string): void {
   rmSync(join(layer, LAYER_RANGE_NAME), { force: true });
 }
 
+/**
+ * A layer that is going to hold a copy of another's files has their range, and keeps it for as long as it exists,
+ * whichever of the two goes first. Its caller sees to it that the other one stays meanwhile.
+ */
+export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
+  const start = oci.identity().rootless ? null : layerRange(oci, from);
+  if (start === null) return;
+  if (start !== oci.identity().stored.uid) link(to, sharing(oci, start, to));
+  writeFileSync(join(to, LAYER_RANGE_NAME), `${start}\n`);
+}
+
 /** Namespaces made beforehand have a range of their own, which is of no use for a layer that has another. */
 export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec: SandboxSpec): HeldNamespaces | undefined {
   return layerOf(spec) === undefined ? namespaces : undefined;
@@ -74,8 +98,14 @@ export async function reserveRange(oci: RangesOf, holder: string): Promise<numbe
   return stored.uid + SANDBOX_IDS * (1 + from);
 }
 
+/** The range stays taken while another shares it: one of those is its holder then. */
 export function releaseRange(oci: RangesOf, start: number | null, holder: string): void {
-  if (start !== null && holderOf(oci, start) === holder) rmSync(reservation(oci, start), { force: true });
+  if (start === null) return;
+  rmSync(sharing(oci, start, holder), { force: true });
+  if (holderOf(oci, start) !== holder) return;
+  const [next] = livingSharers(oci, start, { except: holder });
+  if (next === undefined) rmSync(reservation(oci, start), { force: true });
+  else holdRange(oci, start, next);
 }
 
 /** Gives a range that is reserved to another holder. */
@@ -88,12 +118,33 @@ export function holdRange(oci: RangesOf, start: number, holder: string): void {
 
 function take(oci: RangesOf, start: number, holder: string): boolean {
   const path = reservation(oci, start);
-  if (link(holder, path)) return true;
+  if (link(holder, path)) return isUnshared(oci, start, holder);
   // Its holder may be about to be made; one that is long gone has left it behind.
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined || existsSync(path) || Date.now() - status.mtimeMs <= HOLDER_LATE_MS) return false;
+  if (livingSharers(oci, start, { except: holder }).length > 0) return false;
   rmSync(path, { force: true });
-  return link(holder, path);
+  return link(holder, path) && isUnshared(oci, start, holder);
+}
+
+/** Whoever held it may be gone while a layer with a copy of its files is still there. */
+function isUnshared(oci: RangesOf, start: number, holder: string): boolean {
+  const [sharer] = livingSharers(oci, start, { except: holder });
+  if (sharer === undefined) return true;
+  holdRange(oci, start, sharer);
+  return false;
+}
+
+function livingSharers(oci: RangesOf, start: number, { except }: { except: string }): string[] {
+  const folder = rangesFolder(oci);
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith(`${start}${SHARED}`)) : [];
+  const sharers: string[] = [];
+  for (const name of names) {
+    const target = targetOf(join(folder, name));
+    if (target !== null && target !== except && existsSync(target)) sharers.push(target);
+    else if (target !== null && !existsSync(target)) rmSync(join(folder, name), { force: true });
+  }
+  return sharers;
 }
 
 function link(target: string, path: string): boolean {
@@ -107,8 +158,12 @@ function link(target: string, path: string): boolean {
 }
 
 function holderOf(oci: RangesOf, start: number): string | null {
+  return targetOf(reservation(oci, start));
+}
+
+function targetOf(path: string): string | null {
   try {
-    return readlinkSync(reservation(oci, start));
+    return readlinkSync(path);
   } catch {
     return null;
   }
@@ -116,6 +171,11 @@ function holderOf(oci: RangesOf, start: number): string | null {
 
 function reservation(oci: RangesOf, start: number): string {
   return join(rangesFolder(oci), String(start));
+}
+
+/** Beside the reservation, one for each who shares the range. */
+function sharing(oci: RangesOf, start: number, holder: string): string {
+  return `${reservation(oci, start)}${SHARED}${createHash("sha256").update(holder).digest("hex").slice(0, 32)}`;
 }
 
 function rangesFolder(oci: RangesOf): string {

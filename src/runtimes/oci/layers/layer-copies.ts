@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
+import { shareLayerRange } from "../identity/id-ranges.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { hasLayerDisk } from "./disk.ts";
@@ -46,6 +47,27 @@ export async function restoreLayer(oci: OciContext, layer: string, name: string 
   if (existsSync(upper)) renameSync(upper, old);
   finishRestore(layer);
   await removeThere(oci, [old, work]);
+}
+
+/** See `Runtime.forkLayer`. */
+export async function forkLayer(oci: OciContext, from: string, to: string, { copy, bytesMax }: ForkedLayer): Promise<void> {
+  if (hasLayerDisk(from)) throw new CaissonError("unsupported", "the workspace is on a disk of its own, of which no copy is made");
+  if (copy === undefined) finishRestore(from);
+  const source = copy === undefined ? placesOf(from).upper : copyOf(from, copy);
+  // Nobody had written to it.
+  if (!existsSync(source)) return;
+  const bytes = await measure(oci, [source]);
+  if (bytes > bytesMax)
+    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy is made of up to ${bytesMax}`);
+  shareLayerRange(oci, from, to);
+  const { upper, draft } = placesOf(to);
+  await copyTree(oci, source, draft);
+  renameSync(draft, upper);
+}
+
+interface ForkedLayer {
+  copy?: string;
+  bytesMax: number;
 }
 
 export async function removeLayerCopy(oci: OciContext, layer: string, name: string): Promise<void> {

@@ -1,0 +1,71 @@
+import { CaissonError } from "../../contract/error.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import type { Session } from "../../contract/session.ts";
+import { ListSessionFiles, ReadSessionFile, type SessionFiles } from "../../contract/session-verbs.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { withKeptFiles } from "./kept-view.ts";
+import { type ChangesOptions, withSandbox } from "./session-changes.ts";
+import type { KeptFiles } from "./step-files.ts";
+import { guardedViewSpec, type MakeViewSpec } from "./view-spec.ts";
+
+const ENTRIES_MAX = 10_000;
+const FILE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Whose files, and when: `now`, or as they were kept. */
+export interface SeenFiles {
+  session: Session;
+  kept: KeptFiles | "now";
+}
+
+/** See `SessionVerbs.files`. */
+export async function listFiles(seen: SeenFiles, request: ListSessionFiles, options: ChangesOptions): Promise<SessionFiles> {
+  const { path } = parseRequest(ListSessionFiles, request, "a list of files");
+  return await inside(seen, options, async (sandbox) => {
+    const { entries, truncated } = await sandbox.list(`${WORKSPACE}/${path}`, { depth: 1, entriesMax: ENTRIES_MAX });
+    return { session: seen.session.id, path, entries: entries.map(({ uid: _, gid: __, ...entry }) => entry), truncated };
+  });
+}
+
+/** See `SessionVerbs.readFile`. */
+export async function* readFile(
+  find: () => Promise<SeenFiles>,
+  request: ReadSessionFile,
+  options: ChangesOptions,
+): AsyncGenerator<Uint8Array, void, void> {
+  const { path } = parseRequest(ReadSessionFile, request, "a file");
+  // Whole, before anything is given: the sandbox that it is read through may go meanwhile.
+  yield* await inside(await find(), options, async (sandbox) => {
+    const { kind, sizeBytes } = await sandbox.stat(`${WORKSPACE}/${path}`, { follow: false });
+    if (kind !== "file") throw new CaissonError("unsupported", `${path} is a ${kind}, not a file`);
+    if (sizeBytes > FILE_BYTES_MAX) throw tooLarge(path);
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const piece of await sandbox.readFile(`${WORKSPACE}/${path}`)) {
+      bytes += piece.length;
+      if (bytes > FILE_BYTES_MAX) throw tooLarge(path);
+      pieces.push(piece);
+    }
+    return pieces;
+  });
+}
+
+const tooLarge = (path: string) => new CaissonError("too_large", `${path} is larger than ${FILE_BYTES_MAX} bytes`);
+
+async function inside<Result>(
+  { session, kept }: SeenFiles,
+  options: ChangesOptions,
+  work: (sandbox: Sandbox) => Promise<Result>,
+): Promise<Result> {
+  // No sandbox was ever on it, or none that got so far as to have files: it shows what it began from.
+  if (session.source.kind === "git" && session.commit === null)
+    throw new CaissonError("not_found", `the session ${session.id} has no files yet`);
+  const runtime: Runtime = await options.runtime(session.runtime ?? undefined);
+  const { sessions, stateDir } = options;
+  const spec: MakeViewSpec = (then, how) => guardedViewSpec(then, { ...how, stateDir });
+  if (kept === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
+  if (kept !== null) return await withKeptFiles(session, kept, { ...options, runtime, spec }, work);
+  await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
+  return await work(sandbox);
+}
