@@ -20,15 +20,14 @@ import { enforcedLimits } from "./enforced-limits.ts";
 import type { Engine } from "./engine.ts";
 import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
 import { type FolderPlan, planFolders, planRepository } from "./folders.ts";
-import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn, takeSocket } from "./guest-socket.ts";
+import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn } from "./guest-socket.ts";
 import { type EngineImage, findImage } from "./image.ts";
 import { placeholders } from "./paths.ts";
 import { removeSandbox } from "./remove-sandbox.ts";
 import { archiveOf } from "./small-archive.ts";
+import { startContainer } from "./start-container.ts";
 import { accountFilesOf, uploadArchive } from "./upload-archive.ts";
 
-/** From the engine's word that it runs to the guest's listening. */
-const GUEST_START_MS = 20_000;
 const ACCOUNT_FILES_MAX = 256;
 
 export interface CreateRequest {
@@ -141,14 +140,7 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
   stopIfAborted(signal);
   await uploadFiles(docker, plan, signal);
   stopIfAborted(signal);
-  const container = engine.docker.getContainer(containerName(record.id));
-  await engine.call(`starting sandbox ${record.id}`, () => container.start());
-  const alive = async () => {
-    const { State } = await engine.call(`looking at sandbox ${record.id}`, () => container.inspect());
-    if (!State.Running)
-      throw new CaissonError("internal", `the guest of sandbox ${record.id} ended with ${State.ExitCode} before it listened`);
-  };
-  await takeSocket({ sandboxFolder: folder, timeoutMs: GUEST_START_MS, alive, signal });
+  await startContainer({ engine, id: record.id, sandboxFolder: folder, signal });
   const running: SandboxRecord = { ...record, state: "running" };
   await docker.store.write(running);
   const sandbox = await attachSandbox(docker, { record: running, engine, fresh: true });

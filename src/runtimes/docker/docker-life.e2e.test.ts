@@ -103,6 +103,41 @@ describe("life", () => {
     expect(await docker.runtime.list()).toEqual([]);
   });
 
+  test("one that is restarted has its files, and none of its processes; what root inside left for its socket leads nowhere", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
+    await sandbox.writeFile("/workspace/file", Buffer.from("kept"));
+    await sh(sandbox, "touch /etc/of-root; cd /.caisson/private/socket && ln -s /etc/passwd guest.sock; mkdir token", { user: "root" });
+    const running = await sandbox.spawn({ argv: ["sleep", "600"] });
+    running.discardOutput();
+    await docker.runtime.restart?.(sandbox.id);
+    expect(await running.ended).toMatchObject({ kind: "lost" });
+    await sandbox.detach();
+    const again = await docker.runtime.open(sandbox.id);
+    expect(again.info).toMatchObject({ id: sandbox.id, state: "running" });
+    expect((await sh(again, "cat /workspace/file; ls /etc/of-root; pgrep sleep; true")).stdout).toBe("kept/etc/of-root\n");
+    expect((await sh(again, "ls -A /.caisson/private/socket", { user: "root" })).stdout).toBe("");
+    await again.detach();
+    // Dead, then frozen: each can be started again.
+    await docker.runtime.kill?.(sandbox.id);
+    await docker.runtime.restart?.(sandbox.id);
+    const third = await docker.runtime.open(sandbox.id);
+    await third.pause();
+    await third.release();
+    await docker.runtime.restart?.(sandbox.id);
+    const fourth = await docker.runtime.open(sandbox.id);
+    expect((await sh(fourth, "cat /workspace/file")).stdout).toBe("kept");
+    await fourth.destroy();
+  });
+
+  test("one whose container is gone cannot be restarted, and is not made again", async () => {
+    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    docker.docker("rm", "-f", `caisson-${sandbox.id}`);
+    await expect(docker.runtime.restart?.(sandbox.id)).rejects.toMatchObject({ code: "unsupported" });
+    await docker.runtime.kill?.(sandbox.id);
+    expect(docker.containers()).toEqual([]);
+    await sandbox.destroy();
+  });
+
   test("no path inside leads to the guest's socket, and what root inside puts in its place leads nowhere", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
     const { stdout } = await sh(sandbox, "find / -xdev -type s; cd /.caisson/private/socket && ls -A && ln -s /etc/passwd guest.sock", {

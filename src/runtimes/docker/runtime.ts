@@ -15,6 +15,7 @@ import { connectEngine, type Engine, type EngineLocation } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { capabilitiesOf } from "./engine-facts.ts";
 import { probeEngine } from "./probe.ts";
+import { killSandbox, restartSandbox } from "./restart-sandbox.ts";
 import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
 import { discard, sweep } from "./sweep.ts";
 
@@ -53,7 +54,8 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     open: (id) => openSandbox(docker, id),
     salvage: (id, asked) => salvage(docker, id, asked),
     look: (id) => lookAt(docker, id),
-    kill: (id) => kill(docker, id),
+    kill: (id) => killSandbox(docker, id),
+    restart: async (id) => restartSandbox(docker, await ownRecord(docker, id)),
     list: () => listSandboxes(docker),
     sweep: () => sweep(docker),
     discard: (id) => discard(docker, id),
@@ -69,9 +71,14 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
   };
 }
 
-async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedSandbox> {
+async function ownRecord(docker: DockerContext, id: SandboxId): Promise<SandboxRecord> {
   const record = await docker.store.read(id);
   if (record.runtime !== runtimeName) throw new CaissonError("not_found", `sandbox ${id} lives in the ${record.runtime} runtime`);
+  return record;
+}
+
+async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedSandbox> {
+  const record = await ownRecord(docker, id);
   const engine = await docker.engineFor(detailsOf(record).engineSocket);
   const { running, paused } = await stateInEngine(engine, id);
   if (!running || record.state === "creating" || record.state === "completing") throw remains(id);
@@ -96,19 +103,6 @@ async function lookAt(docker: DockerContext, id: SandboxId): Promise<HostView> {
   const record = await docker.store.read(id);
   const wall = createDockerWall(docker, { record, engine: await docker.engineFor(detailsOf(record).engineSocket) });
   return { condition: await wall.condition(), stats: await wall.stats().catch(() => null), processes: [] };
-}
-
-/** The container stays, with its files. */
-async function kill(docker: DockerContext, id: SandboxId): Promise<void> {
-  const engine = await docker.engineFor(detailsOf(await docker.store.read(id)).engineSocket);
-  try {
-    await engine.docker.getContainer(containerName(id)).kill();
-  } catch (error) {
-    // 409: it does not run.
-    if (statusOf(error) !== 404 && statusOf(error) !== 409) {
-      throw engineError(error, { what: `ending sandbox ${id}`, socketPath: engine.socketPath });
-    }
-  }
 }
 
 /** The engine keeps a dead container's file system until the container is removed. */
