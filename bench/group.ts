@@ -18,6 +18,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   "station-load": async () => await (await import("./station-load.ts")).benchStationLoad(),
   network: async () => await (await import("./network.ts")).benchNetwork(),
   diff: async () => await (await import("./diff.ts")).benchDiff(),
+  console: async () => await (await import("./console.ts")).benchConsole(),
 };
 
 async function inPlace<Result>(bench: (place: import("./place.ts").Place) => Promise<Result>): Promise<Result> {

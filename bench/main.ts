@@ -19,6 +19,7 @@ const groups = [
   "station-load",
   "network",
   "diff",
+  "console",
 ];
 
 const { values } = parseArgs({

@@ -1,15 +1,14 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useId, useRef } from "react";
-import { useLocation } from "wouter";
+import { type MouseEvent, memo, type ReactNode, useEffect, useId, useRef } from "react";
 import styles from "./list.module.css";
-import { type Selection, type SelectionStep, step } from "./selection.ts";
+import { useListKeys, useRowClicks } from "./list-actions.ts";
+import { type Selection, step } from "./selection.ts";
 import { useIsPhone } from "./use-is-phone.ts";
 
 const ROW_PX = 40;
 const PHONE_ROW_PX = 68;
-const OVERSCAN_ROWS = 12;
-const PAGE_ROWS = 10;
+const OVERSCAN_ROWS = 6;
 
 export interface Column<Item> {
   id: string;
@@ -63,6 +62,7 @@ export function List<Item>(props: ListProps<Item>) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: measured again when the layout changes.
   useEffect(() => rows.measure(), [isPhone]);
   const onKeyDown = useListKeys(props, (index) => rows.scrollToIndex(index));
+  const onRow = useRowClicks(props);
   const template = `28px ${columns.map(({ width }) => width).join(" ")}`;
   return (
     <div className={styles.list}>
@@ -83,47 +83,21 @@ export function List<Item>(props: ListProps<Item>) {
           {rows.getVirtualItems().map(({ index, start, size, key }) => (
             <Row
               key={key}
-              {...props}
-              {...{ index, isPhone, template, prefix }}
               item={items[index] as Item}
-              style={{ blockSize: size, translate: `0 ${start}px` }}
+              {...{ index, columns, isPhone, template, onRow }}
+              phoneRow={props.phoneRow}
+              id={`${prefix}${key}`}
+              name={props.nameOf(items[index] as Item)}
+              isChosen={selection.chosen.has(String(key))}
+              isCurrent={selection.current === key}
+              sizePx={size}
+              startPx={start}
             />
           ))}
         </div>
       </div>
     </div>
   );
-}
-
-function useListKeys<Item>(props: ListProps<Item>, show: (index: number) => void) {
-  const { items, idOf, hrefOf, selection, onSelection, onKey } = props;
-  const [, navigate] = useLocation();
-  return (event: KeyboardEvent) => {
-    if (event.target instanceof HTMLInputElement && event.key !== "Escape") return;
-    const taken = stepOf(event);
-    if (taken !== null) {
-      event.preventDefault();
-      const next = step(selection, items.map(idOf), taken);
-      onSelection(next);
-      const index = items.findIndex((item) => idOf(item) === next.current);
-      if (index >= 0 && (taken.kind === "move" || taken.kind === "toEnd")) show(index);
-      return;
-    }
-    const current = items.find((item) => idOf(item) === selection.current);
-    if (event.key === "Enter" && current !== undefined && event.target === event.currentTarget) navigate(hrefOf(current));
-    else if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey?.(event.key)) event.preventDefault();
-  };
-}
-
-function stepOf({ key, shiftKey, ctrlKey, metaKey }: KeyboardEvent): SelectionStep | null {
-  if (key === "a" && (ctrlKey || metaKey)) return { kind: "all" };
-  if (ctrlKey || metaKey) return null;
-  const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, J: 1, K: -1, PageDown: PAGE_ROWS, PageUp: -PAGE_ROWS };
-  const by = moves[key];
-  if (by !== undefined) return { kind: "move", by, extends: shiftKey };
-  if (key === "Home" || key === "End") return { kind: "toEnd", end: key === "Home" ? "first" : "last" };
-  if (key === "x" || key === " ") return { kind: "toggle" };
-  return key === "Escape" ? { kind: "none" } : null;
 }
 
 function Head<Item>({ columns, items, idOf, selection, onSelection, sort, onSort, template }: ListProps<Item> & { template: string }) {
@@ -167,63 +141,61 @@ function Head<Item>({ columns, items, idOf, selection, onSelection, sort, onSort
   );
 }
 
-interface RowProps<Item> extends ListProps<Item> {
+interface RowProps<Item> {
   item: Item;
+  id: string;
+  name: string;
   index: number;
+  columns: readonly Column<Item>[];
+  phoneRow(item: Item): ReactNode;
   isPhone: boolean;
+  isChosen: boolean;
+  isCurrent: boolean;
   template: string;
-  prefix: string;
-  style: { blockSize: number; translate: string };
+  sizePx: number;
+  startPx: number;
+  onRow(event: MouseEvent, item: Item): void;
 }
 
 function Row<Item>(props: RowProps<Item>) {
-  const { item, items, index, idOf, hrefOf, nameOf, columns, phoneRow, selection, onSelection, isPhone, template, prefix, style } = props;
-  const [, navigate] = useLocation();
-  const id = idOf(item);
-  const choose = (event: MouseEvent) => {
-    event.stopPropagation();
-    onSelection(step(selection, items.map(idOf), event.shiftKey ? { kind: "range", id } : { kind: "toggle", id }));
-  };
-  const open = (event: MouseEvent) => {
-    if ((event.target as Element).closest("a, button, input") !== null) return;
-    if (event.shiftKey || event.ctrlKey || event.metaKey) return choose(event);
-    navigate(hrefOf(item));
-  };
-  const columnsStyle = isPhone ? {} : { gridTemplateColumns: template };
+  const { item, id, name, index, columns, phoneRow, isPhone, isChosen, isCurrent, template, sizePx, startPx, onRow } = props;
+  const style = { blockSize: sizePx, translate: `0 ${startPx}px`, ...(!isPhone && { gridTemplateColumns: template }) };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the list does the same.
     // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and says which row is meant.
     // biome-ignore lint/a11y/useSemanticElements: a table's rows cannot be placed one by one.
     <div
-      id={`${prefix}${id}`}
+      id={id}
       role="row"
       aria-rowindex={index + 1}
-      aria-selected={selection.chosen.has(id)}
-      className={`${styles.row} ${selection.current === id ? styles.current : ""} ${isPhone ? styles.phone : ""}`}
-      style={{ ...style, ...columnsStyle }}
-      onClick={open}
+      aria-selected={isChosen}
+      className={`${styles.row} ${isCurrent ? styles.current : ""} ${isPhone ? styles.phone : ""}`}
+      style={style}
+      onClick={(event) => onRow(event, item)}
     >
       <Cell className={styles.choice}>
-        <input
-          type="checkbox"
-          tabIndex={-1}
-          aria-label={`Choose ${nameOf(item)}`}
-          checked={selection.chosen.has(id)}
-          onClick={choose}
-          readOnly
-        />
+        <input type="checkbox" tabIndex={-1} aria-label={`Choose ${name}`} checked={isChosen} readOnly />
       </Cell>
-      {isPhone ? (
-        <Cell className={styles.card}>{phoneRow(item)}</Cell>
-      ) : (
-        columns.map((column) => (
-          <Cell key={column.id} className={`${styles.cell} ${column.isEnd ? styles.end : ""}`}>
-            {column.cell(item)}
-          </Cell>
-        ))
-      )}
+      <Cells {...{ item, columns, phoneRow, isPhone }} />
     </div>
   );
+}
+
+/** Apart from the row, which moves when a filter takes away the ones before it. */
+const Cells = memo(PlainCells) as typeof PlainCells;
+
+function PlainCells<Item>({
+  item,
+  columns,
+  phoneRow,
+  isPhone,
+}: Pick<RowProps<Item>, "item" | "columns" | "phoneRow" | "isPhone">): ReactNode {
+  if (isPhone) return <Cell className={styles.card}>{phoneRow(item)}</Cell>;
+  return columns.map((column) => (
+    <Cell key={column.id} className={`${styles.cell} ${column.isEnd ? styles.end : ""}`}>
+      {column.cell(item)}
+    </Cell>
+  ));
 }
 
 function Cell({ className, children }: { className: string | undefined; children: ReactNode }) {

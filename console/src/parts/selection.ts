@@ -49,6 +49,7 @@ export function step(selection: Selection, ids: readonly string[], taken: Select
 /** Without the rows that have gone. The same one where none has. */
 export function withoutGone(selection: Selection, ids: readonly string[]): Selection {
   const { current, chosen, anchor } = selection;
+  if (current === null && anchor === null && chosen.size === 0) return selection;
   const there = new Set(ids);
   const isGone = (id: string | null) => id !== null && !there.has(id);
   if (!isGone(current) && !isGone(anchor) && [...chosen].every((id) => there.has(id))) return selection;

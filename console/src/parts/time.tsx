@@ -19,12 +19,15 @@ function watch(watcher: () => void): () => void {
   };
 }
 
+/** Made once: to make one for each of many rows takes longer than to draw them. */
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
 /** How long ago, with the exact time to those who point at it. */
 export function Time({ at }: { at: string }) {
   const current = useSyncExternalStore(watch, () => now);
   const date = new Date(at);
   return (
-    <time dateTime={at} title={date.toLocaleString()}>
+    <time dateTime={at} title={exact.format(date)}>
       {ago(Math.max(0, Math.max(current, now) - date.getTime()))}
     </time>
   );

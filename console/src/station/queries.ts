@@ -9,6 +9,7 @@ import { useStation } from "./station.tsx";
 /** As many as the page holds; beyond them, the station's own filters find what is asked for. */
 const RUNS_MAX = 50_000;
 const RUNS_PER_PAGE = 1_000;
+const IDLE_MS_MAX = 500;
 /** Events of a busy run come by the dozen: it is looked at again once for all of them. */
 const TOGETHER_MS = 250;
 
@@ -22,12 +23,15 @@ export const keys = {
 export const runsQuery = (station: Client) =>
   queryOptions({
     queryKey: keys.runs,
+    // To compare ten thousand runs field by field takes longer than to draw those that are in view.
+    structuralSharing: false,
     queryFn: async ({ signal, client }) => {
       const first = await station.runs.list({ limit: RUNS_PER_PAGE }, { signal });
       // The newest are shown while the others come.
       client.setQueryData<RunsShown>(keys.runs, (shown) => shown ?? first);
       const runs = new Map(first.runs.map((view) => [view.run, view]));
       for (let next = first.next; next !== null && runs.size < RUNS_MAX; ) {
+        await untilIdle();
         const page = await station.runs.list({ limit: RUNS_PER_PAGE, cursor: next }, { signal });
         // One that changed meanwhile has moved to the front, and was seen there.
         for (const view of page.runs) if (!runs.has(view.run)) runs.set(view.run, view);
@@ -36,6 +40,11 @@ export const runsQuery = (station: Client) =>
       return { runs: [...runs.values()], total: Math.max(first.total, runs.size) } satisfies RunsShown;
     },
   });
+
+/** What is in front of the reader comes before the rest of a long list. */
+function untilIdle(): Promise<void> {
+  return new Promise((resolve) => requestIdleCallback(() => resolve(), { timeout: IDLE_MS_MAX }));
+}
 
 interface RunsShown {
   runs: RunView[];

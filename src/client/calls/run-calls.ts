@@ -17,6 +17,9 @@ export function runCalls(to: Connection) {
       const query = fromSeq === undefined ? {} : { fromSeq };
       return eventData(to, "runs.events", { input: { params: { run }, query, ...given }, resume: true });
     },
+    /** One page of them, for whoever asks for the next before it has looked at this one. */
+    eventPage: (run: string, query: QueryInput<"runs.events">, given: Signal = {}) =>
+      call(to, "runs.events", { params: { run }, query, ...given }),
     /** The events of all runs, from the first or from after a position, then those to come, until the signal. */
     allEvents: ({ signal, ...query }: QueryInput<"runs.allEvents"> & Signal = {}) =>
       eventData<EventData<"runs.allEvents">>(to, "runs.allEvents", { input: { query, ...(signal && { signal }) }, resume: true }),

@@ -22,7 +22,7 @@ import { EventFilter } from "./streams.ts";
 const RUNS_PER_PAGE = 50;
 const RUNS_PER_PAGE_MAX = 1000;
 const EVENTS_PER_PAGE = 100;
-const EVENTS_PER_PAGE_MAX = 1000;
+const EVENTS_PER_PAGE_MAX = 5000;
 /** How long a request waits at most for a run to end: shorter than what proxies between allow. */
 const WAIT_MS_MAX = 25_000;
 

@@ -22,12 +22,18 @@ export default function Run() {
   return <RunPage key={run} run={run} />;
 }
 
+const RUN_ID = /^run_[a-z2-7]{12}$/;
+
 function RunPage({ run }: { run: string }) {
-  const { data: view, error, refetch } = useRun(run);
-  if (view === undefined) {
-    return <Page title="Run">{error === null ? <Loading /> : <Problem error={error} onRetry={() => void refetch()} />}</Page>;
-  }
-  return <OpenRun run={view.run} />;
+  const { data: view } = useRun(run);
+  // Where the address has the id, and no name, its events are asked for together with it.
+  const id = view?.run ?? (RUN_ID.test(run) ? run : null);
+  return id === null ? <NoRunYet run={run} /> : <OpenRun run={id} />;
+}
+
+function NoRunYet({ run }: { run: string }) {
+  const { error, refetch } = useRun(run);
+  return <Page title="Run">{error === null ? <Loading /> : <Problem error={error} onRetry={() => void refetch()} />}</Page>;
 }
 
 const tabs = ["timeline", "changes", "details"] as const;
@@ -37,7 +43,7 @@ function OpenRun({ run }: { run: string }) {
   const feed = useTimeline(run);
   const [params, change] = useFilterParams();
   const [search] = useSearchParams();
-  if (view === undefined) return null;
+  if (view === undefined) return <NoRunYet run={run} />;
   const asked = search.get("tab");
   const tab = tabs.find((each) => each === asked) ?? "timeline";
   const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;

@@ -1,12 +1,11 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { ArrowDown, Link as LinkIcon } from "lucide-react";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { Link } from "wouter";
+import { ArrowDown } from "lucide-react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useLocation } from "wouter";
 import { Button } from "../../parts/button.tsx";
-import { ItemView } from "./item-view.tsx";
 import { Minimap } from "./minimap.tsx";
-import { renderSubRun } from "./sub-run-lane.tsx";
 import { indexOfSeq, type Timeline } from "./timeline.ts";
+import { estimatedHeightPx, TimelineRow } from "./timeline-row.tsx";
 import { TimelineTools } from "./timeline-tools.tsx";
 import styles from "./timeline-view.module.css";
 import { useFound } from "./use-found.ts";
@@ -24,6 +23,7 @@ interface TimelineViewProps {
 }
 
 const AT_END_PX = 60;
+const OVERSCAN_ROWS = 4;
 
 /** A run's items, of which those in view exist. While it goes on, the end stays in view until somebody scrolls away. */
 export function TimelineView(props: TimelineViewProps) {
@@ -38,10 +38,12 @@ export function TimelineView(props: TimelineViewProps) {
   const rows = useVirtualizer({
     count: shown.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 64,
+    estimateSize: (row) => estimatedHeightPx(timeline.items[shown[row] ?? -1]),
     getItemKey: (row) => timeline.items[shown[row] ?? -1]?.seq ?? row,
-    overscan: 8,
+    overscan: OVERSCAN_ROWS,
   });
+  const [, navigate] = useLocation();
+  const onPlace = useCallback((seq: number) => navigate(`/runs/${run}?event=${seq}`, { replace: true }), [navigate, run]);
   const rowOf = (item: number) => {
     const row = shown.findLastIndex((index) => index <= item);
     return row === -1 ? 0 : row;
@@ -93,26 +95,7 @@ export function TimelineView(props: TimelineViewProps) {
             if (item === undefined) return null;
             const isTarget = index === targetRow || found.rows[found.current] === index;
             return (
-              <article
-                key={key}
-                ref={rows.measureElement}
-                data-index={index}
-                className={`${styles.item} ${isTarget ? styles.target : ""}`}
-                style={{ transform: `translateY(${start}px)` }}
-              >
-                <Link
-                  href={`/runs/${run}?event=${item.seq}`}
-                  className={styles.place ?? ""}
-                  title={`${new Date(item.at).toLocaleString()} · event ${item.seq}`}
-                  replace
-                >
-                  <LinkIcon aria-label={`Link to event ${item.seq}`} />
-                  <time dateTime={item.at}>{new Date(item.at).toLocaleTimeString()}</time>
-                </Link>
-                <div className={styles.content}>
-                  <ItemView item={item} run={run} isOpen={isOpen} renderLane={renderSubRun} />
-                </div>
-              </article>
+              <TimelineRow key={key} {...{ item, run, isOpen, isTarget, index, onPlace }} startPx={start} measure={rows.measureElement} />
             );
           })}
         </div>

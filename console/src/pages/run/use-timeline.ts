@@ -5,6 +5,11 @@ import { useEvents, useLiveState } from "../../station/live.tsx";
 import { useStation } from "../../station/station.tsx";
 import { emptyTimeline, foldEvent, type NumberedEvent, type Timeline } from "./timeline.ts";
 
+/** Few, so that there is something to see; then many, since each request costs a turn. */
+const FIRST_EVENTS = 500;
+const MORE_EVENTS = 2_500;
+const DRAWN_EVERY_MS = 1_000;
+
 export interface RunFeed {
   timeline: Timeline;
   /** Another one with every change of the timeline. */
@@ -31,6 +36,21 @@ export function useTimeline(run: string): RunFeed {
   return { timeline: feed.timeline, version, isLoaded: feed.isLoaded(), error: feed.error(), retry: feed.load };
 }
 
+/** The next page is on its way while one is folded. */
+async function* eventPages(station: Client, { run, fromSeq, signal }: { run: string; fromSeq: number; signal: AbortSignal }) {
+  const ask = (from: number, limit: number) => {
+    const page = station.runs.eventPage(run, { fromSeq: from, limit }, { signal });
+    // Whoever waits for it is told; nobody may, once the page is left.
+    page.catch(() => {});
+    return page;
+  };
+  for (let coming: ReturnType<typeof ask> | null = ask(fromSeq, fromSeq === 1 ? FIRST_EVENTS : MORE_EVENTS); coming !== null; ) {
+    const { events, next }: Awaited<ReturnType<typeof ask>> = await coming;
+    coming = next === null ? null : ask(next, MORE_EVENTS);
+    yield events;
+  }
+}
+
 function createFeed(station: Client, run: string) {
   const timeline = emptyTimeline();
   const watchers = new Set<() => void>();
@@ -50,10 +70,14 @@ function createFeed(station: Client, run: string) {
   };
   const readAll = async (signal: AbortSignal) => {
     do {
-      for await (const event of station.runs.events(run, { fromSeq: timeline.lastSeq + 1, signal })) {
+      let drawnAtMs = Number.NEGATIVE_INFINITY;
+      for await (const events of eventPages(station, { run, fromSeq: timeline.lastSeq + 1, signal })) {
         if (signal.aborted) return;
-        foldEvent(timeline, event as NumberedEvent);
-        if (event.seq % 1_000 === 0) tell();
+        for (const event of events) foldEvent(timeline, event as NumberedEvent);
+        // The first events are shown at once; to draw more often than somebody can look would only hold the others up.
+        if (performance.now() - drawnAtMs < DRAWN_EVERY_MS) continue;
+        drawnAtMs = performance.now();
+        tell();
       }
     } while (!signal.aborted && heardSeq > timeline.lastSeq);
   };

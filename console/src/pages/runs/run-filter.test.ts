@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
-import { choicesIn, everyRun, filterRuns, readFilter, writeFilter } from "./run-filter.ts";
+import { choicesIn, everyRun, narrowRuns, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
 
 const nowMs = Date.parse("2026-06-01T12:00:00.000Z");
 let made = 0;
@@ -32,7 +32,7 @@ function run(given: Partial<RunView> = {}): RunView {
 }
 
 const found = (runs: RunView[], asked: Partial<typeof everyRun>) =>
-  filterRuns(runs, { ...everyRun, ...asked }, nowMs).map(({ title }) => title);
+  narrowRuns(sortRuns(runs, { ...everyRun, ...asked }), { ...everyRun, ...asked }, nowMs).map(({ title }) => title);
 
 test("a filter is the same after a trip through the address", () => {
   const filter = {

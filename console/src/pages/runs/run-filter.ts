@@ -69,11 +69,12 @@ export function writeFilter(filter: RunFilter): string {
   return search.toString();
 }
 
-export function filterRuns(runs: readonly RunView[], filter: RunFilter, nowMs: number): RunView[] {
+/** Those that pass, in the order that they have. */
+export function narrowRuns(runs: readonly RunView[], filter: RunFilter, nowMs: number): RunView[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const since = filter.time === "" ? "" : new Date(nowMs - runTimes[filter.time]).toISOString();
   const [labelKey = "", labelValue] = filter.label.split(/=(.*)/s);
-  const found = runs.filter(
+  return runs.filter(
     (run) =>
       (filter.withSubRuns || run.parent === null) &&
       (filter.states.length === 0 || filter.states.includes(stateOf(run))) &&
@@ -83,7 +84,6 @@ export function filterRuns(runs: readonly RunView[], filter: RunFilter, nowMs: n
       run.updatedAt >= since &&
       words.every((word) => searched(run).includes(word)),
   );
-  return sorted(found, filter);
 }
 
 export function stateOf(run: RunView): RunState {
@@ -116,10 +116,11 @@ const values: Record<RunColumn, (run: RunView) => string | number> = {
   updated: (run) => run.updatedAt,
 };
 
-function sorted(runs: RunView[], { sort, isAscending }: RunFilter): RunView[] {
+/** Once for all that is typed into the search box: an order outlasts a filter. */
+export function sortRuns(runs: readonly RunView[], { sort, isAscending }: Pick<RunFilter, "sort" | "isAscending">): RunView[] {
   const value = values[sort];
   const order = isAscending ? 1 : -1;
-  return runs.sort((one, other) => {
+  return runs.toSorted((one, other) => {
     const [a, b] = [value(one), value(other)];
     if (a !== b) return a < b ? -order : order;
     return one.run < other.run ? -1 : 1;

@@ -12,11 +12,12 @@ import { nothingSelected, withoutGone } from "../../parts/selection.ts";
 import { useRuns } from "../../station/queries.ts";
 import { BulkActions } from "./bulk-actions.tsx";
 import { PhoneRow, runColumns } from "./run-columns.tsx";
-import { everyRun, filterRuns, type RunColumn, type RunFilter, readFilter, writeFilter } from "./run-filter.ts";
+import { everyRun, narrowRuns, type RunColumn, type RunFilter, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
 import { RunFilters } from "./run-filters.tsx";
 import styles from "./runs.module.css";
 
 const noRuns: readonly RunView[] = [];
+const phoneRow = (run: RunView) => <PhoneRow run={run} />;
 
 export default function Runs() {
   const { data, error, refetch } = useRuns();
@@ -27,7 +28,9 @@ export default function Runs() {
   const setFilter = (next: RunFilter) => open(writeFilter(next));
   // The box shows what is typed at once; the rows follow as soon as they are drawn.
   const written = useDeferredValue(writeFilter(filter));
-  const shown = useMemo(() => filterRuns(runs, readFilter(written), Date.now()), [runs, written]);
+  const { sort, isAscending } = filter;
+  const ordered = useMemo(() => sortRuns(runs, { sort, isAscending }), [runs, sort, isAscending]);
+  const shown = useMemo(() => narrowRuns(ordered, readFilter(written), Date.now()), [ordered, written]);
   const [selected, setSelection] = useState(nothingSelected);
   const ids = useMemo(() => shown.map(({ run }) => run), [shown]);
   const selection = useMemo(() => withoutGone(selected, ids), [selected, ids]);
@@ -53,7 +56,7 @@ export default function Runs() {
               hrefOf={({ run }) => `/runs/${run}`}
               nameOf={({ run, name }) => name ?? run}
               columns={runColumns}
-              phoneRow={(run) => <PhoneRow run={run} />}
+              phoneRow={phoneRow}
               selection={selection}
               onSelection={setSelection}
               sort={{ by: filter.sort, isDown: !filter.isAscending }}

@@ -21,6 +21,8 @@ import { RemoveSandboxes } from "./remove-sandboxes.tsx";
 import { columns, PhoneRow } from "./sandbox-columns.tsx";
 import styles from "./sandboxes.module.css";
 
+const phoneRow = (sandbox: SandboxInfo) => <PhoneRow sandbox={sandbox} />;
+
 export default function Sandboxes() {
   const { data, error, refetch } = useSandboxes();
   const [params, change] = useFilterParams();
@@ -66,7 +68,7 @@ export default function Sandboxes() {
                 hrefOf={({ id }) => `/sandboxes/${id}`}
                 nameOf={({ id, name }) => name ?? id}
                 columns={columns}
-                phoneRow={(sandbox) => <PhoneRow sandbox={sandbox} />}
+                phoneRow={phoneRow}
                 selection={selection}
                 onSelection={setSelection}
                 sort={sort}
