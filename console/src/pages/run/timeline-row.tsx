@@ -23,6 +23,7 @@ interface TimelineRowProps {
 export const TimelineRow = memo(function TimelineRow(props: TimelineRowProps) {
   const { item, run, isOpen, isTarget, index, startPx, measure, onPlace } = props;
   const at = new Date(item.at);
+  const time = clock.format(at);
   return (
     <article
       ref={measure}
@@ -34,14 +35,14 @@ export const TimelineRow = memo(function TimelineRow(props: TimelineRowProps) {
         href={`/runs/${run}?event=${item.seq}`}
         className={styles.place}
         title={`${exact.format(at)} · event ${item.seq}`}
-        aria-label={`Link to event ${item.seq}`}
+        aria-label={`${time}, link to event ${item.seq}`}
         onClick={(event) => {
           if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
           event.preventDefault();
           onPlace(item.seq);
         }}
       >
-        <time dateTime={item.at}>{clock.format(at)}</time>
+        <time dateTime={item.at}>{time}</time>
       </a>
       <div className={styles.content}>
         <ItemView item={item} run={run} isOpen={isOpen} renderLane={renderSubRun} />
