@@ -26,6 +26,7 @@ import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { secretHandlers } from "./handlers/secrets.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
+import { specHandlers } from "./handlers/specs.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
 import { webhookHandlers } from "./handlers/webhooks.ts";
@@ -166,6 +167,7 @@ function handlersOf(options: AppOptions): Handlers {
     ...networkHandlers,
     ...runHandlers,
     ...sessionHandlers,
+    ...specHandlers,
     ...healthHandlers,
     ...uploadHandlers,
     ...insideHandlers,

@@ -13,6 +13,7 @@ import { queueCommands } from "./runs/queue-command-specs.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
+import { specCommands } from "./specs/spec-command-specs.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
 import { healthCommands } from "./station/health-command-specs.ts";
 import { secretCommands } from "./station/secret-command-specs.ts";
@@ -51,6 +52,7 @@ export const commands: readonly CommandSpec[] = [
   ...runCommands,
   ...queueCommands,
   undoCommand,
+  ...specCommands,
   {
     path: ["exec"],
     summary: "Run a command in a sandbox",

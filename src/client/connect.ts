@@ -10,6 +10,7 @@ import { runCalls } from "./calls/run-calls.ts";
 import { sandboxCalls } from "./calls/sandbox-calls.ts";
 import { secretCalls } from "./calls/secret-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
+import { specCalls } from "./calls/spec-calls.ts";
 import { uploadCalls } from "./calls/upload-calls.ts";
 import { webhookCalls } from "./calls/webhook-calls.ts";
 import { type Connection, call, type Fetch, type Signal } from "./request.ts";
@@ -67,6 +68,7 @@ export function connect(options: ConnectOptions): Client {
     networks: networkCalls(to),
     runs: runCalls(to),
     sessions: sessionCalls(to),
+    specs: specCalls(to),
     uploads: uploadCalls(to),
     streams: streamCalls(to),
     health: healthCalls(to),
@@ -97,6 +99,7 @@ export interface Client {
   readonly files: ReturnType<typeof fileCalls>;
   readonly runs: ReturnType<typeof runCalls>;
   readonly sessions: ReturnType<typeof sessionCalls>;
+  readonly specs: ReturnType<typeof specCalls>;
   readonly uploads: ReturnType<typeof uploadCalls>;
   readonly streams: StreamCalls;
 }

@@ -8,6 +8,7 @@ import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
 import { runEvents } from "./run-event.ts";
 import { sessionEvents } from "./session-event.ts";
+import { specEvents } from "./spec-event.ts";
 
 const folder = join(import.meta.dirname, "golden");
 const files = readdirSync(folder);
@@ -19,6 +20,7 @@ const all = eventFamily([
     ...sessionEvents.definitions,
     ...auditEvents.definitions,
     ...drivenFamily([]).definitions,
+    ...specEvents.definitions,
   ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [

@@ -38,6 +38,11 @@ const Script = z.strictObject({
   turns: z.array(Turn),
   /** Sub-agents' turns by agent name. */
   agents: z.record(z.string(), z.array(Turn)).default({}),
+  /** The turns of runs whose task has all of these words in it: the first that fits, before those of agents. */
+  tasks: z
+    .array(z.strictObject({ contains: z.array(z.string().min(1)).min(1), turns: z.array(Turn) }))
+    .max(1000)
+    .default([]),
   /** The answer to a request for a summary of the conversation, or what goes wrong each time. */
   summary: z.union([z.string(), z.strictObject({ fail: FailureCode })]).default("(scripted summary)"),
 });
@@ -62,7 +67,7 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
         yield* speak({ ...Turn.parse({}), say: script.summary }, request, signal);
         return;
       }
-      const turns = script.agents[request.from.agent] ?? script.turns;
+      const turns = turnsFor(script, request);
       const turn = turns[request.from.position - 1];
       if (!turn) {
         throw new CaissonError(
@@ -86,6 +91,15 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
     },
   };
 }
+
+function turnsFor({ tasks, agents, turns }: z.infer<typeof Script>, { messages, from }: ModelRequest): readonly z.infer<typeof Turn>[] {
+  const task = JSON.stringify(messages.find(({ role }) => role === "user") ?? null);
+  const own = tasks.find(({ contains }) => contains.every((text) => task.includes(inJson(text))));
+  return own?.turns ?? agents[from.agent] ?? turns;
+}
+
+/** As it stands in JSON text. */
+const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
 
 /** Reads a script, YAML or JSON. Throws `not_found`, `invalid` with the line. */
 export async function loadScriptedModel(path: string): Promise<Model> {
@@ -135,7 +149,6 @@ function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): v
   const lastSpoken = request.messages.findLastIndex((message) => message.role === "assistant");
   const whole = JSON.stringify(request.messages);
   const news = JSON.stringify(request.messages.slice(lastSpoken + 1));
-  const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
   const missing = [
     ...turn.expect.contains
       .filter((text) => !whole.includes(inJson(text)))

@@ -16,14 +16,15 @@ const TEXT_BYTES_MAX = 1024 * 1024;
 export async function textGiven(
   context: Pick<CliContext, "stdin" | "cwd">,
   given: ParsedArguments,
-  { what, wordsBefore }: { what: "task" | "message"; wordsBefore: number },
+  { what, wordsBefore }: { what: "task" | "message" | "idea"; wordsBefore: number },
 ): Promise<{ before: readonly string[]; text: string }> {
   const words = given.positionals;
-  const file = given.option("task-file");
+  const option = what === "idea" ? "idea-file" : "task-file";
+  const file = given.option(option);
   if (file !== undefined) {
     if (words.length > wordsBefore)
-      throw new CaissonError("invalid", `the ${what} is given twice, in words and with --task-file`, { hint: "Leave one of them out." });
-    return { before: words, text: textOf(await bytesOfFile(resolve(context.cwd, file), file), { what, where: file }) };
+      throw new CaissonError("invalid", `the ${what} is given twice, in words and with --${option}`, { hint: "Leave one of them out." });
+    return { before: words, text: textOf(await bytesOfFile(resolve(context.cwd, file), `--${option} ${file}`), { what, where: file }) };
   }
   if (words.at(-1) === "-" && words.length <= wordsBefore + 1)
     return { before: words.slice(0, -1), text: textOf(await bytesOfInput(context), { what, where: "standard input" }) };
@@ -33,8 +34,19 @@ export async function textGiven(
   return { before, text };
 }
 
+/** A file of text that a command names. Throws `invalid`, `not_found`, `denied`, `too_large`. */
+export async function readTextFile(path: string, name: string, what: string): Promise<string> {
+  return textOf(await bytesOfFile(path, name), { what, where: name });
+}
+
+/** The text on standard input. Throws `invalid`, `too_large`. */
+export async function readTextInput(context: Pick<CliContext, "stdin">, what: string): Promise<string> {
+  return textOf(await bytesOfInput(context), { what, where: "standard input" });
+}
+
 const hints = {
   task: 'Say what is to be done: caisson run "fix the failing test". `-` reads it from standard input, --task-file from a file.',
+  idea: 'Say what is wanted: caisson spec new "a --json flag for every command". `-` reads it from standard input, --idea-file from a file.',
   message: 'Say what is next: caisson run --continue "now the tests". `-` reads it from standard input, --task-file from a file.',
 };
 
@@ -55,13 +67,12 @@ async function bytesOfFile(path: string, name: string): Promise<Buffer> {
     const found = await readRegularFile(path, { bytesMax: TEXT_BYTES_MAX });
     if (found === "too large") throw tooLarge(name);
     if (found === "not a regular file")
-      throw new CaissonError("invalid", `--task-file ${name} is not a file`, { hint: "`-` reads the task from a pipe on standard input." });
+      throw new CaissonError("invalid", `${name} is not a file`, { hint: "`-` reads the task from a pipe on standard input." });
     return found.bytes;
   } catch (cause) {
     if (cause instanceof CaissonError) throw cause;
-    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR"))
-      throw new CaissonError("not_found", `--task-file ${name} does not exist`, { cause });
-    throw new CaissonError("denied", `--task-file ${name} cannot be read`, { cause });
+    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR")) throw new CaissonError("not_found", `${name} does not exist`, { cause });
+    throw new CaissonError("denied", `${name} cannot be read`, { cause });
   }
 }
 

@@ -122,7 +122,7 @@ async function sourceOfNew(context: CliContext, given: ParsedArguments, session:
   }
 }
 
-function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<StartRunInput["settings"]> {
+export function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<StartRunInput["settings"]> {
   const parse = <Value>(option: string, read: (name: string, text: string) => Value): Value | undefined => {
     const text = given.option(option);
     return text === undefined ? undefined : read(option, text);
@@ -146,7 +146,7 @@ function settingsFrom(context: CliContext, given: ParsedArguments): NonNullable<
   };
 }
 
-function budgetsFrom(given: ParsedArguments): NonNullable<StartRunInput["budgets"]> {
+export function budgetsFrom(given: ParsedArguments): NonNullable<StartRunInput["budgets"]> {
   const cost = given.option("max-cost");
   const tokens = given.option("max-tokens");
   return defined({

@@ -10,6 +10,7 @@ import { remoteNetworks } from "./remote-networks.ts";
 import { remoteRuns } from "./remote-runs.ts";
 import { remoteSandboxes } from "./remote-sandboxes.ts";
 import { remoteSessions } from "./remote-sessions.ts";
+import { remoteSpecs } from "./remote-specs.ts";
 
 /** What a station at the other end of a wire cannot do for its caller: listen on the caller's own machine. */
 export interface OpenPorts {
@@ -33,6 +34,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
   return {
     runs: remoteRuns(client),
     sessions: remoteSessions(client),
+    specs: remoteSpecs(client),
     sandboxes,
     networks: remoteNetworks(client, { openPorts, sandboxes }),
     agents: {

@@ -1,7 +1,10 @@
+import type { z } from "zod";
 import type { NetworkPolicy } from "../network.ts";
 import type { OpenPreview } from "../network-verbs.ts";
 import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
 import type { CreateSandbox } from "../sandbox-verbs.ts";
+import type { WorkspaceSource } from "../session.ts";
+import type { CreateSpec, ExecuteSpec, SpecRuns } from "../spec-verbs.ts";
 
 /**
  * What of the station's machine a request names. A token that may only `run` gets sandboxes and runs of its own making;
@@ -26,6 +29,13 @@ const ofSecrets = (secrets: object) =>
 const ofModel = (model: string) => (/^scripted:(?!demo$)/.test(model) ? ["a scripted model's file"] : []);
 
 const ofAgentName = (name: string) => (/[/\\]|\.prompt$/.test(name) ? ["an agent's file"] : []);
+
+function ofSource(source: WorkspaceSource): readonly string[] {
+  if (source.kind === "folder") return [folder];
+  if (source.kind === "upload") return [];
+  const isPublic = source.kind === "empty" || (source.keyPath === undefined && /^https:/.test(source.url));
+  return isPublic ? [] : ["a repository that is not fetched by HTTPS without a key"];
+}
 
 const spec: Reach<Omit<CreateSandbox["spec"], "keep">> = {
   template: (template) => (template.kind === "image" ? ofImage(template.reference) : []),
@@ -94,12 +104,7 @@ const run: Reach<StartRun> = {
   session: inside,
   // Whose it is, is asked where it is found.
   from: inside,
-  source(source) {
-    if (source.kind === "folder") return [folder];
-    if (source.kind === "upload") return [];
-    const isPublic = source.kind === "empty" || (source.keyPath === undefined && /^https:/.test(source.url));
-    return isPublic ? [] : ["a repository that is not fetched by HTTPS without a key"];
-  },
+  source: ofSource,
   sourceNamed: inside,
   budgets: inside,
   settings: (given) => reached(settings, given),
@@ -119,6 +124,25 @@ const continued: Reach<Omit<ContinueRun, "by">> = {
   detached: inside,
 };
 
+const specRuns: Reach<SpecRuns> = {
+  model: ofModel,
+  planner: ofAgentName,
+  coder: ofAgentName,
+  settings: (given) => reached(settings, given),
+  budgets: inside,
+};
+
+const writtenSpec: Reach<CreateSpec> = {
+  idea: inside,
+  name: inside,
+  source: ofSource,
+  gates: inside,
+  runs: (given) => reached(specRuns, given),
+  parallel: inside,
+};
+
+const executedSpec: Reach<Omit<z.output<typeof ExecuteSpec>, "by">> = { from: inside, until: inside, source: ofSource };
+
 const preview: Reach<OpenPreview> = {
   port: inside,
   listenPort: () => ["a certain port of the machine"],
@@ -131,6 +155,9 @@ export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbo
 export const reachOfHeld = ({ spec: { keep: _, ...spec }, ...request }: CreateSandbox): string[] => reachOfSandbox({ ...request, spec });
 export const reachOfRun = (request: StartRun): string[] => reached(run, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
+
+export const reachOfSpec = (request: CreateSpec): string[] => reached(writtenSpec, request);
+export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => reached(executedSpec, request);
 
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): string[] => ofNetwork(policy);
 export const reachOfPreview = (request: OpenPreview): string[] => reached(preview, request);

@@ -11,6 +11,7 @@ import type { Route } from "./route.ts";
 import { runRoutes } from "./run-routes.ts";
 import { sandboxRoutes } from "./sandbox-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { specRoutes } from "./spec-routes.ts";
 import { stationRoutes } from "./station-routes.ts";
 import { uploadRoutes } from "./upload-routes.ts";
 import { webhookRoutes } from "./webhook-routes.ts";
@@ -28,6 +29,7 @@ export const routes = {
   ...networkRoutes,
   ...runRoutes,
   ...sessionRoutes,
+  ...specRoutes,
   ...healthRoutes,
   ...uploadRoutes,
   ...insideRoutes,

@@ -10,6 +10,7 @@ import { ownedRuns } from "./owned-runs.ts";
 import { ownedSandboxes } from "./owned-sandboxes.ts";
 import { ownedSecrets } from "./owned-secrets.ts";
 import { ownedSessions } from "./owned-sessions.ts";
+import { ownedSpecs } from "./owned-specs.ts";
 import { ownedUploads } from "./owned-uploads.ts";
 import { ownedWebhooks } from "./owned-webhooks.ts";
 
@@ -35,6 +36,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     uploads: ownedUploads(station, view),
     inside: ownedInside(station, { ...view, own }),
     webhooks: ownedWebhooks(station, view),
+    specs: ownedSpecs(station, view),
     health: ownedHealth(station, { ...view, own }),
     agents: decide(agents, {
       list: "shared",

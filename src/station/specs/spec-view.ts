@@ -1,0 +1,95 @@
+import { phases, type SpecTask } from "../../contract/spec.ts";
+import type { SpecSummary, SpecView } from "../../contract/spec-verbs.ts";
+import { withoutSecret } from "../../workspace/git/address.ts";
+import { coverage } from "./coverage.ts";
+import { decideSpec } from "./decide-spec.ts";
+import { evaluators } from "./evaluators.ts";
+import { dataOf, lastVersion, openAttempt, phaseOf, type SpecState, type TaskState } from "./spec-state.ts";
+
+const TITLE_CHARACTERS_MAX = 100;
+
+export function specSummary(state: SpecState, now: string): SpecSummary {
+  const { spec, name, owner, createdAt, updatedAt, seq } = state;
+  return {
+    spec,
+    name,
+    owner,
+    title: titleOf(state),
+    status: statusOf(state, now),
+    phase: phaseOf(state),
+    version: lastVersion(state),
+    seq,
+    createdAt,
+    updatedAt,
+  };
+}
+
+export function specView(state: SpecState, now: string): SpecView {
+  const { idea, gates, parallel, ended } = state;
+  const data = dataOf(state);
+  const [move] = decideSpec(state, now);
+  return {
+    ...specSummary(state, now),
+    idea,
+    gates,
+    parallel,
+    source: state.source === null ? null : withoutSecret(state.source),
+    asked: move?.kind === "ask" ? { phase: move.phase, version: move.version } : null,
+    dueAt: move?.kind === "sleep" ? move.until : null,
+    ended: ended === null ? null : { text: ended.text, at: ended.at },
+    phases: phases.map((phase) => phaseView(state, phase, move?.kind === "ask" ? move.phase : null)),
+    versions: state.versions.map(({ version, phase, by, at }) => ({ version, phase, by, at })),
+    attempts: state.attempts.map(({ phase, attempt, run, judgement, startedAt, endedAt }) => ({
+      ...{ phase, attempt, run, judgement, startedAt, endedAt },
+    })),
+    decisions: state.verdicts,
+    tasks: (data.tasks?.tasks ?? []).map((task) =>
+      taskView(
+        task,
+        state.tasks.find((each) => each.task === task.id),
+      ),
+    ),
+    merges: state.merges.map(({ merge, sessions, session = null, text }) => ({ merge, sessions, session, text })),
+    coverage: coverage(data, doneTasks(state)),
+    session: ended?.session ?? null,
+    data,
+  };
+}
+
+/** The first line of the idea. */
+export function titleOf({ idea }: Pick<SpecState, "idea">): string {
+  const [first = ""] = idea.split("\n");
+  return first.length > TITLE_CHARACTERS_MAX ? `${first.slice(0, TITLE_CHARACTERS_MAX - 1)}…` : first;
+}
+
+export function doneTasks(state: SpecState) {
+  return state.tasks.map(({ task, finish, changed }) => ({ task, isDone: finish === "done", changed }));
+}
+
+function statusOf(state: SpecState, now: string): SpecSummary["status"] {
+  if (state.ended !== null) return state.ended.outcome;
+  if (!state.isDriven) return "draft";
+  const [move] = decideSpec(state, now);
+  return move?.kind === "ask" ? "waiting" : move?.kind === "sleep" ? "retrying" : "running";
+}
+
+function phaseView(state: SpecState, phase: (typeof phases)[number], asked: string | null): SpecView["phases"][number] {
+  if (phase === "complete") {
+    const isWorking = state.isDriven && phaseOf(state) === "complete";
+    const end = state.ended?.outcome === "done" ? "written" : isWorking ? "working" : "missing";
+    return { phase, state: end, version: null };
+  }
+  const current = state.current[phase];
+  const version = current?.version ?? null;
+  if (openAttempt(state)?.phase === phase) return { phase, version, state: "working" };
+  if (asked === phase) return { phase, version, state: "asked" };
+  if ((state.round[phase] ?? 0) >= evaluators[phase].attempts) return { phase, version, state: "failed" };
+  return { phase, version, state: current === undefined ? "missing" : current.isStale ? "stale" : "written" };
+}
+
+function taskView({ id, title, dependsOn }: SpecTask, state: TaskState | undefined): SpecView["tasks"][number] {
+  const { run = null, session = null, finish = null, changed = [] } = state ?? {};
+  const isOver = finish !== null;
+  const shown = state === undefined ? "waiting" : !isOver ? "running" : finish === "done" ? "done" : "failed";
+  return { id, title, dependsOn, run, session, finish, changed, state: shown };
+}
