@@ -100,7 +100,19 @@ export interface SpecState {
 
 export function emptySpecState(): SpecState {
   return {
-    ...{ spec: "", name: null, owner: LOCAL_OWNER, idea: "", source: null, gates: [], runs: {}, parallel: 1, createdAt: "", updatedAt: "", seq: 0 },
+    ...{
+      spec: "",
+      name: null,
+      owner: LOCAL_OWNER,
+      idea: "",
+      source: null,
+      gates: [],
+      runs: {},
+      parallel: 1,
+      createdAt: "",
+      updatedAt: "",
+      seq: 0,
+    },
     ...{ isDriven: false, until: "complete", versions: [], current: {}, attempts: [], feedback: {}, round: {}, verdicts: [] },
     ...{ tasks: [], merges: [], taskAttempts: 0, mergeSteps: 0, allRuns: [], allSessions: [], cancelledBy: null, ended: null },
   };

@@ -61,3 +61,61 @@ export const goodData = {
     ready: true,
   },
 } satisfies Required<SpecData>;
+
+/** What a stand-in for an agent's run comes to. */
+export interface StandInResult {
+  finish?: "done" | "error";
+  text: string;
+  changed?: string[];
+}
+
+/**
+ * Stands in for runs, sessions and merges: each run ends at once with what `answer` says to its task. What was started
+ * is kept, as a station would, however often whoever asked for it dies.
+ */
+export function standIns(answer: (task: string) => StandInResult) {
+  const made: { run: string; key: string; task: string; session: string; result: StandInResult }[] = [];
+  const merged: { key: string; sessions: readonly string[] }[] = [];
+  const name = (prefix: string, index: number) =>
+    `${prefix}_${"abcdefghijklmnopqrstuvwxyz".charAt(index % 26).repeat(11)}${"abcdefghijklmnop".charAt(index / 26)}`;
+  const find = (run: string) => made.find((each) => each.run === run) as (typeof made)[number];
+  const view = (run: string) => ({ ...find(run), status: "ended", finish: find(run).result.finish ?? "done" });
+  const runs = {
+    async list({ label = [] }: { label?: string[] }) {
+      return { runs: made.filter(({ key }) => label.includes(`spec-key=${key}`)).map(({ run }) => view(run)) };
+    },
+    async start({ task, labels, session }: { task: string; labels: Record<string, string>; session?: { id: string } }) {
+      const run = name("run", made.length);
+      made.push({ run, key: labels["spec-key"] ?? "", task, session: session?.id ?? run, result: answer(task) });
+      return view(run);
+    },
+    get: async (run: string) => view(run),
+    wait: async (run: string) => view(run),
+    stop: async () => undefined,
+    async *events(run: string) {
+      yield { type: "run.ended", data: { text: find(run).result.text } };
+    },
+  };
+  const sessions = {
+    diff: async (session: string) => ({
+      files: made.filter((each) => each.session === session).flatMap(({ result }) => (result.changed ?? []).map((path) => ({ path }))),
+    }),
+  };
+  const merges = {
+    async start({ key, sessions: from }: { key: string; sessions: readonly string[] }) {
+      const there = merged.findIndex((each) => each.key === key);
+      return { merge: String(there >= 0 ? there : merged.push({ key, sessions: from }) - 1) };
+    },
+    wait: async (merge: string) => ({ session: `merged-${merge}`, text: "" }),
+    cancel: async () => undefined,
+  };
+  return { made, merged, runs, sessions, merges };
+}
+
+/** An agent that answers every phase well. */
+export function goodAnswer(task: string): StandInResult {
+  const phase = /^Spec phase: ([a-z]+)/.exec(task)?.[1] as keyof typeof goodData | undefined;
+  if (phase !== undefined) return { text: `\`\`\`json\n${JSON.stringify(goodData[phase])}\n\`\`\`` };
+  const id = /^Spec task: ([A-Z0-9-]+)/.exec(task)?.[1] ?? "";
+  return { text: `${id} is done.`, changed: [`src/${id.toLowerCase()}.ts`] };
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+tr -d '[:space:]' < "$1" | wc -m
