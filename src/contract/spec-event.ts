@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
-import { eventFamily, type NewEventOf } from "./event-family.ts";
+import { DrivenEvent, drivenFamily } from "./driven-event.ts";
+import type { NewEventOf } from "./event-family.ts";
 import { ChosenName } from "./ids.ts";
-import { Owner } from "./owner.ts";
 import { FinishReason, RunId, SessionId } from "./run.ts";
 import { WorkspaceSource } from "./session.ts";
-import { GatePhase, Judgement, phaseData, SpecId, SpecPhase, WrittenPhase } from "./spec.ts";
+import { GatePhase, Judgement, phaseData, SpecPhase, WrittenPhase } from "./spec.ts";
 
 /**
  * The events of a spec's log, in the stream `spec/<id>`. Intents (`…started`, `…merging`) come before a run or a merge
@@ -18,11 +18,9 @@ const Key = z.string().max(128);
 const Attempt = z.int().positive();
 const Version = z.int().positive();
 
-/** How its runs are made; what is absent is the station's own. */
-export const SpecCreated = defineEvent("spec.created", 1, {
-  spec: SpecId,
+/** The idea, and how its runs are made. Nothing is done before it is executed. */
+export const SpecProposed = defineEvent("spec.proposed", 1, {
   name: ChosenName.optional(),
-  owner: Owner.optional(),
   idea: Words,
   /** The project; a spec may be written down before it has one. */
   source: WorkspaceSource.nullable(),
@@ -75,7 +73,13 @@ export const SpecWritten = defineEvent("spec.written", 1, {
 export const SpecApproved = defineEvent("spec.approved", 1, { phase: GatePhase, version: Version, by: z.string(), text: Words });
 /** Its words are feedback for the next attempt. */
 export const SpecRejected = defineEvent("spec.rejected", 1, { phase: GatePhase, version: Version, by: z.string(), text: Words });
-export const SpecTaskStarted = defineEvent("spec.task_started", 1, { task: z.string(), attempt: Attempt, key: Key });
+export const SpecTaskStarted = defineEvent("spec.task_started", 1, {
+  task: z.string(),
+  attempt: Attempt,
+  key: Key,
+  /** The session it works in; null: one of its own. */
+  base: SessionId.nullable(),
+});
 export const SpecTaskRunning = defineEvent("spec.task_running", 1, { task: z.string(), run: RunId, session: SessionId });
 export const SpecTaskEnded = defineEvent("spec.task_ended", 1, {
   task: z.string(),
@@ -96,8 +100,8 @@ export const SpecMergeEnded = defineEvent("spec.merge_ended", 1, {
   session: SessionId.nullable(),
   text: Words,
 });
-export const SpecCancelRequested = defineEvent("spec.cancel_requested", 1, { by: z.string() });
-export const SpecEnded = defineEvent("spec.ended", 1, {
+/** What it has come to; its end follows. */
+export const SpecConcluded = defineEvent("spec.concluded", 1, {
   outcome: z.enum(["done", "planned", "failed", "cancelled"]),
   text: Words,
   /** The session that holds the merged work. */
@@ -105,7 +109,7 @@ export const SpecEnded = defineEvent("spec.ended", 1, {
 });
 
 const all = [
-  SpecCreated,
+  SpecProposed,
   SpecExecuted,
   SpecPhaseStarted,
   SpecPhaseRunning,
@@ -119,10 +123,11 @@ const all = [
   SpecMergeStarted,
   SpecMergeRunning,
   SpecMergeEnded,
-  SpecCancelRequested,
-  SpecEnded,
+  SpecConcluded,
 ] as const;
-export const SpecEvent = z.discriminatedUnion("type", all);
-export const specEvents = eventFamily(all);
+export const specEvents = drivenFamily(all);
+/** With those that everything driven has. */
+export const SpecEvent = z.discriminatedUnion("type", [...DrivenEvent.options, ...all]);
 export type SpecEvent = z.infer<typeof SpecEvent>;
-export type NewSpecEvent = NewEventOf<SpecEvent>;
+/** Those of specs alone, as they are handed in. */
+export type NewSpecEvent = NewEventOf<z.infer<(typeof all)[number]>>;

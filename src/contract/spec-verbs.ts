@@ -72,7 +72,7 @@ export const EditSpec = z.strictObject({
 });
 export type EditSpec = z.input<typeof EditSpec>;
 
-export const SpecStatus = z.enum(["draft", "running", "waiting", "retrying", "done", "planned", "failed", "cancelled"]);
+export const SpecStatus = z.enum(["draft", "running", "waiting", "retrying", "paused", "done", "planned", "failed", "cancelled"]);
 
 export const SpecSummary = z.object({
   spec: SpecId,
@@ -143,7 +143,17 @@ export const SpecView = SpecSummary.extend({
 });
 export type SpecView = z.infer<typeof SpecView>;
 
-export const ListSpecs = z.strictObject({ ...owned, ...created, ...paged, status: SpecStatus.optional() });
+export const ListSpecs = z.strictObject({
+  /** The beginning of their ids. */
+  id: z
+    .string()
+    .regex(/^spec_[a-z2-7]{0,12}$/, "an id begins with spec_")
+    .optional(),
+  ...owned,
+  ...created,
+  ...paged,
+  status: SpecStatus.optional(),
+});
 export type ListSpecs = z.input<typeof ListSpecs>;
 export const SpecList = z.object({ specs: z.array(SpecSummary), next: z.string().nullable() });
 export type SpecList = z.infer<typeof SpecList>;

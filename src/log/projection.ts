@@ -11,6 +11,8 @@ import {
   type SandboxFacts,
   sandboxLogEvents,
 } from "../contract/sandbox-log-event.ts";
+import { type SpecEvent, specEvents } from "../contract/spec-event.ts";
+import { applyToSpecFacts, emptySpecFacts, SPEC_FACTS_VERSION, type SpecFacts } from "../contract/spec-facts.ts";
 import type { NewEvent } from "./log.ts";
 
 type Json = z.core.util.JSONType;
@@ -90,7 +92,17 @@ export function drivenProjection({ prefix, events, own }: DrivenKind): Projectio
 }
 
 /** One line for each kind of driven things. */
-const drivenKinds: readonly DrivenKind[] = [];
+const drivenKinds: readonly DrivenKind[] = [
+  {
+    prefix: "spec/",
+    events: specEvents,
+    own: {
+      version: SPEC_FACTS_VERSION,
+      empty: () => emptySpecFacts(),
+      apply: (own, event) => applyToSpecFacts(own as unknown as SpecFacts, event as unknown as SpecEvent),
+    },
+  },
+];
 
 const projections = [runs, sandboxes, ...drivenKinds.map(drivenProjection)];
 

@@ -41,6 +41,8 @@ export interface TaskState {
   task: string;
   attempt: number;
   key: string;
+  /** The session it works in; null: one of its own. */
+  base: string | null;
   run: string | null;
   session: string | null;
   finish: FinishReason | null;
@@ -71,9 +73,7 @@ export interface SpecState {
   parallel: number;
   createdAt: string;
   updatedAt: string;
-  /** Of the last event that is in it. */
-  seq: number;
-  /** Whether somebody asked for it to be driven, and it has not ended since. */
+  /** Whether somebody asked for it to be driven, and it has come to no conclusion since. */
   isDriven: boolean;
   until: "sync" | "complete";
   versions: WrittenVersion[];
@@ -94,7 +94,6 @@ export interface SpecState {
   /** Every run it ever had, and the sessions that its merges made. */
   allRuns: string[];
   allSessions: string[];
-  cancelledBy: string | null;
   ended: { outcome: "done" | "planned" | "failed" | "cancelled"; text: string; session: string | null; at: string } | null;
 }
 
@@ -109,33 +108,25 @@ export function emptySpecState(): SpecState {
       gates: [],
       runs: {},
       parallel: 1,
-      createdAt: "",
       updatedAt: "",
       seq: 0,
     },
     ...{ isDriven: false, until: "complete", versions: [], current: {}, attempts: [], feedback: {}, round: {}, verdicts: [] },
-    ...{ tasks: [], merges: [], taskAttempts: 0, mergeSteps: 0, allRuns: [], allSessions: [], cancelledBy: null, ended: null },
+    ...{ tasks: [], merges: [], taskAttempts: 0, mergeSteps: 0, allRuns: [], allSessions: [], ended: null },
   };
 }
 
 /** Adds one event; the state is changed in place. */
 export function applyToSpec(state: SpecState, event: SpecEvent): SpecState {
   state.updatedAt = event.at;
-  state.seq += 1;
   switch (event.type) {
-    case "spec.created": {
-      const { spec, name, owner, idea, source, gates, runs, parallel } = event.data;
-      return Object.assign(state, {
-        spec,
-        name: name ?? null,
-        owner: owner ?? LOCAL_OWNER,
-        idea,
-        source,
-        gates,
-        runs,
-        parallel,
-        createdAt: event.at,
-      });
+    case "driven.created": {
+      const { id, owner } = event.data;
+      return Object.assign(state, { spec: id, owner: owner ?? LOCAL_OWNER, createdAt: event.at });
+    }
+    case "spec.proposed": {
+      const { name, idea, source, gates, runs, parallel } = event.data;
+      return Object.assign(state, { name: name ?? null, idea, source, gates, runs, parallel });
     }
     case "spec.executed":
       return execute(state, event.data);
@@ -156,11 +147,16 @@ export function applyToSpec(state: SpecState, event: SpecEvent): SpecState {
     case "spec.merge_running":
     case "spec.merge_ended":
       return applyMerge(state, event);
-    case "spec.cancel_requested":
-      state.cancelledBy = event.data.by;
+    case "spec.concluded":
+      return Object.assign(state, { ended: { ...event.data, at: event.at }, isDriven: false });
+    // What they say is in the facts that all driven things share.
+    case "driven.waiting":
+    case "driven.paused":
+    case "driven.continued":
+    case "driven.cancel_requested":
+    case "driven.ended":
+    case "driven.reopened":
       return state;
-    case "spec.ended":
-      return Object.assign(state, { ended: { ...event.data, at: event.at }, isDriven: false, cancelledBy: null });
     default:
       return unreachable(event);
   }
@@ -202,7 +198,7 @@ function execute(state: SpecState, { from, until, source }: Extract<SpecEvent, {
   state.round = {};
   state.tasks = from === "complete" ? [] : state.tasks.filter(({ finish }) => finish === "done");
   state.merges = from === "complete" ? [] : state.merges.filter(({ session }) => session !== null && session !== undefined);
-  return Object.assign(state, { isDriven: true, until, ended: null, cancelledBy: null }, source !== undefined && { source });
+  return Object.assign(state, { isDriven: true, until, ended: null }, source !== undefined && { source });
 }
 
 function outdate(state: SpecState, phase: SpecPhase): void {
@@ -267,10 +263,10 @@ function applyTask(
   event: Extract<SpecEvent, { type: "spec.task_started" | "spec.task_running" | "spec.task_ended" }>,
 ): SpecState {
   if (event.type === "spec.task_started") {
-    const { task, attempt, key } = event.data;
+    const { task, attempt, key, base } = event.data;
     state.taskAttempts = Math.max(state.taskAttempts, attempt);
     state.tasks = state.tasks.filter((each) => each.task !== task);
-    state.tasks.push({ task, attempt, key, run: null, session: null, finish: null, text: "", changed: [], changedMore: false });
+    state.tasks.push({ task, attempt, key, base, run: null, session: null, finish: null, text: "", changed: [], changedMore: false });
     return state;
   }
   const own = state.tasks.find(({ task }) => task === event.data.task);

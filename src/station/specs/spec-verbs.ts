@@ -1,9 +1,11 @@
 import type { z } from "zod";
+import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { type GatePhase, PHASE_BYTES_MAX, phaseData, phases, type SpecData, type WrittenPhase } from "../../contract/spec.ts";
 import type { NewSpecEvent } from "../../contract/spec-event.ts";
 import type { DecideSpec, DiffSpec, EditSpec, ExecuteSpec, ExportSpec, SpecDiff } from "../../contract/spec-verbs.ts";
+import type { Folded } from "../driven/driven-log.ts";
 import { coverage } from "./coverage.ts";
 import { decideSpec } from "./decide-spec.ts";
 import { specDiff, specMarkdown } from "./spec-markdown.ts";
@@ -13,18 +15,21 @@ import { taskGraph } from "./task-graph.ts";
 
 /** What people say to a spec, as events; each is judged by what the spec has come to, and throws for what cannot be. */
 
-export function executed(state: SpecState, { from, until, source, by }: z.output<typeof ExecuteSpec>): NewSpecEvent[] {
-  if (state.isDriven)
+export function executed(
+  { state, facts }: Pick<Folded<SpecState>, "state" | "facts">,
+  { from, until, source, by }: z.output<typeof ExecuteSpec>,
+): (NewSpecEvent | NewDrivenEvent)[] {
+  if (facts.finish === null && (state.isDriven || facts.cancelRequested !== null)) {
     throw new CaissonError("conflict", `${state.spec} is driven already`, { hint: `Follow it: caisson spec run ${state.spec}` });
+  }
   if ((source ?? state.source) === null) {
-    throw new CaissonError("invalid", `${state.spec} has no project to work on`, {
-      hint: "Name one: caisson spec run SPEC --repo DIR|URL",
-    });
+    throw new CaissonError("invalid", `${state.spec} has no project to work on`, { hint: "Name one: caisson spec run SPEC --repo DIR|URL" });
   }
   if (state.source !== null && source !== undefined)
     throw new CaissonError("invalid", `${state.spec} has a project already`, { hint: "Leave the project out, or make another spec." });
   if (from !== undefined) refuseAhead(state, from);
-  return [{ type: "spec.executed", data: { by, from: from ?? null, until, ...(source !== undefined && { source }) } }];
+  const execution: NewSpecEvent = { type: "spec.executed", data: { by, from: from ?? null, until, ...(source !== undefined && { source }) } };
+  return facts.finish === null ? [execution] : [{ type: "driven.reopened", data: { by } }, execution];
 }
 
 /** A phase is written from what those before it say. */
@@ -58,7 +63,7 @@ export function decided(
 }
 
 function askedOf(state: SpecState, now: string): { phase: GatePhase; version: number } | null {
-  const [move] = decideSpec(state, now);
+  const [move] = decideSpec(state, { now });
   return move?.kind === "ask" ? { phase: move.phase, version: move.version } : null;
 }
 
@@ -90,14 +95,9 @@ function checkedContent(phase: WrittenPhase, given: unknown): Extract<NewSpecEve
   return content;
 }
 
-export function cancelled(state: SpecState, { by }: { by: string }): NewSpecEvent[] {
-  if (state.isDriven) return state.cancelledBy === null ? [{ type: "spec.cancel_requested", data: { by } }] : [];
-  throw new CaissonError("conflict", `${state.spec} is not driven`, { hint: "There is nothing to cancel." });
-}
-
-export function refuseRemoval(state: SpecState): void {
-  if (!state.isDriven) return;
-  throw new CaissonError("conflict", `${state.spec} is at work`, { hint: `End it first: caisson spec cancel ${state.spec}` });
+export function cancelled({ state, facts }: Pick<Folded<SpecState>, "state" | "facts">, { by }: { by: string }): NewDrivenEvent[] {
+  if (facts.finish !== null) throw new CaissonError("conflict", `${state.spec} is over`, { hint: "There is nothing to cancel." });
+  return facts.cancelRequested === null ? [{ type: "driven.cancel_requested", data: { by, text: "" } }] : [];
 }
 
 export function diffOf(state: SpecState, { from, to }: z.output<typeof DiffSpec>): SpecDiff {

@@ -1,6 +1,9 @@
+import type { DrivenFacts } from "../../contract/driven.ts";
 import { phases, type SpecTask } from "../../contract/spec.ts";
+import type { SpecFacts } from "../../contract/spec-facts.ts";
 import type { SpecSummary, SpecView } from "../../contract/spec-verbs.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
+import type { Folded } from "../driven/driven-log.ts";
 import { coverage } from "./coverage.ts";
 import { decideSpec } from "./decide-spec.ts";
 import { evaluators } from "./evaluators.ts";
@@ -8,47 +11,35 @@ import { dataOf, lastVersion, openAttempt, phaseOf, type SpecState, type TaskSta
 
 const TITLE_CHARACTERS_MAX = 100;
 
-export function specSummary(state: SpecState, now: string): SpecSummary {
-  const { spec, name, owner, createdAt, updatedAt, seq } = state;
-  return {
-    spec,
-    name,
-    owner,
-    title: titleOf(state),
-    status: statusOf(state, now),
-    phase: phaseOf(state),
-    version: lastVersion(state),
-    seq,
-    createdAt,
-    updatedAt,
-  };
+/** From what lists know, or from the spec itself. */
+export function specSummary(facts: DrivenFacts & { seq: number; updatedAt: string }, { name, isDraft, outcome, phase, version }: SpecFacts): SpecSummary {
+  const { id, owner, title, createdAt, updatedAt, seq, waits, paused, finish } = facts;
+  const open = paused !== null ? "paused" : waits?.person != null ? "waiting" : waits?.due != null ? "retrying" : isDraft ? "draft" : "running";
+  return { spec: id, name, owner, title, status: finish === null ? open : (outcome ?? "failed"), phase, version, seq, createdAt, updatedAt };
 }
 
-export function specView(state: SpecState, now: string): SpecView {
-  const { idea, gates, parallel, ended } = state;
+export function specView({ state, facts, seq }: Folded<SpecState>, now: string): SpecView {
+  const { idea, gates, parallel, ended, name, updatedAt } = state;
   const data = dataOf(state);
-  const [move] = decideSpec(state, now);
+  const [move] = decideSpec(state, { now, cancelledBy: facts.cancelRequested?.by ?? null });
+  const asked = move?.kind === "ask" && facts.finish === null ? { phase: move.phase, version: move.version } : null;
+  const own = { name, isDraft: !state.isDriven && ended === null, outcome: ended?.outcome ?? null, phase: phaseOf(state), version: lastVersion(state) };
   return {
-    ...specSummary(state, now),
+    ...specSummary({ ...facts, seq, updatedAt }, own),
     idea,
     gates,
     parallel,
     source: state.source === null ? null : withoutSecret(state.source),
-    asked: move?.kind === "ask" ? { phase: move.phase, version: move.version } : null,
-    dueAt: move?.kind === "sleep" ? move.until : null,
+    asked,
+    dueAt: facts.waits?.due ?? null,
     ended: ended === null ? null : { text: ended.text, at: ended.at },
-    phases: phases.map((phase) => phaseView(state, phase, move?.kind === "ask" ? move.phase : null)),
+    phases: phases.map((phase) => phaseView(state, phase, asked?.phase ?? null)),
     versions: state.versions.map(({ version, phase, by, at }) => ({ version, phase, by, at })),
     attempts: state.attempts.map(({ phase, attempt, run, judgement, startedAt, endedAt }) => ({
       ...{ phase, attempt, run, judgement, startedAt, endedAt },
     })),
     decisions: state.verdicts,
-    tasks: (data.tasks?.tasks ?? []).map((task) =>
-      taskView(
-        task,
-        state.tasks.find((each) => each.task === task.id),
-      ),
-    ),
+    tasks: (data.tasks?.tasks ?? []).map((task) => taskView(task, state.tasks.find((each) => each.task === task.id))),
     merges: state.merges.map(({ merge, sessions, session = null, text }) => ({ merge, sessions, session, text })),
     coverage: coverage(data, doneTasks(state)),
     session: ended?.session ?? null,
@@ -64,13 +55,6 @@ export function titleOf({ idea }: Pick<SpecState, "idea">): string {
 
 export function doneTasks(state: SpecState) {
   return state.tasks.map(({ task, finish, changed }) => ({ task, isDone: finish === "done", changed }));
-}
-
-function statusOf(state: SpecState, now: string): SpecSummary["status"] {
-  if (state.ended !== null) return state.ended.outcome;
-  if (!state.isDriven) return "draft";
-  const [move] = decideSpec(state, now);
-  return move?.kind === "ask" ? "waiting" : move?.kind === "sleep" ? "retrying" : "running";
 }
 
 function phaseView(state: SpecState, phase: (typeof phases)[number], asked: string | null): SpecView["phases"][number] {
