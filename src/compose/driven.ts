@@ -3,10 +3,13 @@ import type { Driver, DriverOptions } from "../station/driven/driver.ts";
 import type { AnyKind } from "../station/driven/kind.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
+import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { Station } from "../station/station.ts";
+import { lazyVerbs } from "./lazy-verbs.ts";
+import { specKinds } from "./verb-kinds.ts";
 
 /** What kinds of driven things are made of. */
-interface DrivenParts {
+export interface DrivenParts {
   local: LocalStation;
   /** The other verbs, as the machine's own user has them. */
   station: Pick<Station, "runs" | "sessions" | "sandboxes" | "agents">;
@@ -24,11 +27,13 @@ export function composeDriven(options: {
   const open = async () => {
     const [{ createDriver }, local] = await Promise.all([import("../station/driven/driver.ts"), options.local()]);
     const parts: DrivenParts = { local, station: options.station, driver: { drive: (stream) => driver.drive(stream) } };
-    const kinds: AnyKind[] = kindsOf(parts);
+    const specs = await (await import("./specs.ts")).openSpecs(parts);
+    const kinds: AnyKind[] = [specs.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
     return {
       driver,
+      specs: specs.verbs,
       async serve(report: (error: unknown) => void) {
         onDefect = report;
         await driver.serve();
@@ -40,15 +45,11 @@ export function composeDriven(options: {
     return opening;
   };
   return {
+    specs: lazyVerbs<SpecVerbs>(specKinds, async () => (await opened()).specs),
     /** Drives everything there is, as a station does. It ends with `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
     close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),
   };
-}
-
-/** One line for each kind. */
-function kindsOf(_parts: DrivenParts): AnyKind[] {
-  return [];
 }
 
 /** Runs as children of driven things. */

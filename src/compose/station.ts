@@ -103,6 +103,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     serve: serving.serve,
     agents,
     drive: driven.serve,
+    specs: driven.specs,
     sandboxes,
     images,
     networks,

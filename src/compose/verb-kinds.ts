@@ -67,3 +67,18 @@ export const sessionKinds = {
   unlock: "answer",
   cleanup: "answer",
 } as const;
+
+export const specKinds = {
+  create: "answer",
+  get: "answer",
+  list: "answer",
+  execute: "answer",
+  decide: "answer",
+  edit: "answer",
+  cancel: "answer",
+  wait: "answer",
+  events: "stream",
+  diff: "answer",
+  export: "answer",
+  remove: "answer",
+} as const;

@@ -45,6 +45,7 @@ export function nextLines(view: SpecView): Line[] {
     case "running":
     case "retrying":
     case "waiting":
+    case "paused":
       return [line`Follow it: caisson spec run ${word}`];
     case "planned":
       return [line`Do the tasks: caisson spec run ${word}`];

@@ -12,7 +12,7 @@ import { exitCodeOf } from "../terminal/signals.ts";
 import { nextLines } from "./spec-lines.ts";
 
 const exitCodes: Readonly<Record<SpecView["status"], number>> = {
-  ...{ draft: 0, running: 0, waiting: 0, retrying: 0, done: 0, planned: 0 },
+  ...{ draft: 0, running: 0, waiting: 0, retrying: 0, paused: 0, done: 0, planned: 0 },
   ...{ failed: 1, cancelled: 130 },
 };
 
@@ -35,14 +35,11 @@ export async function resume(context: CliContext, given: ParsedArguments): Promi
 async function executed(context: CliContext, given: ParsedArguments, asked: Omit<ExecuteSpec, "by">): Promise<number> {
   const { specs } = context.station;
   const before = await specs.get(given.positionals[0] ?? "");
-  const isDriven = before.status === "running" || before.status === "retrying" || before.status === "waiting";
   const json = given.flag("json");
-  if (!isDriven || asked.from !== undefined) {
-    const begun = await specs.execute(before.spec, { ...asked, until: given.flag("plan") ? "sync" : "complete", by: "user" });
-    if (given.flag("detach")) {
-      await (json ? context.stdout.printJson(begun) : context.stdout.print(line`${begun.spec}`));
-      return 0;
-    }
+  const begun = await specs.execute(before.spec, { ...asked, until: given.flag("plan") ? "sync" : "complete", by: "user" });
+  if (given.flag("detach")) {
+    await (json ? context.stdout.printJson(begun) : context.stdout.print(line`${begun.spec}`));
+    return 0;
   }
   const view = await follow(context, before, { json });
   if (view === null) return exitCodeOf(context.interruption.received() ?? "SIGINT");
@@ -111,12 +108,18 @@ function eventLines(event: SpecEvent): Line[] {
       return [dim("  merge ", event.data.merge)];
     case "spec.merge_ended":
       return [event.data.session === null ? line`  ${bad("✗")} ${event.data.text}` : line`  ${good("✓")} merged: ${event.data.session}`];
-    case "spec.cancel_requested":
+    case "driven.cancel_requested":
       return [line`cancelled by ${event.data.by}`];
-    case "spec.ended":
+    case "spec.concluded":
       return [line`${event.data.outcome}: ${event.data.text}`];
-    case "spec.created":
+    case "spec.proposed":
     case "spec.executed":
+    case "driven.created":
+    case "driven.waiting":
+    case "driven.paused":
+    case "driven.continued":
+    case "driven.ended":
+    case "driven.reopened":
       return [];
     default:
       return unreachable(event);

@@ -52,7 +52,8 @@ function openMoves(state: SpecState): SpecMove[] {
   const tasks = new Map((dataOf(state).tasks?.tasks ?? []).map((task) => [task.id, task]));
   const attempt = openAttempt(state);
   const moves: SpecMove[] = [];
-  if (attempt !== undefined) moves.push(attempt.run === null ? { kind: "runPhase", attempt } : { kind: "judgePhase", attempt, run: attempt.run });
+  if (attempt !== undefined)
+    moves.push(attempt.run === null ? { kind: "runPhase", attempt } : { kind: "judgePhase", attempt, run: attempt.run });
   for (const own of state.tasks) {
     const task = tasks.get(own.task);
     if (own.finish !== null || task === undefined) continue;
@@ -131,7 +132,9 @@ function joined(
   }
   if (merge.session === undefined)
     return { move: merge.merge === null ? { kind: "runMerge", merge } : { kind: "awaitMerge", merge, id: merge.merge } };
-  return merge.session === null ? { move: concluded("failed", `the tasks could not be merged: ${merge.text}`) } : { session: merge.session };
+  return merge.session === null
+    ? { move: concluded("failed", `the tasks could not be merged: ${merge.text}`) }
+    : { session: merge.session };
 }
 
 function concluded(outcome: Outcome, text: string, session: string | null = null): SpecMove {

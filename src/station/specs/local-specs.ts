@@ -18,14 +18,14 @@ import {
 } from "../../contract/spec-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
-import type { DrivenThings } from "../driven/driven-verbs.ts";
 import type { Folded } from "../driven/driven-log.ts";
+import type { DrivenThings } from "../driven/driven-verbs.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import type { Station } from "../station.ts";
-import { cancelled, decided, diffOf, edited, executed, exportOf } from "./spec-verbs.ts";
 import { SPEC_PREFIX } from "./spec-kind.ts";
 import { openAttempt, type SpecState } from "./spec-state.ts";
+import { cancelled, decided, diffOf, edited, executed, exportOf } from "./spec-verbs.ts";
 import { specSummary, specView } from "./spec-view.ts";
 import type { NumberedSpecEvent, SpecVerbs } from "./verbs.ts";
 
@@ -73,9 +73,8 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     async execute(spec, given) {
       const request = parseRequest(ExecuteSpec, given, "to execute a spec");
       const id = await say(spec, (thing) => executed(thing, request));
-      const { seq } = await things.fold(id);
       things.drive(id);
-      return { spec: id, ...(await begunWith(id, seq, options)) };
+      return { spec: id, ...(await begunWith(id, options)) };
     },
     async decide(spec, given) {
       const request = parseRequest(DecideSpec, given, "a decision");
@@ -120,7 +119,11 @@ async function findSpec(word: string, log: Log): Promise<string> {
     return oneOf(word, own.length > 0 ? own : await specsNamed(word, log), WORDS);
   }
   const found = await log.streams({ prefix: `${SPEC_PREFIX}${word}`, limit: CANDIDATES_MAX });
-  return oneOf(word, found.map(({ stream }) => ({ id: stream.slice(SPEC_PREFIX.length) })), WORDS);
+  return oneOf(
+    word,
+    found.map(({ stream }) => ({ id: stream.slice(SPEC_PREFIX.length) })),
+    WORDS,
+  );
 }
 
 async function specsNamed(name: string, log: Log, owner?: string): Promise<{ id: string; name: string }[]> {
@@ -135,17 +138,19 @@ function summaryOf(head: DrivenView): SpecSummary {
 }
 
 /** The run that it goes on with, and its sandbox where that is there already; null when a person has to decide first. */
-async function begunWith(
-  id: string,
-  seq: number,
-  { things, runs }: LocalSpecsOptions,
-): Promise<{ run: string | null; sandbox: string | null }> {
-  const signal = AbortSignal.timeout(BEGIN_MS_MAX);
-  for await (const { type } of things.events(id, { fromSeq: seq + 1, follow: true, signal })) {
-    if (type !== "spec.phase_running" && type !== "spec.task_running" && type !== "driven.waiting" && type !== "driven.ended") continue;
-    const { state } = await things.fold(id);
+async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
+  const first = await things.fold(id);
+  const settled = async ({ state, facts }: Folded<SpecState>) => {
     const run = openAttempt(state)?.run ?? state.tasks.find(({ finish, run: own }) => finish === null && own !== null)?.run ?? null;
-    return { run, sandbox: run === null ? null : ((await runs.get(run)).sandbox?.id ?? null) };
+    if (run !== null) return { run, sandbox: (await runs.get(run)).sandbox?.id ?? null };
+    return facts.finish !== null || facts.waits !== null ? { run: null, sandbox: null } : null;
+  };
+  const already = await settled(first);
+  if (already !== null) return already;
+  const signal = AbortSignal.timeout(BEGIN_MS_MAX);
+  for await (const _ of things.events(id, { fromSeq: first.seq + 1, follow: true, signal })) {
+    const begun = await settled(await things.fold(id));
+    if (begun !== null) return begun;
   }
   return { run: null, sandbox: null };
 }

@@ -120,7 +120,11 @@ async function judgePhase(effect: Extract<SpecEffect, { kind: "judgePhase" }>, p
   return [event, { type: "spec.written", data: { version, by: { kind: "run", run }, content } }];
 }
 
-function judged({ phase, attempt, inRound }: Attempt, { judgement, run }: { judgement: Judgement; run: string | null }, now: () => number): NewSpecEvent {
+function judged(
+  { phase, attempt, inRound }: Attempt,
+  { judgement, run }: { judgement: Judgement; run: string | null },
+  now: () => number,
+): NewSpecEvent {
   const isLast = inRound >= evaluators[phase].attempts;
   const retryAt = judgement.passed || isLast ? null : new Date(now() + BACKOFF_MS * 2 ** inRound).toISOString();
   return { type: "spec.phase_judged", data: { phase, attempt, run, judgement, retryAt } };
@@ -148,7 +152,14 @@ function taskEnded(
 ): NewSpecEvent {
   const run = effect.kind === "awaitTask" ? effect.run : null;
   const kept = changed.slice(0, CHANGED_MAX);
-  const data = { task: effect.task, run, finish, text: text.slice(0, TEXT_CHARACTERS_MAX), changed: kept, changedMore: changed.length > kept.length };
+  const data = {
+    task: effect.task,
+    run,
+    finish,
+    text: text.slice(0, TEXT_CHARACTERS_MAX),
+    changed: kept,
+    changedMore: changed.length > kept.length,
+  };
   return { type: "spec.task_ended", data };
 }
 
@@ -186,7 +197,8 @@ async function cancelEffect(effect: SpecEffect, parts: SpecEffectParts): Promise
   const run = "run" in effect ? effect.run : "key" in effect ? (await runOf(effect, parts))?.run : undefined;
   if (run !== undefined) await parts.runs.stop(run, { by }).catch(ifOver);
   if (effect.kind === "awaitMerge") await parts.merges.cancel(effect.merge, { by }).catch(ifOver);
-  if (effect.kind === "runTask" || effect.kind === "awaitTask") return [taskEnded(effect, { finish: "cancelled", text: "cancelled with its spec" })];
+  if (effect.kind === "runTask" || effect.kind === "awaitTask")
+    return [taskEnded(effect, { finish: "cancelled", text: "cancelled with its spec" })];
   return failedSpecEffect(effect, "it was cancelled", parts.now);
 }
 

@@ -70,9 +70,14 @@ function effectOf(
   const data = dataOf(state);
   switch (move.kind) {
     case "runPhase": {
-      const { attempt, attempt: { phase, key, feedback } } = move;
+      const {
+        attempt,
+        attempt: { phase, key, feedback },
+      } = move;
       const task = phaseTask({ phase, attempt: attempt.attempt, idea: state.idea, data, feedback });
-      return [{ ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, agent: "planner", session: null }) }];
+      return [
+        { ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, agent: "planner", session: null }) },
+      ];
     }
     case "judgePhase":
       return [
@@ -82,7 +87,11 @@ function effectOf(
         },
       ];
     case "runTask": {
-      const { task, session, state: { key } } = move;
+      const {
+        task,
+        session,
+        state: { key },
+      } = move;
       const start = runRequest(state, { task: workTask({ task, idea: state.idea, data }), key, agent: "coder", session });
       return [{ ...common, kind: "runTask", id: key, task: task.id, key, start }];
     }
@@ -98,7 +107,16 @@ function effectOf(
       return [{ ...common, kind: "runMerge", id: key, step, request }];
     }
     case "awaitMerge":
-      return [{ ...common, kind: "awaitMerge", id: `${move.merge.key}/end`, after: merges.streamOf(move.id), step: move.merge.step, merge: move.id }];
+      return [
+        {
+          ...common,
+          kind: "awaitMerge",
+          id: `${move.merge.key}/end`,
+          after: merges.streamOf(move.id),
+          step: move.merge.step,
+          merge: move.id,
+        },
+      ];
     case "startPhase":
     case "startTask":
     case "startMerge":

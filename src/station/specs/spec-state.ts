@@ -91,9 +91,6 @@ export interface SpecState {
   /** Counted over the spec's whole life. */
   taskAttempts: number;
   mergeSteps: number;
-  /** Every run it ever had, and the sessions that its merges made. */
-  allRuns: string[];
-  allSessions: string[];
   ended: { outcome: "done" | "planned" | "failed" | "cancelled"; text: string; session: string | null; at: string } | null;
 }
 
@@ -108,11 +105,11 @@ export function emptySpecState(): SpecState {
       gates: [],
       runs: {},
       parallel: 1,
+      createdAt: "",
       updatedAt: "",
-      seq: 0,
     },
     ...{ isDriven: false, until: "complete", versions: [], current: {}, attempts: [], feedback: {}, round: {}, verdicts: [] },
-    ...{ tasks: [], merges: [], taskAttempts: 0, mergeSteps: 0, allRuns: [], allSessions: [], ended: null },
+    ...{ tasks: [], merges: [], taskAttempts: 0, mergeSteps: 0, ended: null },
   };
 }
 
@@ -222,7 +219,6 @@ function applyAttempt(state: SpecState, event: AttemptEvent): SpecState {
   const own = state.attempts.findLast((each) => each.phase === phase && each.attempt === attempt);
   if (own === undefined) return state;
   if (event.type === "spec.phase_running") {
-    state.allRuns.push(event.data.run);
     own.run = run;
     return state;
   }
@@ -270,7 +266,6 @@ function applyTask(
     return state;
   }
   const own = state.tasks.find(({ task }) => task === event.data.task);
-  if (event.type === "spec.task_running") state.allRuns.push(event.data.run);
   if (own !== undefined) Object.assign(own, event.data);
   return state;
 }
@@ -286,6 +281,5 @@ function applyMerge(
   }
   const own = state.merges.find(({ step }) => step === event.data.step);
   if (own !== undefined) Object.assign(own, event.data);
-  if (event.type === "spec.merge_ended" && event.data.session !== null) state.allSessions.push(event.data.session);
   return state;
 }

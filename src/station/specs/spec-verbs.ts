@@ -19,16 +19,24 @@ export function executed(
   { state, facts }: Pick<Folded<SpecState>, "state" | "facts">,
   { from, until, source, by }: z.output<typeof ExecuteSpec>,
 ): (NewSpecEvent | NewDrivenEvent)[] {
-  if (facts.finish === null && (state.isDriven || facts.cancelRequested !== null)) {
+  const isAtWork = facts.finish === null && (state.isDriven || facts.cancelRequested !== null);
+  // Whoever asks for what is under way anyway only wants it driven.
+  if (isAtWork && from === undefined && source === undefined && facts.cancelRequested === null) return [];
+  if (isAtWork) {
     throw new CaissonError("conflict", `${state.spec} is driven already`, { hint: `Follow it: caisson spec run ${state.spec}` });
   }
   if ((source ?? state.source) === null) {
-    throw new CaissonError("invalid", `${state.spec} has no project to work on`, { hint: "Name one: caisson spec run SPEC --repo DIR|URL" });
+    throw new CaissonError("invalid", `${state.spec} has no project to work on`, {
+      hint: "Name one: caisson spec run SPEC --repo DIR|URL",
+    });
   }
   if (state.source !== null && source !== undefined)
     throw new CaissonError("invalid", `${state.spec} has a project already`, { hint: "Leave the project out, or make another spec." });
   if (from !== undefined) refuseAhead(state, from);
-  const execution: NewSpecEvent = { type: "spec.executed", data: { by, from: from ?? null, until, ...(source !== undefined && { source }) } };
+  const execution: NewSpecEvent = {
+    type: "spec.executed",
+    data: { by, from: from ?? null, until, ...(source !== undefined && { source }) },
+  };
   return facts.finish === null ? [execution] : [{ type: "driven.reopened", data: { by } }, execution];
 }
 

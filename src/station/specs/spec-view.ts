@@ -12,10 +12,25 @@ import { dataOf, lastVersion, openAttempt, phaseOf, type SpecState, type TaskSta
 const TITLE_CHARACTERS_MAX = 100;
 
 /** From what lists know, or from the spec itself. */
-export function specSummary(facts: DrivenFacts & { seq: number; updatedAt: string }, { name, isDraft, outcome, phase, version }: SpecFacts): SpecSummary {
+export function specSummary(
+  facts: DrivenFacts & { seq: number; updatedAt: string },
+  { name, isDraft, outcome, phase, version }: SpecFacts,
+): SpecSummary {
   const { id, owner, title, createdAt, updatedAt, seq, waits, paused, finish } = facts;
-  const open = paused !== null ? "paused" : waits?.person != null ? "waiting" : waits?.due != null ? "retrying" : isDraft ? "draft" : "running";
-  return { spec: id, name, owner, title, status: finish === null ? open : (outcome ?? "failed"), phase, version, seq, createdAt, updatedAt };
+  const open =
+    paused !== null ? "paused" : waits?.person != null ? "waiting" : waits?.due != null ? "retrying" : isDraft ? "draft" : "running";
+  return {
+    spec: id,
+    name,
+    owner,
+    title,
+    status: finish === null ? open : (outcome ?? "failed"),
+    phase,
+    version,
+    seq,
+    createdAt,
+    updatedAt,
+  };
 }
 
 export function specView({ state, facts, seq }: Folded<SpecState>, now: string): SpecView {
@@ -23,7 +38,13 @@ export function specView({ state, facts, seq }: Folded<SpecState>, now: string):
   const data = dataOf(state);
   const [move] = decideSpec(state, { now, cancelledBy: facts.cancelRequested?.by ?? null });
   const asked = move?.kind === "ask" && facts.finish === null ? { phase: move.phase, version: move.version } : null;
-  const own = { name, isDraft: !state.isDriven && ended === null, outcome: ended?.outcome ?? null, phase: phaseOf(state), version: lastVersion(state) };
+  const own = {
+    name,
+    isDraft: !state.isDriven && ended === null,
+    outcome: ended?.outcome ?? null,
+    phase: phaseOf(state),
+    version: lastVersion(state),
+  };
   return {
     ...specSummary({ ...facts, seq, updatedAt }, own),
     idea,
@@ -39,7 +60,12 @@ export function specView({ state, facts, seq }: Folded<SpecState>, now: string):
       ...{ phase, attempt, run, judgement, startedAt, endedAt },
     })),
     decisions: state.verdicts,
-    tasks: (data.tasks?.tasks ?? []).map((task) => taskView(task, state.tasks.find((each) => each.task === task.id))),
+    tasks: (data.tasks?.tasks ?? []).map((task) =>
+      taskView(
+        task,
+        state.tasks.find((each) => each.task === task.id),
+      ),
+    ),
     merges: state.merges.map(({ merge, sessions, session = null, text }) => ({ merge, sessions, session, text })),
     coverage: coverage(data, doneTasks(state)),
     session: ended?.session ?? null,

@@ -1,4 +1,5 @@
 import type { SpecData } from "../../contract/spec.ts";
+import type { SpecMerges } from "./spec-effects.ts";
 
 /** A spec that passes every check, for tests. */
 export const goodData = {
@@ -75,6 +76,7 @@ export interface StandInResult {
  */
 export function standIns(answer: (task: string) => StandInResult) {
   const made: { run: string; key: string; task: string; session: string; result: StandInResult }[] = [];
+  const stopped: string[] = [];
   const merged: { key: string; sessions: readonly string[] }[] = [];
   const name = (prefix: string, index: number) =>
     `${prefix}_${"abcdefghijklmnopqrstuvwxyz".charAt(index % 26).repeat(11)}${"abcdefghijklmnop".charAt(index / 26)}`;
@@ -91,7 +93,9 @@ export function standIns(answer: (task: string) => StandInResult) {
     },
     get: async (run: string) => view(run),
     wait: async (run: string) => view(run),
-    stop: async () => undefined,
+    async stop(run: string) {
+      stopped.push(run);
+    },
     async *events(run: string) {
       yield { type: "run.ended", data: { text: find(run).result.text } };
     },
@@ -101,15 +105,16 @@ export function standIns(answer: (task: string) => StandInResult) {
       files: made.filter((each) => each.session === session).flatMap(({ result }) => (result.changed ?? []).map((path) => ({ path }))),
     }),
   };
-  const merges = {
-    async start({ key, sessions: from }: { key: string; sessions: readonly string[] }) {
+  const merges: SpecMerges = {
+    async start({ key, sessions: from }) {
       const there = merged.findIndex((each) => each.key === key);
-      return { merge: String(there >= 0 ? there : merged.push({ key, sessions: from }) - 1) };
+      return String(there >= 0 ? there : merged.push({ key, sessions: from }) - 1);
     },
-    wait: async (merge: string) => ({ session: `merged-${merge}`, text: "" }),
+    result: async (merge) => ({ session: `merged-${merge}`, text: "" }),
     cancel: async () => undefined,
+    streamOf: (merge) => `merge/${merge}`,
   };
-  return { made, merged, runs, sessions, merges };
+  return { made, merged, stopped, runs, sessions, merges };
 }
 
 /** An agent that answers every phase well. */

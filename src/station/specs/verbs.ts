@@ -29,8 +29,8 @@ export interface SpecVerbs {
   list(options?: ListSpecs): Promise<SpecList>;
   /**
    * Drives it from where it is, or from a phase: by the station where one runs, else by this process. Resolves once
-   * its first run was asked for, or it waits for a person. Throws `invalid` without a project, `conflict` for one that
-   * is driven already.
+   * its first run was asked for, or it waits for a person. One that is driven goes on as it does. Throws `invalid`
+   * without a project, `conflict` for one that is at work and is to begin elsewhere.
    */
   execute(spec: string, request: ExecuteSpec): Promise<ExecutedSpec>;
   /** Agrees to a phase, or does not: then it is written anew. Throws `conflict` when nobody asks, `stale` for another version. */

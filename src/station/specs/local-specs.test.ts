@@ -1,0 +1,301 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import type { CreateSpecInput, SpecView } from "../../contract/spec-verbs.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { noCrash } from "../crashpoint.ts";
+import { createDrivenThings } from "../driven/driven-verbs.ts";
+import { crashAt, createTestDriver, ownerOf } from "../driven/testing.ts";
+import { createLocalSpecs } from "./local-specs.ts";
+import { specKind } from "./spec-kind.ts";
+import { goodAnswer, goodData, type StandInResult, standIns } from "./testing.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+function keep<Thing extends AsyncDisposable>(thing: Thing): Thing {
+  open.push(async () => await thing[Symbol.asyncDispose]());
+  return thing;
+}
+
+/** Long ago: what is due then is due at once. */
+const NOW = Date.parse("2026-01-01T00:00:00.000Z");
+
+const threeTasks = {
+  tasks: [
+    { id: "TASK-001", title: "One", description: "", hours: 2, dependsOn: [], requirements: ["REQ-001"] },
+    { id: "TASK-002", title: "Two", description: "", hours: 1, dependsOn: [], requirements: ["REQ-002"] },
+    { id: "TASK-003", title: "Three", description: "", hours: 1, dependsOn: ["TASK-001", "TASK-002"], requirements: ["REQ-002"] },
+  ],
+  criticalPath: ["TASK-001", "TASK-003"],
+};
+const inWaves = (task: string): StandInResult =>
+  task.startsWith("Spec phase: tasks") ? { text: JSON.stringify(threeTasks) } : goodAnswer(task);
+
+/** Specs on a log in memory, with stand-ins for runs and merges; `another` is another process on the same log. */
+function station({ answer = inWaves, crashpoint = noCrash as ReturnType<typeof crashAt> | typeof noCrash } = {}) {
+  const log = keep(createMemoryLog());
+  const standIn = standIns(answer);
+  const kind = specKind({ ...standIn, now: () => NOW } as unknown as Parameters<typeof specKind>[0]);
+  const process = (pid: number, options: { crashpoint?: typeof noCrash; gone?: ReadonlySet<string> } = {}) => {
+    const driver = keep(createTestDriver({ log, kinds: [kind], pid, ...options }));
+    const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
+    const claimName = async () => ({ async [Symbol.asyncDispose]() {} });
+    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName });
+    return { driver, things, specs };
+  };
+  return { ...standIn, ...process(1, { crashpoint }), another: () => process(2, { gone: new Set([ownerOf(1)]) }), log };
+}
+
+const propose = (over: Partial<CreateSpecInput> = {}): CreateSpecInput => ({
+  idea: "Count words.",
+  source: { kind: "empty" },
+  gates: [],
+  ...over,
+});
+
+type Specs = ReturnType<typeof station>["specs"];
+
+async function executed(specs: Specs, spec: string, asked: object = {}): Promise<SpecView> {
+  await specs.execute(spec, { by: "ann", ...asked });
+  return await specs.wait(spec);
+}
+
+async function whole(specs: Specs, over: Partial<CreateSpecInput> = {}): Promise<SpecView> {
+  const { spec } = await specs.create(propose(over));
+  return await executed(specs, spec);
+}
+
+const keysOf = (made: readonly { key: string }[]) => made.map(({ key }) => key.split("/").slice(1).join("/"));
+
+test("a spec goes through all phases, does its tasks in waves, and ends with the session that holds their work", async () => {
+  const { specs, made, merged, driver } = station();
+  const draft = await specs.create(propose({ name: "words" }));
+  expect(draft).toMatchObject({ status: "draft", phase: "explore", version: 0, title: "Count words." });
+  const view = await executed(specs, "words");
+  expect(view).toMatchObject({ status: "done", phase: "complete", version: 6, session: "merged-0" });
+  expect(keysOf(made)).toEqual([
+    ...["explore", "prd", "requirements", "design", "tasks", "sync"].map((phase) => `${phase}/1`),
+    ...["TASK-001/1", "TASK-002/2", "TASK-003/3"],
+  ]);
+  expect(merged).toEqual([{ key: `${view.spec}/merge/1`, sessions: made.slice(6, 8).map(({ session }) => session) }]);
+  // What follows a merge works on it.
+  expect(made[8]?.session).toBe("merged-0");
+  expect(view.coverage.map(({ requirement, state, changes }) => [requirement, state, changes.map(({ path }) => path)])).toEqual([
+    ["REQ-001", "done", ["src/task-001.ts"]],
+    ["REQ-002", "done", ["src/task-002.ts", "src/task-003.ts"]],
+  ]);
+  expect(await specs.list()).toMatchObject({ specs: [{ spec: view.spec, name: "words", status: "done", phase: "complete", version: 6 }] });
+  expect(driver.defects).toEqual([]);
+});
+
+test("names are an owner's own, and ids may be cut short", async () => {
+  const { specs } = station();
+  const { spec } = await specs.create(propose({ name: "words" }), { owner: "ann" });
+  await expect(specs.create(propose({ name: "words" }), { owner: "ann" })).rejects.toMatchObject({ code: "exists" });
+  await specs.create(propose({ name: "words" }));
+  expect((await specs.get("words")).owner).toBe("local");
+  expect((await specs.get(spec.slice(0, 12))).spec).toBe(spec);
+  await expect(specs.get("lines")).rejects.toMatchObject({ code: "not_found" });
+  expect((await specs.list({ owner: "ann" })).specs.map((each) => each.spec)).toEqual([spec]);
+});
+
+test.each([
+  [1, ["spec.task_started", "spec.task_running", "spec.task_ended"]],
+  [3, ["spec.task_started", "spec.task_started"]],
+])("with room for %i, tasks that may are started together", async (parallel, types) => {
+  const { specs, log } = station();
+  const { spec } = await whole(specs, { parallel });
+  const events = (await log.read(`spec/${spec}`)).map(({ type }) => type).filter((type) => type.startsWith("spec.task"));
+  expect(events.slice(0, types.length)).toEqual(types);
+});
+
+describe("attempts", () => {
+  const nonsense = (times: number) => {
+    let left = times;
+    return (task: string): StandInResult => (task.startsWith("Spec phase: design") && left-- > 0 ? { text: "I am done." } : inWaves(task));
+  };
+
+  test("that fail are followed by others, later and later, which are told what was wrong", async () => {
+    const { specs, made, log } = station({ answer: nonsense(2) });
+    const { spec, status } = await whole(specs);
+    expect(status).toBe("done");
+    const designs = made.filter(({ key }) => key.includes("/design/"));
+    expect(keysOf(designs)).toEqual(["design/1", "design/2", "design/3"]);
+    expect(designs[0]?.task).not.toContain("What was wrong before");
+    expect(designs[1]?.task).toContain("- the last answer has no JSON");
+    const judged = (await log.read(`spec/${spec}`)).filter(({ type }) => type === "spec.phase_judged").map(({ data }) => data);
+    const retries = (judged as { retryAt: string | null }[]).flatMap(({ retryAt }) => (retryAt === null ? [] : Date.parse(retryAt) - NOW));
+    expect(retries).toEqual([2000, 4000]);
+  });
+
+  test("three that are nonsense fail the phase with what was wrong, and somebody can resume it", async () => {
+    const { specs, made } = station({ answer: nonsense(4) });
+    const failed = await whole(specs);
+    expect(failed).toMatchObject({ status: "failed", phase: "design", ended: { text: expect.stringContaining("no JSON") } });
+    expect(failed.phases.find(({ phase }) => phase === "design")?.state).toBe("failed");
+    expect((await executed(specs, failed.spec)).status).toBe("done");
+    expect(made.filter(({ key }) => key.includes("/design/"))).toHaveLength(5);
+    expect(made.filter(({ key }) => key.includes("/explore/"))).toHaveLength(1);
+  });
+
+  test("whose run fails count, too", async () => {
+    const { specs } = station({
+      answer: (task) => (task.includes("attempt 1") ? { finish: "error", text: "out of paper" } : inWaves(task)),
+    });
+    const { status, attempts } = await whole(specs);
+    expect(status).toBe("done");
+    expect(attempts[0]?.judgement?.checks[0]?.feedback).toContain("ended with error: out of paper");
+  });
+
+  test("whose run does not even begin count, too, and say why", async () => {
+    const { specs, runs } = station();
+    runs.start = async () => {
+      throw new CaissonError("unauthenticated", "there is no key for the model");
+    };
+    expect(await whole(specs)).toMatchObject({ status: "failed", ended: { text: expect.stringContaining("no key for the model") } });
+  });
+});
+
+describe("gates", () => {
+  test("wait for a person, and what they agreed to is known", async () => {
+    const { specs } = station();
+    const asked = await whole(specs, { gates: ["requirements", "design"] });
+    const { spec } = asked;
+    expect(asked).toMatchObject({ status: "waiting", phase: "requirements", asked: { phase: "requirements", version: 3 } });
+    await expect(specs.decide(spec, { approved: true, version: 2, by: "ann" })).rejects.toMatchObject({ code: "stale" });
+    await expect(specs.decide(spec, { approved: true, phase: "design", by: "ann" })).rejects.toMatchObject({ code: "conflict" });
+    await specs.decide(spec, { approved: true, version: 3, by: "ann" });
+    expect((await specs.wait(spec)).asked).toEqual({ phase: "design", version: 4 });
+    await specs.decide(spec, { approved: true, by: "ben" });
+    const decisions = [
+      { phase: "requirements", version: 3, by: "ann", approved: true },
+      { phase: "design", version: 4, by: "ben" },
+    ];
+    expect(await specs.wait(spec)).toMatchObject({ status: "done", decisions });
+    await expect(specs.decide(spec, { approved: true, by: "ann" })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("that are not passed have the phase written anew, with the words", async () => {
+    const { specs, made } = station();
+    const { spec } = await whole(specs, { gates: ["requirements"] });
+    await expect(specs.decide(spec, { approved: false, by: "ann" })).rejects.toThrow("says what has to be other");
+    await specs.decide(spec, { approved: false, text: "say more of empty texts", by: "ann" });
+    expect((await specs.wait(spec)).asked).toEqual({ phase: "requirements", version: 4 });
+    expect(made.at(-1)?.task).toContain("ann did not agree: say more of empty texts");
+    expect(made.at(-1)?.task).toContain("What this phase said before, to be revised");
+    expect((await specs.diff(spec)).diff).toBe("");
+  });
+});
+
+test("a person's version makes what follows from it stale, and it is written anew", async () => {
+  const { specs, made } = station();
+  const { spec } = await whole(specs, { gates: ["requirements"] });
+  await specs.decide(spec, { approved: true, by: "ann" });
+  await specs.wait(spec);
+  const data = { requirements: goodData.requirements.requirements.slice(0, 1) };
+  const changed = await specs.edit(spec, { phase: "requirements", data, by: "ann" });
+  expect(changed.phases.filter(({ state }) => state === "stale").map(({ phase }) => phase)).toEqual(["design", "tasks", "sync"]);
+  expect((await specs.diff(spec)).diff).toMatch(/^-### REQ-002/m);
+  // Nobody has agreed to what the person wrote.
+  expect((await executed(specs, spec)).asked).toEqual({ phase: "requirements", version: 7 });
+  await specs.decide(spec, { approved: true, by: "ann" });
+  expect(await specs.wait(spec)).toMatchObject({ status: "done", data: { requirements: data } });
+  expect(made.filter(({ key }) => key.includes("/prd/"))).toHaveLength(1);
+  expect(made.filter(({ key }) => key.includes("/design/"))).toHaveLength(2);
+});
+
+test("what cannot be is refused: tasks that wait for each other, a phase ahead of others, no project", async () => {
+  const { specs } = station();
+  const { spec } = await specs.create({ idea: "Count words.", gates: ["requirements"] });
+  await expect(specs.edit(spec, { phase: "design", data: goodData.design, by: "ann" })).rejects.toThrow("explore is not written yet");
+  await expect(specs.execute(spec, { by: "ann" })).rejects.toThrow("has no project");
+  await executed(specs, spec, { source: { kind: "empty" } });
+  await expect(specs.execute(spec, { by: "ann", from: "prd" })).rejects.toMatchObject({ code: "conflict" });
+  await expect(specs.remove(spec)).rejects.toMatchObject({ code: "conflict" });
+  await specs.decide(spec, { approved: true, by: "ann" });
+  await specs.wait(spec);
+  const tasks = threeTasks.tasks.map((task) => ({ ...task, dependsOn: ["TASK-003"] }));
+  await expect(specs.edit(spec, { phase: "tasks", data: { tasks }, by: "ann" })).rejects.toThrow(
+    "wait for each other: TASK-003 → TASK-003",
+  );
+  await expect(specs.edit(spec, { phase: "tasks", data: { jobs: [] }, by: "ann" })).rejects.toThrow("not what tasks looks like");
+  await expect(specs.diff(spec, { to: 99 })).rejects.toMatchObject({ code: "not_found" });
+  await specs.remove(spec);
+  await expect(specs.get(spec)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("it can be written anew from a phase, and end with the plan", async () => {
+  const { specs, merged } = station();
+  const { spec } = await specs.create(propose());
+  expect(await executed(specs, spec, { until: "sync" })).toMatchObject({ status: "planned", phase: "complete" });
+  const { versions } = await executed(specs, spec, { until: "sync", from: "design" });
+  const first = ["explore", "prd", "requirements", "design", "tasks", "sync"];
+  expect(versions.map(({ phase }) => phase)).toEqual([...first, "design", "tasks", "sync"]);
+  expect(merged).toEqual([]);
+  const { text } = await specs.export(spec, { format: "json", version: 3 });
+  expect(Object.keys(JSON.parse(text))).toEqual(["spec", "name", "idea", "version", "explore", "prd", "requirements", "coverage"]);
+});
+
+test("a task that fails ends it with what went wrong, and resuming does that task alone again", async () => {
+  let fails = true;
+  const { specs, made } = station({
+    answer: (task) => (task.startsWith("Spec task: TASK-002") && fails ? { finish: "error", text: "no paper" } : inWaves(task)),
+  });
+  const failed = await whole(specs);
+  expect(failed).toMatchObject({ status: "failed", ended: { text: "TASK-002 ended with error: no paper" } });
+  fails = false;
+  expect((await executed(specs, failed.spec)).status).toBe("done");
+  const tasks = keysOf(made).filter((key) => key.startsWith("TASK"));
+  expect(tasks.map((key) => key.split("/")[0])).toEqual(["TASK-001", "TASK-002", "TASK-002", "TASK-003"]);
+});
+
+test("one that is cancelled ends with its runs, and can go on", async () => {
+  const { specs, stopped, another } = station();
+  const { spec } = await whole(specs, { gates: ["design"] });
+  expect(await another().specs.cancel(spec, { by: "ann" })).toMatchObject({ status: "cancelled", ended: { text: "cancelled by ann" } });
+  expect(stopped).toEqual([]);
+  await expect(specs.cancel(spec, { by: "ann" })).rejects.toMatchObject({ code: "conflict" });
+  expect((await executed(specs, spec)).asked).toEqual({ phase: "design", version: 4 });
+});
+
+test("whatever point its driver dies at, the next one ends it: the same outcome, and nothing is run twice", { timeout: 120_000 }, async () => {
+  const expected = station();
+  const good = await whole(expected.specs);
+  let last = Number.POSITIVE_INFINITY;
+  for (let nth = 1; nth <= last; nth++) {
+    const crashpoint = crashAt(nth);
+    const one = station({ crashpoint });
+    const { spec } = await one.specs.create(propose());
+    await one.driver.idle();
+    const before = crashpoint.points;
+    // It may have died at the first look already.
+    await one.things.say(spec, () => [{ type: "spec.executed", data: { by: "ann", from: null, until: "complete" } }]);
+    one.things.drive(spec);
+    await settled(one, spec);
+    if (crashpoint.points < nth && before < nth) last = nth;
+    await one.driver[Symbol.asyncDispose]();
+    const two = one.another();
+    await two.driver.serve();
+    const view = await two.specs.wait(spec);
+    const told = ({ status, session, version, phases, coverage }: SpecView) => ({ status, session, version, phases, coverage });
+    expect(told(view), `after point ${nth}`).toEqual(told(good));
+    expect(keysOf(one.made), `after point ${nth}`).toEqual(keysOf(expected.made));
+    expect(one.merged.length).toBe(1);
+    expect(two.driver.defects).toEqual([]);
+  }
+  expect(last).toBeGreaterThan(80);
+});
+
+/** The spec has ended, or its driver has died. */
+async function settled({ things, driver }: ReturnType<typeof station>, spec: string): Promise<void> {
+  const given = new AbortController();
+  const over = things.wait(spec, { signal: given.signal }).catch(() => undefined);
+  const died = (async () => {
+    while (driver.defects.length === 0 && !given.signal.aborted) await new Promise((resolve) => setImmediate(resolve));
+  })();
+  await Promise.race([over, died]);
+  given.abort();
+  await Promise.all([over, died]);
+}
