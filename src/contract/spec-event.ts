@@ -77,7 +77,7 @@ export const SpecTaskStarted = defineEvent("spec.task_started", 1, {
   task: z.string(),
   attempt: Attempt,
   key: Key,
-  /** The session it works in; null: one of its own. */
+  /** The session with whose files it begins; null: the project's. */
   base: SessionId.nullable(),
 });
 export const SpecTaskRunning = defineEvent("spec.task_running", 1, { task: z.string(), run: RunId, session: SessionId });

@@ -23,7 +23,7 @@ const notOfSpecs = new Set([
     "detach",
     "json",
   ],
-  ...["on-ask", "on-budget"],
+  ...["from", "from-step"],
 ]);
 /** What is worked on, for a spec that has no project yet. */
 const ofProjects = new Set([

@@ -55,4 +55,20 @@ export function testFoundHeads(using: UseLog): void {
       await log.remove("run/5");
       expect(await streams({ where: { owner: ["ada"] } })).toBe("137");
     }));
+
+  test("what is over of one kind is not found among another", () =>
+    using(async (log) => {
+      const created = { type: "driven.created", version: 1, data: { id: "spec_aaaaaaaaaaaa", title: "Words", parent: null } };
+      const ended = { type: "driven.ended", version: 1, data: { finish: "completed", text: null } };
+      await log.append("run/1", [over]);
+      await log.append("spec/1", [created, ended]);
+      const found = async (prefix: string, filter: Partial<Parameters<Log["heads"]>[0]> = {}) => {
+        const { heads, total } = await log.heads({ prefix, limit: 10, ...filter });
+        return [total, ...heads.map(({ stream }) => stream)];
+      };
+      for (const filter of [{}, { where: { owner: ["local"] } }, { matches: () => true }]) {
+        expect(await found("run/", filter)).toEqual([1, "run/1"]);
+        expect(await found("spec/", filter)).toEqual([1, "spec/1"]);
+      }
+    }));
 }

@@ -82,7 +82,8 @@ export function askedTerms(
   const entries = Object.entries(where);
   const known = entries.filter(([path]) => indexed.includes(path));
   const rest = Object.fromEntries(entries.filter(([path]) => !indexed.includes(path)));
-  return { asked: [...known.map(([path, values]) => values.map((value) => termOf(path, value))), ...terms.map((term) => [term])], rest };
+  const asked = [...known.map(([path, values]) => values.map((value) => termOf(path, value))), ...terms.map((term) => [term])];
+  return { asked: (asked.length === 0 ? [[""]] : asked).map((each) => each.map((term) => ofKind(projection, term))), rest };
 }
 
 /** The terms of a head. Every head has the empty one. */
@@ -91,8 +92,11 @@ export function termsOf(projection: Projection, head: DatedHead["head"] | object
   const valueAt = (path: string) =>
     path.split(".").reduce<unknown>((value, name) => (value as Record<string, unknown> | null)?.[name], facts);
   const ofPaths = (projection.indexed ?? []).map((path) => termOf(path, (valueAt(path) as string | null | undefined) ?? null));
-  return [...new Set(["", ...ofPaths, ...(projection.terms?.(facts) ?? [])])];
+  return [...new Set(["", ...ofPaths, ...(projection.terms?.(facts) ?? [])])].map((term) => ofKind(projection, term));
 }
+
+/** What is asked of one kind of streams must not find those of another. Terms of runs are as they were before there were others. */
+const ofKind = ({ prefix }: Projection, term: string) => (prefix === "run/" ? term : `${prefix}${term}`);
 
 const termOf = (path: string, value: string | null) => `${path}=${value ?? ""}`;
 

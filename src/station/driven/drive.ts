@@ -197,6 +197,8 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
   async #begin(effects: readonly Work[]): Promise<string[]> {
     const children: string[] = [];
     for (const effect of effects) {
+      // It may have come to its end since it was decided.
+      if (this.#outcomes.some((outcome) => outcome.effect.id === effect.id)) continue;
       const running = this.#running.get(effect.id);
       if (running !== undefined) {
         if (effect.cancel === true) running.abort.abort(new CaissonError("cancelled", `${effect.id} was cancelled`));

@@ -14,7 +14,7 @@ export type SpecMove =
   | { kind: "conclude"; outcome: Outcome; text: string; session: string | null }
   /** Effects of intents that are put down: a run or a merge is looked for by its key, and made where it is not there. */
   | { kind: "runPhase"; attempt: PhaseAttempt }
-  | { kind: "runTask"; task: SpecTask; state: TaskState; session: string | null }
+  | { kind: "runTask"; task: SpecTask; state: TaskState }
   | { kind: "runMerge"; merge: MergeState }
   /** What was asked for is waited for, and judged. */
   | { kind: "judgePhase"; attempt: PhaseAttempt; run: string }
@@ -57,7 +57,7 @@ function openMoves(state: SpecState): SpecMove[] {
   for (const own of state.tasks) {
     const task = tasks.get(own.task);
     if (own.finish !== null || task === undefined) continue;
-    if (own.run === null) moves.push({ kind: "runTask", task, state: own, session: own.base });
+    if (own.run === null) moves.push({ kind: "runTask", task, state: own });
     else moves.push({ kind: "awaitTask", state: own, run: own.run });
   }
   for (const merge of state.merges) {
@@ -90,7 +90,7 @@ function build(state: SpecState): SpecMove[] {
   for (const wave of taskGraph(tasks).waves) {
     const moves = doWave(state, { tasks: wave.flatMap((id) => byId.get(id) ?? []), base });
     if (moves.length > 0) return moves;
-    const merged = joined(state, { wave, base });
+    const merged = joined(state, wave);
     if ("move" in merged) return [merged.move];
     base = merged.session;
   }
@@ -103,8 +103,7 @@ function doWave(state: SpecState, { tasks, base }: { tasks: readonly SpecTask[];
   const failed = tasks.filter(({ id }) => (states.get(id)?.finish ?? "done") !== "done");
   const moves = openMoves(state);
   if (failed.length > 0) return moves.length > 0 ? moves : [concluded("failed", failedTasks(failed, states))];
-  // Those that follow a merge work in its session, one after the other.
-  const room = (base === null ? state.parallel : 1) - moves.length;
+  const room = state.parallel - moves.length;
   const waiting = tasks.filter(({ id }) => !states.has(id)).slice(0, Math.max(0, room));
   for (const [index, task] of waiting.entries()) {
     const attempt = state.taskAttempts + index + 1;
@@ -118,11 +117,7 @@ function failedTasks(tasks: readonly SpecTask[], states: ReadonlyMap<string, Tas
 }
 
 /** The session that holds what a wave came to, or what is missing to have one. */
-function joined(
-  state: SpecState,
-  { wave, base }: { wave: readonly string[]; base: string | null },
-): { session: string | null } | { move: SpecMove } {
-  if (base !== null) return { session: base };
+function joined(state: SpecState, wave: readonly string[]): { session: string | null } | { move: SpecMove } {
   const sessions = wave.flatMap((id) => state.tasks.find(({ task }) => task === id)?.session ?? []);
   if (sessions.length <= 1) return { session: sessions[0] ?? null };
   const merge = state.merges.findLast((each) => each.sessions.join() === sessions.join());

@@ -76,7 +76,7 @@ function effectOf(
       } = move;
       const task = phaseTask({ phase, attempt: attempt.attempt, idea: state.idea, data, feedback });
       return [
-        { ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, agent: "planner", session: null }) },
+        { ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, agent: "planner", from: null }) },
       ];
     }
     case "judgePhase":
@@ -89,16 +89,15 @@ function effectOf(
     case "runTask": {
       const {
         task,
-        session,
-        state: { key },
+        state: { key, base },
       } = move;
-      const start = runRequest(state, { task: workTask({ task, idea: state.idea, data }), key, agent: "coder", session });
+      const start = runRequest(state, { task: workTask({ task, idea: state.idea, data }), key, agent: "coder", from: base });
       return [{ ...common, kind: "runTask", id: key, task: task.id, key, start }];
     }
     case "awaitTask": {
       const { task, key, session } = move.state;
-      const others = state.tasks.filter((each) => each.task !== task && each.session === session);
-      const changedBefore = others.flatMap(({ changed }) => changed);
+      const changedBefore =
+        move.state.base === null ? [] : state.tasks.filter((each) => each.task !== task).flatMap(({ changed }) => changed);
       return [{ ...common, kind: "awaitTask", id: `${key}/end`, after: `run/${move.run}`, task, run: move.run, session, changedBefore }];
     }
     case "runMerge": {
@@ -132,7 +131,7 @@ function effectOf(
 
 function runRequest(
   { spec, source, runs }: SpecState,
-  { task, key, agent, session }: { task: string; key: string; agent: "planner" | "coder"; session: string | null },
+  { task, key, agent, from }: { task: string; key: string; agent: "planner" | "coder"; from: string | null },
 ): StartRunInput {
   const { model, settings, budgets, ...agents } = runs as SpecRuns;
   const named = agents[agent];
@@ -140,6 +139,6 @@ function runRequest(
     ...{ task, settings, budgets, labels: { spec, [SPEC_KEY_LABEL]: key, [DRIVEN_LABEL]: `${SPEC_PREFIX}${spec}` } },
     ...(model !== undefined && { model }),
     ...(named !== undefined && { agent: named }),
-    ...(session === null ? { source: source ?? { kind: "empty" } } : { session: { id: session } }),
+    ...(from === null ? { source: source ?? { kind: "empty" } } : { from: { session: from } }),
   };
 }

@@ -41,7 +41,7 @@ export interface TaskState {
   task: string;
   attempt: number;
   key: string;
-  /** The session it works in; null: one of its own. */
+  /** The session with whose files it begins; null: the project's. */
   base: string | null;
   run: string | null;
   session: string | null;

@@ -75,7 +75,7 @@ export interface StandInResult {
  * is kept, as a station would, however often whoever asked for it dies.
  */
 export function standIns(answer: (task: string) => StandInResult) {
-  const made: { run: string; key: string; task: string; session: string; result: StandInResult }[] = [];
+  const made: { run: string; key: string; task: string; session: string; from: string | null; result: StandInResult }[] = [];
   const stopped: string[] = [];
   const merged: { key: string; sessions: readonly string[] }[] = [];
   const name = (prefix: string, index: number) =>
@@ -86,9 +86,9 @@ export function standIns(answer: (task: string) => StandInResult) {
     async list({ label = [] }: { label?: string[] }) {
       return { runs: made.filter(({ key }) => label.includes(`spec-key=${key}`)).map(({ run }) => view(run)) };
     },
-    async start({ task, labels, session }: { task: string; labels: Record<string, string>; session?: { id: string } }) {
+    async start({ task, labels, from }: { task: string; labels: Record<string, string>; from?: { session: string } }) {
       const run = name("run", made.length);
-      made.push({ run, key: labels["spec-key"] ?? "", task, session: session?.id ?? run, result: answer(task) });
+      made.push({ run, key: labels["spec-key"] ?? "", task, session: run, from: from?.session ?? null, result: answer(task) });
       return view(run);
     },
     get: async (run: string) => view(run),
