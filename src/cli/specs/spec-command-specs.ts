@@ -1,4 +1,3 @@
-import { phases } from "../../contract/spec.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command.ts";
 import { ownerOption, sinceOption } from "../options/list-options.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
@@ -6,7 +5,9 @@ import { runOptions } from "../runs/run-command-specs.ts";
 
 const commands = () => import("./spec-commands.ts");
 const spec: ArgumentSpec = { name: "SPEC", summary: "a spec's id, the beginning of it, or its name; see `caisson spec ls`" };
-/** What the runs of a spec cannot have: they are several, nobody sits beside them, and their workspaces are the spec's. */
+/**
+ * What the runs of a spec cannot have: they are several, nobody sits beside them, and their workspaces are the spec's.
+ */
 const notOfSpecs = new Set([
   ...[
     "continue",
@@ -64,7 +65,12 @@ export const specCommands: readonly CommandSpec[] = [
     summary: "Go on with a spec until it has ended or waits for you",
     details: "Exit code: 0 when it is done, planned or waits for you, 1 when it failed, 130 when it was cancelled.",
     options: [
-      { name: "from", value: "PHASE", summary: "Write it anew from this phase on", choices: [...phases] },
+      {
+        name: "from",
+        value: "PHASE",
+        summary: "Write it anew from this phase on",
+        choices: ["explore", "prd", "requirements", "design", "tasks", "sync", "complete"],
+      },
       ...runOptions.filter(({ name }) => ofProjects.has(name)),
       until,
       detach,

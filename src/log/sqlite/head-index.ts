@@ -95,7 +95,10 @@ export function termsOf(projection: Projection, head: DatedHead["head"] | object
   return [...new Set(["", ...ofPaths, ...(projection.terms?.(facts) ?? [])])].map((term) => ofKind(projection, term));
 }
 
-/** What is asked of one kind of streams must not find those of another. Terms of runs are as they were before there were others. */
+/**
+ * What is asked of one kind of streams must not find those of another. Terms of runs are as they were before there were
+ * others.
+ */
 const ofKind = ({ prefix }: Projection, term: string) => (prefix === "run/" ? term : `${prefix}${term}`);
 
 const termOf = (path: string, value: string | null) => `${path}=${value ?? ""}`;

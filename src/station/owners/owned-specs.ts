@@ -12,7 +12,11 @@ export function ownedSpecs({ specs }: Pick<Station, "specs">, { owner, sees }: O
   };
   /** By its id from here on. Who sees everything means their own by a name that several have. */
   const find = async (word: string): Promise<string> => {
-    const all = (await list(isIdPrefix("spec", word) ? { id: word } : {})).specs.map((each) => ({ id: each.spec, name: each.name, owner: each.owner }));
+    const all = (await list(isIdPrefix("spec", word) ? { id: word } : {})).specs.map((each) => ({
+      id: each.spec,
+      name: each.name,
+      owner: each.owner,
+    }));
     const found = isIdPrefix("spec", word) ? all.filter(({ id }) => id.startsWith(word)) : all.filter(({ name }) => name === word);
     const own = found.filter((each) => each.owner === owner);
     return oneOf(word, own.length > 0 ? own : found, { what: "spec", listedBy: "caisson spec ls" });

@@ -12,7 +12,9 @@ export type SpecMove =
   | { kind: "startTask"; task: SpecTask; attempt: number; key: string; base: string | null }
   | { kind: "startMerge"; step: number; key: string; sessions: string[] }
   | { kind: "conclude"; outcome: Outcome; text: string; session: string | null }
-  /** Effects of intents that are put down: a run or a merge is looked for by its key, and made where it is not there. */
+  /**
+   * Effects of intents that are put down: a run or a merge is looked for by its key, and made where it is not there.
+   */
   | { kind: "runPhase"; attempt: PhaseAttempt }
   | { kind: "runTask"; task: SpecTask; state: TaskState }
   | { kind: "runMerge"; merge: MergeState }

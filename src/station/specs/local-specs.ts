@@ -137,7 +137,9 @@ function summaryOf(head: DrivenView): SpecSummary {
   return specSummary(head, head.own as unknown as SpecFacts);
 }
 
-/** The run that it goes on with, and its sandbox where that is there already; null when a person has to decide first. */
+/**
+ * The run that it goes on with, and its sandbox where that is there already; null when a person has to decide first.
+ */
 async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
   const first = await things.fold(id);
   const settled = async ({ state, facts }: Folded<SpecState>) => {

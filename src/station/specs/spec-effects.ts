@@ -135,7 +135,9 @@ async function endTask(effect: Extract<SpecEffect, { kind: "awaitTask" }>, parts
   return [taskEnded(effect, { finish, text, changed: await changedBy(effect, edited, parts) })];
 }
 
-/** What its session differs in, without what earlier tasks had changed in it, but for what its run says that it edited. */
+/**
+ * What its session differs in, without what earlier tasks had changed in it, but for what its run says that it edited.
+ */
 async function changedBy(
   { session, changedBefore }: Extract<SpecEffect, { kind: "awaitTask" }>,
   edited: readonly string[],

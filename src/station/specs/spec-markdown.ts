@@ -104,7 +104,9 @@ function coverageLine({ requirement, tasks, changes }: CoverageRow): string {
   return `| ${cell(requirement)} | ${cell(tasks.join(", "))} | ${cell(paths.join(", "))} |`;
 }
 
-/** What differs between two states of a spec, as lines that begin with a sign; the same lines far from it are left out. */
+/**
+ * What differs between two states of a spec, as lines that begin with a sign; the same lines far from it are left out.
+ */
 export function specDiff(before: string, after: string): string {
   const pieces = diffLines(before.split("\n"), after.split("\n"));
   if (pieces.every(({ sign }) => sign === " ")) return "";

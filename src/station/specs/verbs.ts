@@ -33,14 +33,19 @@ export interface SpecVerbs {
    * without a project, `conflict` for one that is at work and is to begin elsewhere.
    */
   execute(spec: string, request: ExecuteSpec): Promise<ExecutedSpec>;
-  /** Agrees to a phase, or does not: then it is written anew. Throws `conflict` when nobody asks, `stale` for another version. */
+  /**
+   * Agrees to a phase, or does not: then it is written anew. Throws `conflict` when nobody asks, `stale` for another
+   * version.
+   */
   decide(spec: string, request: DecideSpec): Promise<SpecView>;
   /**
    * A person's version of a phase; later phases are stale. Throws `invalid` for what does not have its shape or cannot
    * be, `conflict` while the spec is at work.
    */
   edit(spec: string, request: EditSpec): Promise<SpecView>;
-  /** Ends it with its runs; what is written stays, and it can be executed again. Throws `conflict` for one that is over. */
+  /**
+   * Ends it with its runs; what is written stays, and it can be executed again. Throws `conflict` for one that is over.
+   */
   cancel(spec: string, options: { by: string }): Promise<SpecView>;
   /** Resolves when it has ended or waits for a person. Throws `cancelled` with the signal. */
   wait(spec: string, options?: { signal?: AbortSignal }): Promise<SpecView>;
