@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { canonicalJson } from "../lib/canonical-json.ts";
 
 export interface CallRecord {
   /** The same for the same tool and arguments. */
@@ -14,16 +15,9 @@ const POLLING = new Set(["bash_output"]);
 
 /** Of a tool call by name and arguments, whatever the order of their keys; short, however long the arguments. */
 export function signatureOf(call: { name: string; arguments: unknown; result: string }): Omit<CallRecord, "changedFiles"> {
-  const text = canonical(call.arguments);
+  const text = canonicalJson(call.arguments);
   const hash = createHash("sha256").update(call.name).update("\0").update(text);
   if (POLLING.has(call.name)) hash.update("\0").update(call.result);
   const shown = `${call.name} ${text.length > SHOWN_CHARACTERS_MAX ? `${text.slice(0, SHOWN_CHARACTERS_MAX)}…` : text}`;
   return { signature: hash.digest("base64url").slice(0, 22), shown };
-}
-
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, each]) => `${JSON.stringify(key)}:${canonical(each)}`).join(",")}}`;
 }

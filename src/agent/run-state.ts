@@ -189,6 +189,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case "health.escalated":
     case "sandbox.reported":
     case "artifact.stored":
+    case "guardian.decided":
+    case "guardian.settled":
+    case "guardian.judged":
       // Nothing but facts, or for people to watch.
       return;
     default:

@@ -17,6 +17,7 @@ import { checkReach, checkScope, type StationNames } from "./gate.ts";
 import { agentHandlers } from "./handlers/agents.ts";
 import { execHandlers } from "./handlers/exec.ts";
 import { fileHandlers } from "./handlers/files.ts";
+import { guardianHandlers } from "./handlers/guardian.ts";
 import { healthHandlers } from "./handlers/health.ts";
 import { insideHandlers } from "./handlers/inside.ts";
 import { machineHandlers } from "./handlers/machine.ts";
@@ -169,6 +170,7 @@ function handlersOf(options: AppOptions): Handlers {
     ...sessionHandlers,
     ...specHandlers,
     ...healthHandlers,
+    ...guardianHandlers,
     ...uploadHandlers,
     ...insideHandlers,
     ...webhookHandlers,

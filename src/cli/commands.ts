@@ -15,6 +15,7 @@ import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
 import { specCommands } from "./specs/spec-command-specs.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
+import { guardianCommands } from "./station/guardian-command-specs.ts";
 import { healthCommands } from "./station/health-command-specs.ts";
 import { secretCommands } from "./station/secret-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
@@ -237,6 +238,7 @@ export const commands: readonly CommandSpec[] = [
   ...stationCommands,
   mcpCommand,
   ...healthCommands,
+  ...guardianCommands,
   ...webhookCommands,
   ...contextCommands,
   ...secretCommands,

@@ -1,6 +1,7 @@
 import type { BodyInput, Json, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
 import { fileCalls } from "./calls/file-calls.ts";
+import { guardianCalls } from "./calls/guardian-calls.ts";
 import { healthCalls } from "./calls/health-calls.ts";
 import { insideCalls } from "./calls/inside-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
@@ -72,6 +73,7 @@ export function connect(options: ConnectOptions): Client {
     uploads: uploadCalls(to),
     streams: streamCalls(to),
     health: healthCalls(to),
+    guardian: guardianCalls(to),
     inside: insideCalls(to),
   };
 }
@@ -89,6 +91,7 @@ export interface Client {
   readonly secrets: ReturnType<typeof secretCalls>;
   readonly machine: ReturnType<typeof machineCalls>;
   readonly health: ReturnType<typeof healthCalls>;
+  readonly guardian: ReturnType<typeof guardianCalls>;
   readonly inside: ReturnType<typeof insideCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;

@@ -13,6 +13,7 @@ import type { UploadVerbs } from "../station/uploads/verbs.ts";
 import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
 import { composeAudit, composeSecrets, composeTokens } from "./access.ts";
 import { composeDriven } from "./driven.ts";
+import { composeGuardian, startGuardianOf } from "./guardian.ts";
 import { composeHealth } from "./health.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
@@ -39,6 +40,8 @@ export interface LocalVerbs extends Station {
   chronicle(onDefect: (error: unknown) => void): Promise<AsyncDisposable>;
   /** Drives whatever is driven and no run, as a station does that serves, until it is closed. */
   drive(onDefect: (error: unknown) => void): Promise<void>;
+  /** Watches how runs get on, as a station does that serves; see `GuardianVerbs`. Null where it is switched off. */
+  guard(onDefect: (error: unknown) => void): Promise<AsyncDisposable | null>;
   /** From now on this process is a station; to be said before anything is done with runs. */
   serve: Serving["serve"];
   readonly webhooks: LocalWebhooks;
@@ -115,6 +118,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     secrets: composeSecrets(stateDir),
     webhooks,
     health: composeHealth(parts, local),
+    guardian: composeGuardian(parts, local),
     uploads: composeUploads(local),
     inside: composeInside(stateDir, local),
     async chronicle(onDefect) {
@@ -129,6 +133,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       const { startWatching } = await import("../station/health/start-watching.ts");
       return startWatching({ local: await local(), runtimes, settings: config.health, onDefect });
     },
+    guard: (onDefect) => startGuardianOf(parts, local, onDefect),
     // The runtimes last: whoever closes may still have sandboxes to remove.
     async [Symbol.asyncDispose]() {
       await webhooks.close();

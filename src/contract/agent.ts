@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GuardianAction } from "./guardian-event.ts";
 import { EnvName, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { OnAsk, OnBudget, Permission } from "./run.ts";
@@ -61,6 +62,10 @@ export type PermissionRules = z.infer<typeof PermissionRules>;
 export const PermissionPreset = z.enum(["strict"]);
 export type PermissionPreset = z.infer<typeof PermissionPreset>;
 
+/** What an agent's file, or whoever starts a run, says about the guardian; absent: what the station does anyway. */
+export const GuardianSettings = z.strictObject({ enabled: z.boolean().optional(), atMost: GuardianAction.optional() });
+export type GuardianSettings = z.infer<typeof GuardianSettings>;
+
 const OneAgent = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
   description: z.string().default(""),
@@ -77,6 +82,7 @@ const OneAgent = z.strictObject({
   permissions: PermissionRules.default({}),
   /** Of a preset: they hold whatever its own rules say, and for everyone it hands work to. */
   floor: PermissionRules.default({}),
+  guardian: GuardianSettings.optional(),
   hooks: z.strictObject({ before: z.array(HookCommand).default([]), after: z.array(HookCommand).default([]) }).prefault({}),
   mcp: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,32}$/), McpServer).default({}),
   sandbox: z

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GuardianConfig } from "./guardian.ts";
 import { EnvName, RuntimeName } from "./ids.ts";
 import { GatewayWire, RegistryName, SecretSpec } from "./network.ts";
 import { PriceTable } from "./price.ts";
@@ -72,6 +73,7 @@ export const Config = z.strictObject({
     .prefault({}),
   network: NetworkConfig.prefault({}),
   health: HealthConfig.prefault({}),
+  guardian: GuardianConfig.prefault({}),
   /**
    * Which files of a workspace are hidden inside, besides those that look like credentials, and which of those are
    * shown.
@@ -114,7 +116,7 @@ export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {
-  const groups = new Set(["limits", "models", "author", "network", "workspace", "health", "station", "telemetry"]);
+  const groups = new Set(["limits", "models", "author", "network", "workspace", "health", "guardian", "station", "telemetry"]);
   return Object.entries(config).flatMap(([name, value]) =>
     groups.has(name) && typeof value === "object" && value !== null ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
   );

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
+import { guardianEvents } from "./guardian-event.ts";
 import { healthEvents } from "./health-event.ts";
 import { ChosenName, Labels, SandboxId } from "./ids.ts";
 import { insideEvents } from "./inside-event.ts";
@@ -257,6 +258,7 @@ const all = [
   ...networkEvents.definitions,
   ...healthEvents.definitions,
   ...insideEvents.definitions,
+  ...guardianEvents.definitions,
 ] as const;
 export const RunEvent = z.discriminatedUnion("type", all);
 export const runEvents = eventFamily(all);

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { AgentDefinition } from "./agent.ts";
+import { emptyGuardianFacts, foldGuardian, GuardianFacts } from "./guardian.ts";
 import { emptyHealthFacts, foldHealth, HealthFacts, isWell } from "./health.ts";
 import { Labels, SandboxId } from "./ids.ts";
 import { LOCAL_OWNER } from "./owner.ts";
 import { Budgets, CallId, FinishReason, QuestionId } from "./run.ts";
+import { advanceClock } from "./run-clock.ts";
 import type { RunEvent } from "./run-event.ts";
 import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
 import { addUsage, Usage } from "./usage.ts";
@@ -11,7 +13,7 @@ import { addUsage, Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 6;
+export const RUN_FACTS_VERSION = 7;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -68,6 +70,8 @@ export const RunFacts = z.object({
   }),
   /** Of what drives it, and of its sandboxes one after the other. */
   health: z.object({ driver: HealthFacts, sandbox: HealthFacts }),
+  /** What the guardian did about it. */
+  guardian: GuardianFacts,
   createdAt: z.string(),
 });
 export type RunFacts = z.infer<typeof RunFacts>;
@@ -101,6 +105,7 @@ export function emptyRunFacts(): RunFacts {
     workedMs: 0,
     clock: { lastAtMs: 0, counting: false, measured: false },
     health: { driver: emptyHealthFacts(), sandbox: emptyHealthFacts() },
+    guardian: emptyGuardianFacts(),
     createdAt: "",
   };
 }
@@ -180,6 +185,11 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "health.restart_ended":
     case "health.escalated":
       foldHealth(facts.health[event.data.subject.kind], event);
+      return;
+    case "guardian.decided":
+    case "guardian.settled":
+    case "guardian.judged":
+      foldGuardian(facts.guardian, event);
       return;
     case "sandbox.reported":
     case "artifact.stored":
@@ -267,29 +277,4 @@ function applyAnswered(facts: RunFacts, data: Extract<RunEvent, { type: "permiss
 function spend(facts: RunFacts, spent: { usage: Usage; costUsd: number | null }): void {
   facts.usage = addUsage(facts.usage, spent.usage);
   facts.costUsd = facts.costUsd === null || spent.costUsd === null ? null : facts.costUsd + spent.costUsd;
-}
-
-/** Waiting for a provider to come back is no work. */
-function isPause(event: RunEvent): boolean {
-  return event.type === "model.failed" && (event.data.retryInMs ?? 0) > 0;
-}
-
-/**
- * Worked time. An owner counts it by its monotonic clock and writes the sum into its events: a clock that is set, or a
- * machine that sleeps, is no work. Events of owners who did not are counted by the time between them, as they were when
- * they were written.
- */
-function advanceClock(facts: RunFacts, event: RunEvent): void {
-  const { clock } = facts;
-  const atMs = Date.parse(event.at);
-  const { workedMs } = event.data as { workedMs?: number };
-  if (workedMs !== undefined) facts.workedMs = Math.max(facts.workedMs, workedMs);
-  else if (clock.counting && !clock.measured && event.type !== "run.claimed") facts.workedMs += Math.max(0, atMs - clock.lastAtMs);
-  if (event.type === "run.claimed") {
-    clock.measured = event.data.measured === true;
-    clock.counting = facts.status !== "paused";
-  }
-  if (event.type === "run.continued" || event.type === "model.requested") clock.counting = true;
-  if (event.type === "run.paused" || event.type === "run.ended" || isPause(event)) clock.counting = false;
-  clock.lastAtMs = atMs;
 }

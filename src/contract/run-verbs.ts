@@ -49,6 +49,8 @@ export const RunSettings = z.strictObject({
   onBudget: OnBudget.optional(),
   /** Added to the agent's own. */
   permissions: z.union([PermissionPreset, PermissionRules]).default({}),
+  /** Whether the guardian watches it, whatever its agent says. */
+  guardian: z.enum(["on", "off"]).optional(),
 });
 export type RunSettings = z.infer<typeof RunSettings>;
 

@@ -59,6 +59,14 @@ export interface AppendOptions {
   signal?: AbortSignal;
 }
 
+export interface FollowAll {
+  prefix?: string | readonly string[];
+  /** Types of events; default all. */
+  types?: readonly string[];
+  afterPosition?: number;
+  signal?: AbortSignal;
+}
+
 export interface Damage {
   stream: string | null;
   fromSeq: number | null;
@@ -93,9 +101,10 @@ export interface Log extends AsyncDisposable {
    * The same over all streams with this prefix, or one of these (default: all there are), in the order in which their
    * events became true, from after a position (default 0) on. A consumer that stalls costs nobody else anything; one
    * that comes back with the position of the last event it had goes on without gap or repeat. Of an append that cannot
-   * be read one event is given, with its `damage`.
+   * be read one event is given, with its `damage`. With `types`, events of other types are passed over unread: most of
+   * a log is what was streamed, and most who follow it want none of that.
    */
-  subscribeAll(options?: { prefix?: string | readonly string[]; afterPosition?: number; signal?: AbortSignal }): AsyncIterable<PlacedEvent>;
+  subscribeAll(options?: FollowAll): AsyncIterable<PlacedEvent>;
   /** Of the last event of all; 0 for an empty log. Whoever wants only what comes subscribes after it. */
   lastPosition(): Promise<number>;
   /** Names of streams with this prefix, newest first, at most `limit` (default 1,000). */

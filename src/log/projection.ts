@@ -45,8 +45,15 @@ const runs: Projection = {
   },
   isOpen: (head) => (head as unknown as RunFacts).status !== "ended",
   indexed: ["owner", "name", "session", "parent.run", "agent", "model", "sandbox.runtime", "finish"],
-  terms: (head) => Object.entries((head as unknown as RunFacts).labels).map(([key, value]) => labelTerm(`${key}=${value}`)),
+  terms(head) {
+    const { labels, guardian } = head as unknown as RunFacts;
+    const ofLabels = Object.entries(labels).map(([key, value]) => labelTerm(`${key}=${value}`));
+    return guardian.decisions.length === 0 ? ofLabels : [...ofLabels, GUARDED_TERM];
+  },
 };
+
+/** Of a run that the guardian did something about. */
+export const GUARDED_TERM = "guarded";
 
 /** A label, as `KEY=VALUE`, among the terms of a run. */
 export const labelTerm = (label: string): string => `label:${label}`;

@@ -53,6 +53,8 @@ export interface LocalStation extends AsyncDisposable {
   claimName: StartRunOptions["claimName"];
   drive: StationQueue["drive"];
   serve: StationQueue["serve"];
+  /** Of a run in the queue something changed. */
+  refreshQueued: (run: string) => Promise<void>;
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions" | "uploads">;
   uploads: LocalUploads;
@@ -172,6 +174,7 @@ export function createLocalStation(options: {
     removeRemains: remove,
     drive: served.drive,
     serve: served.serve,
+    refreshQueued: async (run) => await served.queue()?.refresh(run),
     async [Symbol.asyncDispose]() {
       await served[Symbol.asyncDispose]();
       await log[Symbol.asyncDispose]();

@@ -1,5 +1,6 @@
 import type { AgentVerbs } from "./agents/verbs.ts";
 import type { AuditVerbs } from "./audit/verbs.ts";
+import type { GuardianVerbs } from "./guardian/verbs.ts";
 import type { HealthVerbs } from "./health/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
 import type { InsideVerbs } from "./inside/verbs.ts";
@@ -30,6 +31,7 @@ export interface Station extends AsyncDisposable {
   readonly tokens: TokenVerbs;
   readonly audit: AuditVerbs;
   readonly health: HealthVerbs;
+  readonly guardian: GuardianVerbs;
   readonly uploads: UploadVerbs;
   readonly secrets: SecretVerbs;
   readonly inside: InsideVerbs;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { z } from "zod";
-import { AgentDefinition } from "../../contract/agent.ts";
+import { AgentDefinition, type GuardianSettings } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
@@ -39,6 +39,7 @@ export function settingsOf(file: AgentFile): AgentDefinition {
     harness: harnessSettings(file),
     permissions: permissionRules(frontmatter.permissions ?? {}),
     floor: permissionFloor(frontmatter.permissions ?? {}),
+    ...optional({ guardian: guardianOf(frontmatter.guardian) }),
     hooks: frontmatter.hooks ?? {},
     mcp: frontmatter.mcp ?? {},
     sandbox: sandboxSettings(file),
@@ -182,6 +183,13 @@ function saidBy<Result>(file: AgentFile, place: string, read: () => Result): Res
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     });
   }
+}
+
+/** YAML takes a bare `on` for a word, and `true` for a switch. */
+function guardianOf(value: Frontmatter["guardian"]): GuardianSettings | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== "object") return { enabled: value === true || value === "on" };
+  return optional({ enabled: value.enabled, atMost: value.at_most });
 }
 
 function sources(value: Frontmatter["skills"]): string[] | undefined {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { HookCommand, McpServer, PermissionPreset, PermissionRules } from "../../contract/agent.ts";
+import { GuardianAction } from "../../contract/guardian-event.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
@@ -106,6 +107,10 @@ export const Frontmatter = z.strictObject({
     })
     .optional(),
   permissions: z.union([PermissionRules, PermissionPreset, z.tuple([PermissionPreset, PermissionRules])]).optional(),
+  guardian: z
+    .union([z.boolean(), z.enum(["on", "off"]), z.strictObject({ enabled: z.boolean().optional(), at_most: GuardianAction.optional() })])
+    .optional()
+    .describe("on, off, or what it may do at most"),
   hooks: z.strictObject({ before: z.array(HookCommand).optional(), after: z.array(HookCommand).optional() }).optional(),
   mcp: z.record(z.string(), McpServer).optional(),
   skills: z.union([z.array(z.string()), z.strictObject({ sources: z.array(z.string()) })]).optional(),

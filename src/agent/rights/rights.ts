@@ -68,6 +68,10 @@ const ofOneAgent: Judges<SubAgentDefinition> = {
       text: `${permission === "allow" ? "do without asking" : "ask for, though it is denied by default"}: ${visible(pattern)}`,
     })),
   floor: narrows,
+  guardian: ({ enabled, atMost }) => [
+    ...(enabled === false ? [{ text: "work without being watched by the guardian" }] : []),
+    ...(atMost === undefined || atMost === "stop" ? [] : [{ text: `be held by the guardian to no more than: ${atMost}` }]),
+  ],
   hooks: ({ before, after }) =>
     [...before.map((hook) => ({ when: "before", hook })), ...after.map((hook) => ({ when: "after", hook }))].map(({ when, hook }) => ({
       text: `run in the sandbox ${when} ${hook.tools === undefined ? "each tool" : visible(hook.tools.join(", "))}: ${visible(hook.command)}`,

@@ -102,6 +102,9 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     case "health.escalated":
     case "sandbox.reported":
     case "artifact.stored":
+    case "guardian.decided":
+    case "guardian.settled":
+    case "guardian.judged":
       return [];
     default:
       return unreachable(event);

@@ -140,6 +140,7 @@ export function settingsFrom(context: CliContext, given: ParsedArguments): NonNu
       timeoutMs: parse("timeout", parseDuration),
       maxSteps: parse("max-steps", parseCount),
       permissions: parse("permissions", parseChoice("strict")),
+      guardian: parse("guardian", parseChoice("on", "off")),
       onAsk: parse("on-ask", parseChoice("wait", "deny")),
       onBudget: parse("on-budget", parseChoice("ask", "stop")),
     }),

@@ -80,6 +80,7 @@ export const runOptions: readonly OptionSpec[] = [
     summary: "strict: also deny `rm -rf` and `git reset --hard`, and ask about commits, in the agent's own copy",
     choices: ["strict"],
   },
+  { name: "guardian", value: "WORD", summary: "Whether the station's guardian watches it", choices: ["on", "off"] },
   {
     name: "on-ask",
     value: "HOW",

@@ -2,6 +2,7 @@ import type { RunEvent } from "../../contract/run-event.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { networkLine } from "../network/network-view.ts";
+import { guardianLines } from "../station/guardian-view.ts";
 import { watchLines } from "../station/health-view.ts";
 import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
 import { cutToWidth, plainText, wrapText } from "../terminal/plain-text.ts";
@@ -213,6 +214,10 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       case "sandbox.reported":
       case "artifact.stored":
         return watchLines(event);
+      case "guardian.decided":
+      case "guardian.settled":
+      case "guardian.judged":
+        return guardianLines(event);
       case "todo.changed":
       case "network.closed":
       case "secret.used":

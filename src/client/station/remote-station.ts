@@ -30,7 +30,7 @@ export interface RemoteStation extends Station {
  */
 export function createRemoteStation(client: Client, { openPorts }: { openPorts: OpenPorts }): RemoteStation {
   const { verbs: sandboxes, removeOwn } = remoteSandboxes(client);
-  const { machine, images, agents, tokens, audit, health, uploads, secrets, webhooks } = client;
+  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, webhooks } = client;
   return {
     runs: remoteRuns(client),
     sessions: remoteSessions(client),
@@ -74,6 +74,11 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       list: () => tokens.list(),
       rotate: (token, request) => tokens.rotate(token, request),
       revoke: (token) => tokens.revoke(token),
+    },
+    guardian: {
+      status: () => guardian.status(),
+      log: (asked) => guardian.log(asked),
+      explain: (run) => guardian.explain(run),
     },
     health: {
       list: () => health.list(),

@@ -88,6 +88,7 @@ const settings: Reach<RunSettings> = {
   onAsk: inside,
   onBudget: inside,
   permissions: inside,
+  guardian: inside,
 };
 
 const run: Reach<StartRun> = {

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { agentRoutes } from "./agent-routes.ts";
 import { fileRoutes } from "./file-routes.ts";
+import { guardianRoutes } from "./guardian-routes.ts";
 import { healthRoutes } from "./health-routes.ts";
 import { insideRoutes } from "./inside-routes.ts";
 import { machineRoutes } from "./machine-routes.ts";
@@ -31,6 +32,7 @@ export const routes = {
   ...sessionRoutes,
   ...specRoutes,
   ...healthRoutes,
+  ...guardianRoutes,
   ...uploadRoutes,
   ...insideRoutes,
   ...webhookRoutes,

@@ -74,11 +74,13 @@ export function createMemoryLog(
       const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
       return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
-    subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
+    subscribeAll({ prefix = "", types, afterPosition = 0, signal } = {}) {
+      const wanted = types && new Set(types);
+      const passes = (event: StoredEvent | null | undefined) => isMeant(event, prefix) && (wanted?.has(event.type) ?? true);
       const page = async (from: number, limit: number) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
-          .flatMap((event, index) => (isMeant(event, prefix) ? [{ ...structuredClone(event), position: from + index }] : []));
+          .flatMap((event, index) => (passes(event) ? [{ ...structuredClone(event as StoredEvent), position: from + index }] : []));
         return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
       };
       return subscription({ from: afterPosition + 1, signal, listen, read: page });

@@ -11,11 +11,25 @@ interface FeedRow {
   to_seq: number;
 }
 
+/** Events of some types, as a JSON array of their names. */
+export interface TypedRead {
+  fromSeq: number;
+  toSeq: number;
+  types: string;
+  limit: number;
+}
+
+interface FeedOptions {
+  database: DatabaseSync;
+  read: (stream: string, fromSeq: number, limit: number) => StoredEvent[];
+  readTyped: (stream: string, asked: TypedRead) => StoredEvent[];
+}
+
 /**
  * The order in which events of all streams became true. A trigger writes it, so no append of any version of Caisson can
  * leave it out.
  */
-export function createFeed(options: { database: DatabaseSync; read: (stream: string, fromSeq: number, limit: number) => StoredEvent[] }) {
+export function createFeed(options: FeedOptions) {
   const { database } = options;
   const select = database.prepare("SELECT position, stream, from_seq, to_seq FROM feed WHERE position >= ? ORDER BY position LIMIT ?");
   const rowsFrom = (position: number, limit: number): FeedRow[] => {
@@ -27,14 +41,17 @@ export function createFeed(options: { database: DatabaseSync; read: (stream: str
   };
   return {
     /** The events from a position on of streams with one of these prefixes, and the position to continue from. */
-    page(position: number, { prefixes, limit }: { prefixes: readonly string[]; limit: number }): { events: PlacedEvent[]; next: number } {
+    page(
+      position: number,
+      { prefixes, types, limit }: { prefixes: readonly string[]; types: string | null; limit: number },
+    ): { events: PlacedEvent[]; next: number } {
       const events: PlacedEvent[] = [];
       let next = position;
       for (const row of rowsFrom(position, limit)) {
         const fromSeq = Math.max(row.from_seq, row.to_seq - (row.position - next));
         const left = limit - events.length;
         const read = prefixes.some((prefix) => row.stream.startsWith(prefix))
-          ? readAppend(row, { fromSeq, limit: left, read: options.read })
+          ? readAppend(row, { fromSeq, limit: left, types, ...options })
           : [];
         events.push(...read);
         const last = read.at(-1);
@@ -56,13 +73,17 @@ export function createFeed(options: { database: DatabaseSync; read: (stream: str
 /** What cannot be read of an append is said by one event, and does not keep subscribers from what came after it. */
 function readAppend(
   row: FeedRow,
-  options: { fromSeq: number; limit: number; read: (stream: string, fromSeq: number, limit: number) => StoredEvent[] },
+  options: Pick<FeedOptions, "read" | "readTyped"> & { fromSeq: number; limit: number; types: string | null },
 ): PlacedEvent[] {
-  const { fromSeq } = options;
+  const { fromSeq, types } = options;
   const count = Math.min(options.limit, row.to_seq - fromSeq + 1);
   const placed = (event: StoredEvent): PlacedEvent => ({ ...event, position: row.position - (row.to_seq - event.seq) });
   try {
-    return options.read(row.stream, fromSeq, count).map(placed);
+    const events =
+      types === null
+        ? options.read(row.stream, fromSeq, count)
+        : options.readTyped(row.stream, { fromSeq, toSeq: row.to_seq, types, limit: count });
+    return events.map(placed);
   } catch (error) {
     const { message } = error as CaissonError;
     return [placed({ stream: row.stream, seq: row.to_seq, type: "damaged", version: 1, at: "", data: null, damage: message })];

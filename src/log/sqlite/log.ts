@@ -8,7 +8,7 @@ import { type FindProjection, projectionOf } from "../projection.ts";
 import { pageOf, subscription } from "../subscription.ts";
 import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
-import { createFeed } from "./feed.ts";
+import { createFeed, type TypedRead } from "./feed.ts";
 import { createHeads } from "./heads.ts";
 import { createLeases } from "./leases.ts";
 import { describeLockHolder } from "./lock-holder.ts";
@@ -54,6 +54,11 @@ export function createSqliteLog(options: {
     }
   });
   const select = database.prepare("SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?");
+  const selectTyped = database.prepare(
+    "SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? AND seq <= ? AND type IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+  );
+  const readTyped = (stream: string, { fromSeq, toSeq, types, limit }: TypedRead): StoredEvent[] =>
+    readRows(stream, fromSeq, () => selectTyped.iterate(stream, fromSeq, toSeq, types, limit) as Iterable<unknown> as Iterable<EventRow>);
   const readNow = (stream: string, fromSeq: number, limit: number): StoredEvent[] =>
     readRows(stream, fromSeq, () => select.iterate(stream, fromSeq, limit) as Iterable<unknown> as Iterable<EventRow>);
   const committer = createCommitter({
@@ -65,7 +70,7 @@ export function createSqliteLog(options: {
     onCommitted: (streams) => wakeups.wake(streams),
   });
   const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readNow, change: committer.change });
-  const feed = createFeed({ database, read: readNow });
+  const feed = createFeed({ database, read: readNow, readTyped });
   const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
   const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");
   const lastSeqOf = (stream: string) => (selectEnd.get(stream) as { last_seq: number } | undefined)?.last_seq ?? 0;
@@ -85,9 +90,9 @@ export function createSqliteLog(options: {
       const read = async (from: number, limit: number) => pageOf(closed ? [] : readNow(stream, from, limit), from);
       return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
-    subscribeAll({ prefix = "", afterPosition = 0, signal } = {}) {
-      const read = async (from: number, limit: number) =>
-        closed ? { events: [], next: from } : feed.page(from, { prefixes: [prefix].flat(), limit });
+    subscribeAll({ prefix = "", types, afterPosition = 0, signal } = {}) {
+      const asked = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
+      const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { ...asked, limit }));
       return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read });
     },
     lastPosition: async () => feed.lastPosition(),

@@ -3,6 +3,7 @@ import { findThing } from "../machine/find-thing.ts";
 import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import { ownThings } from "./own-things.ts";
+import { ownedGuardian } from "./owned-guardian.ts";
 import { ownedHealth } from "./owned-health.ts";
 import { ownedInside } from "./owned-inside.ts";
 import { ownedNetworks } from "./owned-networks.ts";
@@ -38,6 +39,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     webhooks: ownedWebhooks(station, view),
     specs: ownedSpecs(station, view),
     health: ownedHealth(station, { ...view, own }),
+    guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {
       list: "shared",
       show: "shared",

@@ -17,6 +17,7 @@ type ForeignEvent = Extract<
       | "run.paused"
       | "run.continued"
       | `health.${string}`
+      | `guardian.${string}`
       | "sandbox.reported"
       | "artifact.stored"
       | "run.queued"

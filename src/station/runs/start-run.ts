@@ -186,6 +186,7 @@ function settingsGiven(
     "sandbox.stationAccess": settings.stationAccess,
     "harness.timeoutMs": settings.timeoutMs,
     "harness.maxSteps": settings.maxSteps,
+    guardian: settings.guardian,
     model: model ?? defaultModel,
     ...Object.fromEntries(Object.entries(settings.limits).map(([name, value]) => [`sandbox.limits.${name}`, value])),
   };
@@ -213,6 +214,7 @@ async function withSettings(
     ...definition,
     permissions: { ...permissions, ...permissionRules(settings.permissions) },
     floor: joinedFloor(floor, permissionFloor(settings.permissions)),
+    ...(settings.guardian !== undefined && { guardian: { ...definition.guardian, enabled: settings.guardian === "on" } }),
     sandbox: {
       ...sandbox,
       ...defined({

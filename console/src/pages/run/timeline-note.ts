@@ -104,6 +104,12 @@ function otherNote(event: RunEvent): Note | null {
     }
     case "health.escalated":
       return toned("bad", `The ${event.data.subject.kind} needs a person`, event.data.text);
+    case "guardian.decided":
+      return toned(event.data.action === "nudge" ? "warn" : "bad", `The guardian: ${event.data.action}`, event.data.text);
+    case "guardian.settled":
+      return plain(event.data.effect === "progress" ? "The guardian sees progress again" : "The guardian sees no effect", event.data.text);
+    case "guardian.judged":
+      return quiet(`The guardian's judge: ${event.data.coherence ?? "no usable answer"}`, event.data.text);
     case "sandbox.reported":
       return plain(`Told from inside: ${event.data.type}`, JSON.stringify(event.data.data));
     case "artifact.stored":

@@ -1,0 +1,240 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { makeEvent } from "../../contract/event-family.ts";
+import type { GuardianConfig } from "../../contract/guardian.ts";
+import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
+import type { Log } from "../../log/log.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { noCrash } from "../crashpoint.ts";
+import { Guardian, type GuardianOptions } from "./guardian.ts";
+import type { Judgement } from "./judge.ts";
+import { createLocalGuardian } from "./local-guardian.ts";
+import { RUN, repeated, runBegan, settingsOf, stepEvents, type ToldCall } from "./testing.ts";
+import { Config } from "../../contract/config.ts";
+
+/** A bound for what hangs. */
+const WAIT_MS = 30_000;
+
+const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
+const edit = (n: number): ToldCall => ({ tool: "edit", args: { n }, text: "ok", changes: "a.ts" });
+const shell = (n: number): ToldCall => ({ args: { command: `sed -i s/${"abcdefgh"[n % 8]}/x/ a.ts` }, text: "(no output)" });
+
+const make = (events: readonly NewRunEvent[]) => events.map((each) => makeEvent(runEvents, each));
+const append = (log: Log, events: readonly NewRunEvent[], run = RUN) => log.append(`run/${run}`, make(events));
+const steps = (from: number, calls: readonly ToldCall[]) => calls.flatMap((call, at) => stepEvents(from + at, [call]));
+/** Something that is told after everything before it was seen. */
+const next = (step: number): NewRunEvent[] => [{ type: "step.started", data: { step } }];
+
+function guarding(log: Log, settings: GuardianConfig, given: Partial<GuardianOptions> = {}): Guardian {
+  const guardian = new Guardian({
+    log,
+    settings,
+    crashpoint: noCrash,
+    look: async () => "",
+    judge: async () => null,
+    sameFolder: async () => true,
+    requeue: async () => undefined,
+    onDefect: (error) => {
+      throw error;
+    },
+    ...given,
+  });
+  guardian.start();
+  onTestFinished(() => guardian[Symbol.asyncDispose]());
+  return guardian;
+}
+
+async function eventsOf<Type extends RunEvent["type"]>(log: Log, type: Type, run = RUN): Promise<Extract<RunEvent, { type: Type }>["data"][]> {
+  return (await log.read(`run/${run}`)).filter((event) => event.type === type).map(({ data }) => data as never);
+}
+
+const until = (check: () => Promise<boolean>) => vi.waitUntil(check, { timeout: WAIT_MS, interval: 5 });
+
+
+test("a run in circles is nudged once, with the words for it in the same append; progress afterwards is written down", async () => {
+  const log = createMemoryLog();
+  guarding(log, settingsOf());
+  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+  const all = await log.read(`run/${RUN}`);
+  const at = all.findIndex(({ type }) => type === "guardian.decided");
+  expect(all[at]).toMatchObject({ data: { action: "nudge", findings: [{ detector: "repetition" }] } });
+  expect(all[at + 1]).toMatchObject({ type: "message.received", data: { source: "guardian", mode: "steer" }, at: all[at]?.at });
+  await append(log, [...steps(9, [edit(1)]), ...next(10)]);
+  await until(async () => (await eventsOf(log, "guardian.settled")).length === 1);
+  expect(await eventsOf(log, "guardian.settled")).toMatchObject([{ effect: "progress", text: "a file was changed" }]);
+  expect(await eventsOf(log, "guardian.decided")).toHaveLength(1);
+});
+
+test("who does not heed it is held and asked about, and stopped only where that is allowed", async () => {
+  for (const [atMost, types] of [
+    ["pause", ["guardian.decided", "permission.asked", "run.paused"]],
+    ["stop", ["guardian.decided", "run.stop_requested"]],
+  ] as const) {
+    const log = createMemoryLog();
+    guarding(log, settingsOf({ atMost, bands: atMost === "stop" ? { stop: 0.5, pause: 0 } : {} }));
+    await append(log, [...runBegan(), ...steps(1, repeated(16, () => same)), ...next(17)]);
+    await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+    await append(log, [...steps(18, repeated(7, () => same)), ...next(25)]);
+    await until(async () => (await eventsOf(log, "guardian.decided")).length === 2);
+    expect(await eventsOf(log, "guardian.settled")).toMatchObject([{ effect: "none" }]);
+    const all = await log.read(`run/${RUN}`);
+    expect(all.slice(all.findLastIndex(({ type }) => type === "guardian.decided")).map(({ type }) => type)).toEqual(types);
+  }
+});
+
+test("one that is started again goes on where the last one was: no decision twice, and its effect is still told", async () => {
+  const log = createMemoryLog();
+  const first = guarding(log, settingsOf());
+  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+  await first[Symbol.asyncDispose]();
+  await append(log, [...steps(9, [same]), ...next(10)]);
+  guarding(log, settingsOf());
+  await append(log, [...steps(11, [same, edit(1)]), ...next(13)]);
+  await until(async () => (await eventsOf(log, "guardian.settled")).length === 1);
+  expect(await eventsOf(log, "guardian.decided")).toHaveLength(1);
+  expect(await eventsOf(log, "message.received")).toHaveLength(1);
+});
+
+test("what happened while nobody watched is judged when somebody does", async () => {
+  const log = createMemoryLog();
+  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  guarding(log, settingsOf());
+  await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+});
+
+test("an agent that works by shell is not idle: its files are looked at before anything is said", async () => {
+  const log = createMemoryLog();
+  const looks: string[] = [];
+  let version = 0;
+  guarding(log, settingsOf(), {
+    look: async (session) => {
+      looks.push(session);
+      version += 1;
+      return `files ${version}`;
+    },
+  });
+  await append(log, runBegan());
+  for (let step = 1; step <= 60; step++) await append(log, stepEvents(step, [shell(step)]));
+  await until(async () => looks.length >= 2);
+  await append(log, [...steps(61, repeated(10, shell)), ...next(71)]);
+  // What is said last is heard last: a second run, in circles, whose nudge comes after everything of the first.
+  const other = "run_zzzzzzzzzzzz";
+  await append(log, [...runBegan({ run: other, owner: "else" }), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+  await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
+  expect(await eventsOf(log, "guardian.decided")).toEqual([]);
+  expect(new Set(looks)).toEqual(new Set(["s"]));
+});
+
+test("one that runs commands and changes nothing is idle all the same; where nobody can see its files nothing is said", async () => {
+  for (const [look, decisions] of [
+    [async () => "the same files", true],
+    [async () => "", true],
+    [async () => Promise.reject(new Error("no sandbox")), false],
+  ] as const) {
+    const log = createMemoryLog();
+    guarding(log, settingsOf(), { look });
+    await append(log, runBegan());
+    for (let step = 1; step <= 40; step++) await append(log, stepEvents(step, [{ ...shell(1) }]));
+    const other = "run_zzzzzzzzzzzz";
+    await append(log, [...runBegan({ run: other, owner: "else" }), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+    await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
+    // A look takes a turn of the event loop, and one more for each of the runs before.
+    if (decisions) await until(async () => (await eventsOf(log, "guardian.decided")).length > 0);
+    expect((await eventsOf(log, "guardian.decided")).length > 0).toBe(decisions);
+  }
+});
+
+test("off means off: by the agent, by the caller, and where only those are watched that ask for it", async () => {
+  for (const [guardian, watch] of [
+    [{ enabled: false }, "all"],
+    [undefined, "asked"],
+  ] as const) {
+    const log = createMemoryLog();
+    guarding(log, settingsOf({ watch }));
+    await append(log, [...runBegan(guardian === undefined ? {} : { guardian }), ...steps(1, repeated(30, () => same)), ...next(31)]);
+    const other = "run_zzzzzzzzzzzz";
+    const asked = { run: other, owner: "else", guardian: { enabled: true } };
+    await append(log, [...runBegan(asked), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+    await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
+    expect(await eventsOf(log, "guardian.decided")).toEqual([]);
+  }
+});
+
+test("what fails in it is told once for each time, and nobody else hears of it", async () => {
+  const log = createMemoryLog();
+  const defects: unknown[] = [];
+  const failing = Promise.reject(new Error("the judge is out"));
+  failing.catch(() => undefined);
+  guarding(log, settingsOf({ judge: { model: "x", everySteps: 1 } }), { judge: () => failing, onDefect: (error) => void defects.push(error) });
+  for (let step = 1; step <= 20; step++) await append(log, step === 1 ? [...runBegan(), ...stepEvents(1, [same])] : stepEvents(step, [same]));
+  await until(async () => defects.length >= 1);
+  expect((await log.read(`run/${RUN}`)).some(({ type }) => type.startsWith("guardian."))).toBe(false);
+});
+
+test("a judge is asked every so many steps, within its bounds, and its low word is a finding", async () => {
+  const log = createMemoryLog();
+  let asked = 0;
+  const judgement: Judgement = {
+    model: "scripted",
+    coherence: 0.2,
+    text: "works on icons",
+    usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0 },
+    costUsd: 0.1,
+  };
+  guarding(log, settingsOf({ judge: { model: "scripted", everySteps: 5, callsMax: 2, costUsdMax: 10 } }), {
+    judge: async () => {
+      asked += 1;
+      return judgement;
+    },
+  });
+  await append(log, runBegan());
+  for (let step = 1; step <= 40; step++) {
+    await append(log, stepEvents(step, [edit(step)]));
+    if (step === 7) await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+  }
+  await until(async () => (await eventsOf(log, "guardian.judged")).length === 2);
+  expect(asked).toBe(2);
+  expect((await eventsOf(log, "guardian.decided"))[0]).toMatchObject({ action: "nudge", findings: [{ detector: "drift" }] });
+  const verbs = createLocalGuardian({ stateDir: "/nowhere", log, alive: () => false, config: Config.parse({}) });
+  expect((await verbs.explain(RUN)).standing.judge).toEqual({ calls: 2, costUsd: 0.2 });
+});
+
+test("a run that waits and has the task of one that works comes later, once", async () => {
+  const log = createMemoryLog();
+  const requeued: string[] = [];
+  guarding(log, settingsOf({ atMost: "stop" }), { requeue: async (run) => void requeued.push(run) });
+  await append(log, [...runBegan(), ...steps(1, [edit(1)]), ...next(2)]);
+  const waiting = "run_zzzzzzzzzzzz";
+  const queued: NewRunEvent = { type: "run.queued", data: { by: "user", for: "start", priority: 0, startAt: null } };
+  const [created] = runBegan({ run: waiting });
+  await append(log, [created as NewRunEvent, queued], waiting);
+  await until(async () => (await eventsOf(log, "run.prioritized", waiting)).length === 1);
+  expect(await eventsOf(log, "run.prioritized", waiting)).toEqual([{ by: "guardian", priority: -10 }]);
+  await until(async () => requeued.length === 1);
+});
+
+test("what it did is told from the log alone: a list, an explanation, and how the run stands", async () => {
+  const log = createMemoryLog();
+  const guardian = guarding(log, settingsOf());
+  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
+  await guardian[Symbol.asyncDispose]();
+  const config = { ...Config.parse({}), guardian: settingsOf() };
+  const verbs = createLocalGuardian({ stateDir: "/nowhere", log, alive: () => false, config });
+  expect(await verbs.log()).toMatchObject([{ run: RUN, action: "nudge", effect: null }]);
+  expect(await verbs.log({ run: RUN.slice(0, 8) })).toHaveLength(1);
+  expect(await verbs.log({ owner: "else" })).toEqual([]);
+  expect(await verbs.status()).toMatchObject({ running: false, runs: [{ run: RUN, watched: true, atMost: "pause", idleSteps: 7 }] });
+  const end: NewRunEvent = {
+    type: "run.ended",
+    data: { reason: "done", text: "", steps: 8, usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }, costUsd: 0 },
+  };
+  await append(log, [end]);
+  expect(await verbs.log()).toMatchObject([{ effect: "ended" }]);
+  expect(await verbs.explain(RUN)).toMatchObject({
+    standing: { watched: false, why: "it has ended" },
+    decisions: [{ action: "nudge", effect: "ended", findings: [{ detector: "repetition", events: expect.any(Array) }] }],
+  });
+  await expect(verbs.explain("run_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
+});

@@ -1,0 +1,185 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { Log, PlacedEvent, StoredEvent } from "../../log/log.ts";
+import { runOf, runStream, toRunHead } from "../runs/head-of-run.ts";
+import { parseRunEvent } from "../runs/owned-journal.ts";
+import { unwatchedBecause } from "./choose-action.ts";
+import { type EvaluateOptions, evaluateRun } from "./evaluate-run.ts";
+import { foldTrajectory, trajectoryTypes } from "./fold-trajectory.ts";
+import { emptyTrajectory, type Trajectory } from "./trajectory.ts";
+
+export interface GuardianOptions extends Omit<EvaluateOptions, "others" | "catchUp" | "signal"> {
+  log: Log;
+  settings: GuardianConfig;
+  /** Told of what failed here. No run ever hears of it. */
+  onDefect: (error: unknown) => void;
+}
+
+/** Runs that are followed at once; the one that was followed the longest is let go for another. */
+const RUNS_MAX = 5000;
+/** Of a run that was there before the guardian: its last events say enough. */
+const REPLAYED_EVENTS_MAX = 20_000;
+const PAGE = 1000;
+/** A run about which the guardian fails so often is left alone. */
+const DEFECTS_MAX = 3;
+
+/**
+ * Follows all runs by the log and looks at each after its every step. It never stands in a run's way: it reads what is
+ * there, appends what it decides, and fails without a word to anybody but `onDefect`. What it knows of a run is a fold
+ * of the run's log, its own decisions included, so one that is started again goes on where the last one was.
+ */
+export class Guardian implements AsyncDisposable {
+  readonly #options: GuardianOptions;
+  readonly #ending = new AbortController();
+  readonly #runs = new Map<string, Trajectory>();
+  readonly #ignored = new Set<string>();
+  readonly #looking = new Map<string, Promise<void>>();
+  readonly #again = new Set<string>();
+  readonly #defects = new Map<string, number>();
+  #following: Promise<void> = Promise.resolve();
+
+  constructor(options: GuardianOptions) {
+    this.#options = options;
+  }
+
+  /** Begins with the runs that are under way. */
+  start(): void {
+    this.#following = this.#follow().catch((error: unknown) => {
+      if (!this.#ending.signal.aborted) this.#options.onDefect(error);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    await this.#following;
+    await Promise.all(this.#looking.values());
+  }
+
+  async #follow(): Promise<void> {
+    const { log } = this.#options;
+    const { signal } = this.#ending;
+    const afterPosition = await log.lastPosition();
+    const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: RUNS_MAX });
+    for (const { stream } of heads.reverse()) {
+      if (signal.aborted) return;
+      const run = runOf(stream);
+      await this.#replay(run).catch((error: unknown) => this.#failed(run, error));
+      this.#look(run);
+    }
+    for await (const stored of log.subscribeAll({ prefix: runStream(""), types: trajectoryTypes, afterPosition, signal })) {
+      const run = runOf(stored.stream);
+      await this.#take(run, stored).catch((error: unknown) => this.#failed(run, error));
+    }
+  }
+
+  async #take(run: string, stored: PlacedEvent): Promise<void> {
+    if (this.#ignored.has(run)) {
+      if (stored.type === "run.ended") this.#ignored.delete(run);
+      return;
+    }
+    // One that began while the others were read is there already.
+    if (!this.#runs.has(run)) {
+      if (stored.type === "run.created") this.#keep(emptyTrajectory(run));
+      else await this.#replay(run);
+    }
+    const trajectory = this.#runs.get(run);
+    if (trajectory === undefined) return;
+    fold(trajectory, stored);
+    if (trajectory.status === "ended") this.#forget(run);
+    else if (stored.type === "step.started" || stored.type === "run.queued") this.#look(run);
+  }
+
+  /** A run as it is now, from its log; nothing is decided on the way. */
+  async #replay(run: string): Promise<void> {
+    const trajectory = await trajectoryOf(this.#options.log, run);
+    if (trajectory.status !== "ended") this.#keep(trajectory);
+  }
+
+  #keep(trajectory: Trajectory): void {
+    if (this.#runs.size >= RUNS_MAX) this.#forget(this.#runs.keys().next().value ?? "");
+    this.#runs.set(trajectory.run, trajectory);
+  }
+
+  #forget(run: string): void {
+    this.#runs.delete(run);
+    this.#defects.delete(run);
+  }
+
+  #ignore(run: string): void {
+    this.#forget(run);
+    if (this.#ignored.size < RUNS_MAX) this.#ignored.add(run);
+  }
+
+  /** One at a time for each run; what came meanwhile is looked at after it. */
+  #look(run: string): void {
+    const trajectory = this.#runs.get(run);
+    if (trajectory === undefined || this.#ending.signal.aborted) return;
+    if (unwatchedBecause(trajectory, this.#options.settings) !== null) {
+      this.#ignore(run);
+      return;
+    }
+    if (this.#looking.has(run)) {
+      this.#again.add(run);
+      return;
+    }
+    const looking = this.#evaluate(trajectory)
+      .catch((error: unknown) => this.#failed(run, error))
+      .finally(() => {
+        this.#looking.delete(run);
+        if (this.#again.delete(run)) this.#look(run);
+      });
+    this.#looking.set(run, looking);
+  }
+
+  async #evaluate(trajectory: Trajectory): Promise<void> {
+    const { log } = this.#options;
+    await evaluateRun(trajectory, {
+      ...this.#options,
+      signal: this.#ending.signal,
+      others: () => this.#runs.values(),
+      catchUp: (each) => catchUp(log, each),
+    });
+  }
+
+  #failed(run: string, error: unknown): void {
+    if (this.#ending.signal.aborted) return;
+    const times = (this.#defects.get(run) ?? 0) + 1;
+    this.#defects.set(run, times);
+    if (times >= DEFECTS_MAX) this.#ignore(run);
+    this.#options.onDefect(error);
+  }
+}
+
+/** What the guardian knows of a run, from the run's log alone. Throws `internal` for one that cannot be read. */
+export async function trajectoryOf(log: Log, run: string): Promise<Trajectory> {
+  const head = await log.head(runStream(run));
+  const trajectory = emptyTrajectory(run);
+  const [created] = await log.read(runStream(run), { limit: 1 });
+  if (created === undefined || head === null) return { ...trajectory, status: "ended" };
+  fold(trajectory, created);
+  const from = Math.max(2, head.seq - REPLAYED_EVENTS_MAX);
+  trajectory.seq = from - 1;
+  await catchUp(log, trajectory);
+  trajectory.steps = Math.max(trajectory.steps, toRunHead(head).facts.step);
+  return trajectory;
+}
+
+async function catchUp(log: Log, trajectory: Trajectory): Promise<void> {
+  for (;;) {
+    const events = await log.read(runStream(trajectory.run), { fromSeq: trajectory.seq + 1, limit: PAGE });
+    for (const event of events) fold(trajectory, event);
+    if (events.length < PAGE) return;
+    await breathe();
+  }
+}
+
+const followed: ReadonlySet<string> = new Set(trajectoryTypes);
+
+/** What says nothing about a trajectory is not even looked into. */
+function fold(trajectory: Trajectory, stored: StoredEvent): void {
+  if (stored.damage === undefined && !followed.has(stored.type)) {
+    trajectory.seq = Math.max(trajectory.seq, stored.seq);
+    return;
+  }
+  foldTrajectory(trajectory, { ...parseRunEvent(stored), seq: stored.seq });
+}

@@ -1,0 +1,82 @@
+import { GuardianConfig } from "../../contract/guardian.ts";
+import { makeEvent } from "../../contract/event-family.ts";
+import type { ToolOutcome } from "../../contract/run.ts";
+import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
+import { foldTrajectory } from "./fold-trajectory.ts";
+import { emptyTrajectory, type Trajectory } from "./trajectory.ts";
+
+export const RUN = "run_k3v7q2m5x4ab";
+
+/** Without a minimum age, which most tests are not about. */
+export const settingsOf = (given: Partial<Parameters<typeof GuardianConfig.parse>[0] & object> = {}): GuardianConfig =>
+  GuardianConfig.parse({ stepsMin: 1, workedMsMin: 0, ...given });
+
+export interface ToldCall {
+  tool?: string;
+  args?: Record<string, unknown>;
+  text?: string;
+  outcome?: ToolOutcome;
+  /** A file that it changed, with the event that says so. */
+  changes?: string;
+  details?: Record<string, unknown>;
+}
+
+export function created(given: { run?: string; task?: string; onAsk?: "wait" | "deny"; guardian?: object; owner?: string } = {}): NewRunEvent {
+  const { run = RUN, task = "Fix the parser in src/parser.ts so that its tests pass", onAsk = "wait", guardian, owner } = given;
+  const definition = { name: "coder", system: "", harness: { onAsk }, ...(guardian && { guardian }) };
+  const agent = { name: "coder", digest: "x", definition };
+  const data = { run, parent: null, session: "s", agent, task, model: "scripted", budgets: {}, ...(owner && { owner }) };
+  return { type: "run.created", data } as NewRunEvent;
+}
+
+const claimed: NewRunEvent = {
+  type: "run.claimed",
+  data: { owner: "{}", epoch: 1, pid: 1, host: "h", measured: true },
+};
+
+/** The events of one step of a run with these calls; what it says and costs is the same each time. */
+export function stepEvents(step: number, calls: readonly ToldCall[], { costUsd = 0.01, say = "", tokens = 100 } = {}): NewRunEvent[] {
+  const usage = { inputTokens: tokens, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
+  const call = `m${step}`;
+  const parts = say === "" ? [] : [{ kind: "text" as const, text: say }];
+  return [
+    { type: "step.started", data: { step, workedMs: step * 10_000 } },
+    { type: "model.ended", data: { call, parts, usage, costUsd, stop: "tools", durationMs: 1 } },
+    ...calls.flatMap((told, at): NewRunEvent[] => {
+      const { tool = "bash", args = {}, text = "", outcome = "ok", changes, details = {} } = told;
+      const id = `t${step}.${at + 1}`;
+      const file = { call: id, path: changes ?? "", kind: "modified" as const, linesAdded: 1, linesRemoved: 0 };
+      return [
+        { type: "tool.requested", data: { call: id, step, name: tool, arguments: args as never } },
+        ...(changes === undefined ? [] : [{ type: "file.changed" as const, data: file }]),
+        {
+          type: "tool.ended",
+          data: { call: id, outcome, text, details: { ...details, ...(changes && { changedFiles: true }) } as never, durationMs: 1 },
+        },
+      ];
+    }),
+  ];
+}
+
+/** A run that made these steps and began one more, folded. */
+export function told(
+  steps: readonly (readonly ToldCall[])[],
+  given: Parameters<typeof created>[0] & Parameters<typeof stepEvents>[2] = {},
+): Trajectory {
+  const events = [
+    created(given),
+    claimed,
+    ...steps.flatMap((calls, at) => stepEvents(at + 1, calls, given)),
+    { type: "step.started", data: { step: steps.length + 1 } } satisfies NewRunEvent,
+  ];
+  return folded(events);
+}
+
+export function folded(events: readonly NewRunEvent[], into: Trajectory = emptyTrajectory(RUN)): Trajectory {
+  for (const event of events) foldTrajectory(into, { ...makeEvent(runEvents, event, "2026-01-02T00:00:00.000Z"), seq: into.seq + 1 });
+  return into;
+}
+
+export const runBegan = (given: Parameters<typeof created>[0] = {}): NewRunEvent[] => [created(given), claimed];
+
+export const repeated = <Item>(count: number, make: (at: number) => Item): Item[] => Array.from({ length: count }, (_, at) => make(at));

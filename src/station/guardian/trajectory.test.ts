@@ -1,0 +1,107 @@
+import { serialize } from "node:v8";
+import { expect, test } from "vitest";
+import { makeEvent } from "../../contract/event-family.ts";
+import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
+import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";
+import { findingsOf } from "./detectors.ts";
+import { effectOf } from "./effect.ts";
+import { foldTrajectory } from "./fold-trajectory.ts";
+import { folded, repeated, runBegan, settingsOf, stepEvents, type ToldCall, told } from "./testing.ts";
+import type { Trajectory } from "./trajectory.ts";
+
+const settings = settingsOf();
+const make = (events: readonly NewRunEvent[]) => events.map((each) => makeEvent(runEvents, each));
+const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
+const decided = (action: "nudge" | "pause" = "nudge") => ({
+  type: "guardian.decided" as const,
+  data: { decision: "dec_k3v7q2m5x4ab", action, coherence: 0.5, findings: [{ detector: "no_progress" as const, severity: 0.5, text: "", events: [] }], text: "" },
+});
+
+test("what is kept of a run is bounded, however long it is and whatever is in it", () => {
+  const big = "x".repeat(5_000);
+  const call = (n: number): ToldCall => ({
+    args: { command: `${n.toString(36)} ${big}` },
+    text: `${n.toString(36)}${big}`,
+    outcome: n % 2 === 0 ? "error" : "ok",
+    changes: `${n.toString(36)}/${big}`,
+  });
+  const sizeAfter = (steps: number) =>
+    serialize(folded([...runBegan({ task: big }), ...repeated(steps, (n) => stepEvents(n + 1, [call(n)], { say: big })).flat()])).length;
+  const [some, many] = [sizeAfter(600), sizeAfter(1200)];
+  expect(many).toBeLessThan(some * 1.05);
+  expect(many).toBeLessThan(100_000);
+});
+
+test("the same events give the same trajectory, and one that was folded before changes nothing", () => {
+  const events = [...runBegan(), ...repeated(20, (n) => stepEvents(n + 1, [same])).flat()];
+  const once = folded(events);
+  const before = serialize(once);
+  expect(serialize(folded(events))).toEqual(before);
+  const [again] = make(events.slice(-1));
+  foldTrajectory(once, { ...(again as RunEvent), seq: once.seq });
+  expect(serialize(once)).toEqual(before);
+});
+
+test("an answer or a message of a person's gives the run as long as at the beginning, and is no progress", () => {
+  const message = { message: "msg_k3v7q2m5x4ab", source: "user" as const, mode: "steer" as const, text: "go on" };
+  const trajectory = told(repeated(20, () => [same]));
+  folded([decided("pause"), { type: "message.received", data: message }], trajectory);
+  expect(findingsOf(trajectory, settings)).toEqual([]);
+  expect(effectOf(trajectory, settings)).toBeNull();
+  folded(repeated(8, (n) => stepEvents(30 + n, [same])).flat(), trajectory);
+  expect(effectOf(trajectory, settings)).toMatchObject({ effect: "none" });
+});
+
+test("a message of the guardian's own is neither", () => {
+  const message = { message: "msg_k3v7q2m5x4ab", source: "guardian" as const, mode: "steer" as const, text: "well?" };
+  const trajectory = told(repeated(20, () => [same]));
+  const before = findingsOf(trajectory, settings).length;
+  expect(before).toBeGreaterThan(0);
+  folded([{ type: "message.received", data: message }], trajectory);
+  expect(findingsOf(trajectory, settings)).toHaveLength(before);
+});
+
+test("the effect of a decision: progress when it comes, nothing after some steps without it", () => {
+  const trajectory = told(repeated(20, () => [same]));
+  folded([decided()], trajectory);
+  expect(effectOf(trajectory, settings)).toBeNull();
+  const heeded = folded(stepEvents(30, [{ ...same, tool: "edit", changes: "a.ts", args: { new: 1 } }]), structuredClone(trajectory));
+  expect(effectOf(heeded, settings)).toMatchObject({ effect: "progress", text: "a file was changed" });
+  const unheeded = folded(repeated(8, (n) => stepEvents(30 + n, [same])).flat(), trajectory);
+  expect(effectOf(unheeded, settings)).toMatchObject({ effect: "none" });
+});
+
+const state = (given: Partial<Trajectory> = {}): Trajectory => ({ ...told([[same]]), ...given });
+
+test("a run is told before it is held, held before it is stopped, and nothing is done that is not allowed", () => {
+  const all = settingsOf({ atMost: "stop" });
+  expect(chooseAction(state(), 0.1, all)).toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1 }), 0.4, all)).toBe("pause");
+  expect(chooseAction(state({ unheeded: 1 }), 0.2, all)).toBe("stop");
+  expect(chooseAction(state({ unheeded: 1 }), 0.2, settingsOf())).toBe("pause");
+  expect(chooseAction(state({ unheeded: 1 }), 0.2, settingsOf({ atMost: "nudge" }))).toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1, asked: { atMost: "nudge" } }), 0.2, all)).toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1, asked: { atMost: "stop" } }), 0.2, settingsOf({ atMost: "nudge" })), "a file only narrows").toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1, isAttended: false }), 0.4, all), "nobody is there to be asked").toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1, parent: "run_aaaaaaaaaaaa" }), 0.1, all)).toBe("nudge");
+  expect(chooseAction(state(), 0.8, all)).toBeNull();
+  expect(chooseAction(state({ status: "held" }), 0.1, all)).toBeNull();
+  expect(chooseAction(state({ status: "queued" }), 0.65, all)).toBe("reprioritize");
+  expect(chooseAction(state({ status: "queued" }), 0.65, settingsOf({ atMost: "nudge" }))).toBeNull();
+  expect(chooseAction(state(), 0.1, settingsOf({ bands: { nudge: 0 } }))).toBeNull();
+});
+
+test("each finding, and each decision that was not heeded, takes from the coherence", () => {
+  const finding = (severity: number) => ({ detector: "cost" as const, severity, text: "", events: [] });
+  expect(coherenceOf({ unheeded: 3 }, [])).toBe(1);
+  expect(coherenceOf({ unheeded: 0 }, [finding(0.35)])).toBe(0.65);
+  expect(coherenceOf({ unheeded: 1 }, [finding(0.35), finding(0.5)])).toBeCloseTo(0.244, 3);
+});
+
+test("who is watched: all, those that asked, or nobody; and never whoever switched it off", () => {
+  const why = (enabled: boolean | undefined, watch: "all" | "asked" | "none") =>
+    unwatchedBecause({ asked: enabled === undefined ? {} : { enabled } }, { watch }) === null;
+  expect([undefined, true, false].map((enabled) => why(enabled, "all"))).toEqual([true, true, false]);
+  expect([undefined, true, false].map((enabled) => why(enabled, "asked"))).toEqual([false, true, false]);
+  expect([undefined, true, false].map((enabled) => why(enabled, "none"))).toEqual([false, false, false]);
+});
