@@ -31,6 +31,7 @@ describe("the configuration", () => {
       workspace: { hide: [], show: [] },
       telemetry: { metricsWithoutToken: false },
       station: expect.any(Object),
+      guardian: expect.any(Object),
     };
     expect(await load()).toEqual({ config, file: null, sources: {} });
   });

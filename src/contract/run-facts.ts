@@ -159,11 +159,9 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "step.started":
       facts.step = event.data.step;
       return;
-    case "permission.asked": {
-      const { question, call, kind, text } = event.data;
-      facts.asked.push({ question, call, kind, text });
+    case "permission.asked":
+      applyAsked(facts, event.data);
       return;
-    }
     case "permission.answered":
       applyAnswered(facts, event.data);
       return;
@@ -174,12 +172,9 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
     case "context.compacted":
       if (event.data.usage) spend(facts, { usage: event.data.usage, costUsd: event.data.costUsd === undefined ? 0 : event.data.costUsd });
       return;
-    case "tool.ended": {
-      // A sub-agent's call says what the sub-run spent.
-      const spent = event.data.details as { usage?: Usage; costUsd?: number | null } | null | undefined;
-      if (spent?.usage) spend(facts, { usage: spent.usage, costUsd: spent.costUsd ?? null });
+    case "tool.ended":
+      applyToolEnded(facts, event.data);
       return;
-    }
     case "health.changed":
     case "health.restart_started":
     case "health.restart_ended":
@@ -265,6 +260,16 @@ function applyReopened(facts: RunFacts, data: Extract<RunEvent, { type: "run.reo
   facts.model = data.model ?? facts.model;
   if (data.lostName !== undefined) facts.name = null;
   facts.budgets = { ...facts.budgets, ...data.budgets };
+}
+
+function applyAsked(facts: RunFacts, { question, call, kind, text }: Extract<RunEvent, { type: "permission.asked" }>["data"]): void {
+  facts.asked.push({ question, call, kind, text });
+}
+
+/** A sub-agent's call says what the sub-run spent. */
+function applyToolEnded(facts: RunFacts, { details }: Extract<RunEvent, { type: "tool.ended" }>["data"]): void {
+  const spent = details as { usage?: Usage; costUsd?: number | null } | null | undefined;
+  if (spent?.usage) spend(facts, { usage: spent.usage, costUsd: spent.costUsd ?? null });
 }
 
 /** The first answer counts. */

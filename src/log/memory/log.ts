@@ -75,12 +75,10 @@ export function createMemoryLog(
       return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, signal } = {}) {
-      const wanted = types && new Set(types);
-      const passes = (event: StoredEvent | null | undefined) => isMeant(event, prefix) && (wanted?.has(event.type) ?? true);
       const page = async (from: number, limit: number) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
-          .flatMap((event, index) => (passes(event) ? [{ ...structuredClone(event as StoredEvent), position: from + index }] : []));
+          .flatMap((event, index) => (isMeant(event, prefix, types) ? [{ ...structuredClone(event), position: from + index }] : []));
         return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
       };
       return subscription({ from: afterPosition + 1, signal, listen, read: page });
@@ -179,6 +177,11 @@ function leasesOf(options: {
   return { check, calls };
 }
 
-function isMeant(event: StoredEvent | null | undefined, prefix: string | readonly string[]): event is StoredEvent {
-  return [prefix].flat().some((each) => event?.stream.startsWith(each));
+function isMeant(
+  event: StoredEvent | null | undefined,
+  prefix: string | readonly string[],
+  types: readonly string[] | undefined,
+): event is StoredEvent {
+  if (event === null || event === undefined || types?.includes(event.type) === false) return false;
+  return [prefix].flat().some((each) => event.stream.startsWith(each));
 }

@@ -5,12 +5,20 @@ import { repeated, settingsOf, type ToldCall, told } from "./testing.ts";
 import type { Trajectory } from "./trajectory.ts";
 
 const settings = settingsOf();
-const read = (n: number, text = `line ${n} of something that was not seen before: ${"abcdefghij"[n % 10]}${"klmnopqrst"[(n / 10) | 0]}`): ToldCall => ({
+const read = (
+  n: number,
+  text = `line ${n} of something that was not seen before: ${"abcdefghij"[n % 10]}${"klmnopqrst"[(n / 10) | 0]}`,
+): ToldCall => ({
   tool: "read",
   args: { path: `src/${n}.ts` },
   text,
 });
-const edit = (n: number): ToldCall => ({ tool: "edit", args: { path: "src/parser.ts", old: `a${n}`, new: `b${n}` }, text: "ok", changes: "src/parser.ts" });
+const edit = (n: number): ToldCall => ({
+  tool: "edit",
+  args: { path: "src/parser.ts", old: `a${n}`, new: `b${n}` },
+  text: "ok",
+  changes: "src/parser.ts",
+});
 const test_ = (failed: number): ToldCall => ({
   args: { command: "npm test" },
   text: `Tests ${failed} failed, ${20 - failed} passed`,
@@ -38,7 +46,12 @@ describe("no progress", () => {
     expect(noProgress(told(repeated(30, (n) => [edit(n % 2)])), settings)).not.toBeNull();
   });
   test("whoever waits for a command is not idle", () => {
-    const poll: ToldCall = { tool: "bash_output", args: { id: "t1.1" }, text: "(no output)\n\nIt is still running.", details: { state: "It is still running." } };
+    const poll: ToldCall = {
+      tool: "bash_output",
+      args: { id: "t1.1" },
+      text: "(no output)\n\nIt is still running.",
+      details: { state: "It is still running." },
+    };
     const sleep: ToldCall = { args: { command: "sleep 30; cat build.log" }, text: "still building" };
     expect(findingsOf(told(repeated(30, (n) => [n % 2 === 0 ? poll : sleep])), settings)).toEqual([]);
     expect(findingsOf(told(repeated(90, () => [poll])), settings), "for ever is too long").not.toEqual([]);
@@ -47,7 +60,10 @@ describe("no progress", () => {
 
 describe("repetition", () => {
   test("calls that differ in numbers only, with the same result", () => {
-    const found = repetition(told(repeated(7, (n) => [{ args: { command: `curl localhost:80${n}/health?t=${n * 17}` }, text: `refused after ${n} ms` }])), settings);
+    const found = repetition(
+      told(repeated(7, (n) => [{ args: { command: `curl localhost:80${n}/health?t=${n * 17}` }, text: `refused after ${n} ms` }])),
+      settings,
+    );
     expect(found).toMatchObject({ detector: "repetition", text: expect.stringContaining("7 calls of bash") });
     expect(found?.events).toHaveLength(7);
   });
@@ -63,8 +79,14 @@ describe("repetition", () => {
     expect(repetition(told(steps.slice(0, 8)), settings)).toBeNull();
   });
   test.each<[string, ToldCall[][]]>([
-    ["pages of one file, each with another content", repeated(30, (n) => [{ tool: "read", args: { path: "a.ts", offset: n * 100 }, text: `${"abcdefghijklmnopqrstuvwxyzABCD"[n]} part` }])],
-    ["the same look at things between changes", repeated(40, (n) => [n % 3 === 0 ? edit(n) : { args: { command: "git status" }, text: "M src/parser.ts" }])],
+    [
+      "pages of one file, each with another content",
+      repeated(30, (n) => [{ tool: "read", args: { path: "a.ts", offset: n * 100 }, text: `${"abcdefghijklmnopqrstuvwxyzABCD"[n]} part` }]),
+    ],
+    [
+      "the same look at things between changes",
+      repeated(40, (n) => [n % 3 === 0 ? edit(n) : { args: { command: "git status" }, text: "M src/parser.ts" }]),
+    ],
     ["edits that look alike", repeated(30, (n) => [edit(n)])],
   ])("is not said of %s", (_, steps) => {
     expect(repetition(told(steps), settings)).toBeNull();
@@ -73,7 +95,9 @@ describe("repetition", () => {
 
 describe("errors", () => {
   test("one after the other, whatever was tried", () => {
-    const steps = repeated(9, (n) => [{ args: { command: `tool-${"abcdefghi"[n]}` }, text: `${"abcdefghi"[n]}: not found`, outcome: "error" as const }]);
+    const steps = repeated(9, (n) => [
+      { args: { command: `tool-${"abcdefghi"[n]}` }, text: `${"abcdefghi"[n]}: not found`, outcome: "error" as const },
+    ]);
     expect(errors(told(steps), settings)).toMatchObject({ detector: "errors", text: "9 calls failed, one after the other" });
   });
   test("not of failures with something that works in between", () => {
@@ -84,18 +108,51 @@ describe("errors", () => {
 
 describe("cost", () => {
   test("what was spent since the last progress", () => {
-    expect(cost(told(repeated(6, () => [read(0, "x")]), { costUsd: 0.5 }), settings)).toMatchObject({ detector: "cost", text: expect.stringContaining("$3.00") });
-    expect(cost(told(repeated(6, () => [read(0, "x")]), { tokens: 1_000_000 }), settings)).not.toBeNull();
+    expect(
+      cost(
+        told(
+          repeated(6, () => [read(0, "x")]),
+          { costUsd: 0.5 },
+        ),
+        settings,
+      ),
+    ).toMatchObject({ detector: "cost", text: expect.stringContaining("$3.00") });
+    expect(
+      cost(
+        told(
+          repeated(6, () => [read(0, "x")]),
+          { tokens: 1_000_000 },
+        ),
+        settings,
+      ),
+    ).not.toBeNull();
   });
   test("not of a run that costs much and gets on, nor of a few steps", () => {
-    expect(cost(told(repeated(30, (n) => [edit(n)]), { costUsd: 5 }), settings)).toBeNull();
-    expect(cost(told(repeated(3, () => [read(0, "x")]), { costUsd: 5 }), settings)).toBeNull();
+    expect(
+      cost(
+        told(
+          repeated(30, (n) => [edit(n)]),
+          { costUsd: 5 },
+        ),
+        settings,
+      ),
+    ).toBeNull();
+    expect(
+      cost(
+        told(
+          repeated(3, () => [read(0, "x")]),
+          { costUsd: 5 },
+        ),
+        settings,
+      ),
+    ).toBeNull();
   });
 });
 
 describe("drift", () => {
   const onTask = repeated(6, () => [read(0, "x")].map((each) => ({ ...each, args: { path: "src/parser.ts" } })));
-  const elsewhere = (count: number) => repeated(count, (n) => [{ args: { command: `ls /usr/share/${"abcdefghijklmnopqrstuvwxyzAB"[n]}` }, text: `${n}` }]);
+  const elsewhere = (count: number) =>
+    repeated(count, (n) => [{ args: { command: `ls /usr/share/${"abcdefghijklmnopqrstuvwxyzAB"[n]}` }, text: `${n}` }]);
   test("by words: on the task first, and then not any more", () => {
     expect(drift(told([...onTask, ...elsewhere(26)]), settings)).toMatchObject({ detector: "drift", severity: 0.32 });
   });
@@ -125,7 +182,9 @@ describe("duplicates", () => {
   const younger = (given: Partial<Trajectory> = {}) => older({ run: "run_bbbbbbbbbbbb", createdAt: "2026-01-02T00:00:00.000Z", ...given });
   test("the younger of two with the same task and files; a word of the other's files is not in it", () => {
     const found = duplicateOf(younger(), [older(), younger()], settings);
-    expect(found?.finding.text).toBe("run_aaaaaaaaaaaa was there first and has 100 % of the same task, and both changed 2 of the same files");
+    expect(found?.finding.text).toBe(
+      "run_aaaaaaaaaaaa was there first and has 100 % of the same task, and both changed 2 of the same files",
+    );
     expect(duplicateOf(older(), [older(), younger()], settings)).toBeNull();
   });
   test("one that waits needs no files", () => {

@@ -99,7 +99,7 @@ export const drift: Detector = (trajectory, { judge }) => {
 
 const detectors: readonly Detector[] = [noProgress, repetition, errors, cost, drift];
 
-/** Everything that is wrong with a run by itself. Nothing is said of one that is young: by steps and by time of work. */
+/** What is wrong with a run by itself. Nothing is said of one that is young, by steps or by time of work. */
 export function findingsOf(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
   if (isYoung(trajectory, settings)) return [];
   return detectors.flatMap((detect) => detect(trajectory, settings) ?? []);

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { Config } from "../../contract/config.ts";
 import { makeEvent } from "../../contract/event-family.ts";
 import type { GuardianConfig } from "../../contract/guardian.ts";
 import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
@@ -9,10 +10,6 @@ import { Guardian, type GuardianOptions } from "./guardian.ts";
 import type { Judgement } from "./judge.ts";
 import { createLocalGuardian } from "./local-guardian.ts";
 import { RUN, repeated, runBegan, settingsOf, stepEvents, type ToldCall } from "./testing.ts";
-import { Config } from "../../contract/config.ts";
-
-/** A bound for what hangs. */
-const WAIT_MS = 30_000;
 
 const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
 const edit = (n: number): ToldCall => ({ tool: "edit", args: { n }, text: "ok", changes: "a.ts" });
@@ -43,17 +40,27 @@ function guarding(log: Log, settings: GuardianConfig, given: Partial<GuardianOpt
   return guardian;
 }
 
-async function eventsOf<Type extends RunEvent["type"]>(log: Log, type: Type, run = RUN): Promise<Extract<RunEvent, { type: Type }>["data"][]> {
+async function eventsOf<Type extends RunEvent["type"]>(
+  log: Log,
+  type: Type,
+  run = RUN,
+): Promise<Extract<RunEvent, { type: Type }>["data"][]> {
   return (await log.read(`run/${run}`)).filter((event) => event.type === type).map(({ data }) => data as never);
 }
 
-const until = (check: () => Promise<boolean>) => vi.waitUntil(check, { timeout: WAIT_MS, interval: 5 });
-
+const until = (check: () => Promise<boolean>) => vi.waitUntil(check, { timeout: 30_000, interval: 5 });
 
 test("a run in circles is nudged once, with the words for it in the same append; progress afterwards is written down", async () => {
   const log = createMemoryLog();
   guarding(log, settingsOf());
-  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await append(log, [
+    ...runBegan(),
+    ...steps(
+      1,
+      repeated(7, () => same),
+    ),
+    ...next(8),
+  ]);
   await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
   const all = await log.read(`run/${RUN}`);
   const at = all.findIndex(({ type }) => type === "guardian.decided");
@@ -72,9 +79,22 @@ test("who does not heed it is held and asked about, and stopped only where that 
   ] as const) {
     const log = createMemoryLog();
     guarding(log, settingsOf({ atMost, bands: atMost === "stop" ? { stop: 0.5, pause: 0 } : {} }));
-    await append(log, [...runBegan(), ...steps(1, repeated(16, () => same)), ...next(17)]);
+    await append(log, [
+      ...runBegan(),
+      ...steps(
+        1,
+        repeated(16, () => same),
+      ),
+      ...next(17),
+    ]);
     await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
-    await append(log, [...steps(18, repeated(7, () => same)), ...next(25)]);
+    await append(log, [
+      ...steps(
+        18,
+        repeated(7, () => same),
+      ),
+      ...next(25),
+    ]);
     await until(async () => (await eventsOf(log, "guardian.decided")).length === 2);
     expect(await eventsOf(log, "guardian.settled")).toMatchObject([{ effect: "none" }]);
     const all = await log.read(`run/${RUN}`);
@@ -85,7 +105,14 @@ test("who does not heed it is held and asked about, and stopped only where that 
 test("one that is started again goes on where the last one was: no decision twice, and its effect is still told", async () => {
   const log = createMemoryLog();
   const first = guarding(log, settingsOf());
-  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await append(log, [
+    ...runBegan(),
+    ...steps(
+      1,
+      repeated(7, () => same),
+    ),
+    ...next(8),
+  ]);
   await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
   await first[Symbol.asyncDispose]();
   await append(log, [...steps(9, [same]), ...next(10)]);
@@ -98,7 +125,14 @@ test("one that is started again goes on where the last one was: no decision twic
 
 test("what happened while nobody watched is judged when somebody does", async () => {
   const log = createMemoryLog();
-  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await append(log, [
+    ...runBegan(),
+    ...steps(
+      1,
+      repeated(7, () => same),
+    ),
+    ...next(8),
+  ]);
   guarding(log, settingsOf());
   await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
 });
@@ -120,7 +154,18 @@ test("an agent that works by shell is not idle: its files are looked at before a
   await append(log, [...steps(61, repeated(10, shell)), ...next(71)]);
   // What is said last is heard last: a second run, in circles, whose nudge comes after everything of the first.
   const other = "run_zzzzzzzzzzzz";
-  await append(log, [...runBegan({ run: other, owner: "else" }), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+  await append(
+    log,
+    [
+      ...runBegan({ run: other, owner: "else" }),
+      ...steps(
+        1,
+        repeated(7, () => same),
+      ),
+      ...next(8),
+    ],
+    other,
+  );
   await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
   expect(await eventsOf(log, "guardian.decided")).toEqual([]);
   expect(new Set(looks)).toEqual(new Set(["s"]));
@@ -137,7 +182,18 @@ test("one that runs commands and changes nothing is idle all the same; where nob
     await append(log, runBegan());
     for (let step = 1; step <= 40; step++) await append(log, stepEvents(step, [{ ...shell(1) }]));
     const other = "run_zzzzzzzzzzzz";
-    await append(log, [...runBegan({ run: other, owner: "else" }), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+    await append(
+      log,
+      [
+        ...runBegan({ run: other, owner: "else" }),
+        ...steps(
+          1,
+          repeated(7, () => same),
+        ),
+        ...next(8),
+      ],
+      other,
+    );
     await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
     // A look takes a turn of the event loop, and one more for each of the runs before.
     if (decisions) await until(async () => (await eventsOf(log, "guardian.decided")).length > 0);
@@ -152,10 +208,28 @@ test("off means off: by the agent, by the caller, and where only those are watch
   ] as const) {
     const log = createMemoryLog();
     guarding(log, settingsOf({ watch }));
-    await append(log, [...runBegan(guardian === undefined ? {} : { guardian }), ...steps(1, repeated(30, () => same)), ...next(31)]);
+    await append(log, [
+      ...runBegan(guardian === undefined ? {} : { guardian }),
+      ...steps(
+        1,
+        repeated(30, () => same),
+      ),
+      ...next(31),
+    ]);
     const other = "run_zzzzzzzzzzzz";
     const asked = { run: other, owner: "else", guardian: { enabled: true } };
-    await append(log, [...runBegan(asked), ...steps(1, repeated(7, () => same)), ...next(8)], other);
+    await append(
+      log,
+      [
+        ...runBegan(asked),
+        ...steps(
+          1,
+          repeated(7, () => same),
+        ),
+        ...next(8),
+      ],
+      other,
+    );
     await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
     expect(await eventsOf(log, "guardian.decided")).toEqual([]);
   }
@@ -166,8 +240,12 @@ test("what fails in it is told once for each time, and nobody else hears of it",
   const defects: unknown[] = [];
   const failing = Promise.reject(new Error("the judge is out"));
   failing.catch(() => undefined);
-  guarding(log, settingsOf({ judge: { model: "x", everySteps: 1 } }), { judge: () => failing, onDefect: (error) => void defects.push(error) });
-  for (let step = 1; step <= 20; step++) await append(log, step === 1 ? [...runBegan(), ...stepEvents(1, [same])] : stepEvents(step, [same]));
+  guarding(log, settingsOf({ judge: { model: "x", everySteps: 1 } }), {
+    judge: () => failing,
+    onDefect: (error) => void defects.push(error),
+  });
+  for (let step = 1; step <= 20; step++)
+    await append(log, step === 1 ? [...runBegan(), ...stepEvents(1, [same])] : stepEvents(step, [same]));
   await until(async () => defects.length >= 1);
   expect((await log.read(`run/${RUN}`)).some(({ type }) => type.startsWith("guardian."))).toBe(false);
 });
@@ -217,7 +295,14 @@ test("a run that waits and has the task of one that works comes later, once", as
 test("what it did is told from the log alone: a list, an explanation, and how the run stands", async () => {
   const log = createMemoryLog();
   const guardian = guarding(log, settingsOf());
-  await append(log, [...runBegan(), ...steps(1, repeated(7, () => same)), ...next(8)]);
+  await append(log, [
+    ...runBegan(),
+    ...steps(
+      1,
+      repeated(7, () => same),
+    ),
+    ...next(8),
+  ]);
   await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
   await guardian[Symbol.asyncDispose]();
   const config = { ...Config.parse({}), guardian: settingsOf() };
@@ -228,7 +313,13 @@ test("what it did is told from the log alone: a list, an explanation, and how th
   expect(await verbs.status()).toMatchObject({ running: false, runs: [{ run: RUN, watched: true, atMost: "pause", idleSteps: 7 }] });
   const end: NewRunEvent = {
     type: "run.ended",
-    data: { reason: "done", text: "", steps: 8, usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }, costUsd: 0 },
+    data: {
+      reason: "done",
+      text: "",
+      steps: 8,
+      usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 },
+      costUsd: 0,
+    },
   };
   await append(log, [end]);
   expect(await verbs.log()).toMatchObject([{ effect: "ended" }]);

@@ -74,7 +74,7 @@ export function testCounts(text: string): { failed: number; passed: number } | n
   return { failed: Number(failed ?? 0), passed: Number(passed ?? 0) };
 }
 
-/** Words of a task by which one recognises work on it: names, paths, and words that are long enough to mean something. */
+/** Words of a task by which one recognises work on it: names, paths, words that are long enough to mean something. */
 export function taskWords(task: string): ReadonlySet<string> {
   const words =
     task

@@ -1,5 +1,5 @@
-import { GuardianConfig } from "../../contract/guardian.ts";
 import { makeEvent } from "../../contract/event-family.ts";
+import { GuardianConfig } from "../../contract/guardian.ts";
 import type { ToolOutcome } from "../../contract/run.ts";
 import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
 import { foldTrajectory } from "./fold-trajectory.ts";
@@ -21,7 +21,9 @@ export interface ToldCall {
   details?: Record<string, unknown>;
 }
 
-export function created(given: { run?: string; task?: string; onAsk?: "wait" | "deny"; guardian?: object; owner?: string } = {}): NewRunEvent {
+export function created(
+  given: { run?: string; task?: string; onAsk?: "wait" | "deny"; guardian?: object; owner?: string } = {},
+): NewRunEvent {
   const { run = RUN, task = "Fix the parser in src/parser.ts so that its tests pass", onAsk = "wait", guardian, owner } = given;
   const definition = { name: "coder", system: "", harness: { onAsk }, ...(guardian && { guardian }) };
   const agent = { name: "coder", digest: "x", definition };

@@ -14,7 +14,13 @@ const make = (events: readonly NewRunEvent[]) => events.map((each) => makeEvent(
 const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
 const decided = (action: "nudge" | "pause" = "nudge") => ({
   type: "guardian.decided" as const,
-  data: { decision: "dec_k3v7q2m5x4ab", action, coherence: 0.5, findings: [{ detector: "no_progress" as const, severity: 0.5, text: "", events: [] }], text: "" },
+  data: {
+    decision: "dec_k3v7q2m5x4ab",
+    action,
+    coherence: 0.5,
+    findings: [{ detector: "no_progress" as const, severity: 0.5, text: "", events: [] }],
+    text: "",
+  },
 });
 
 test("what is kept of a run is bounded, however long it is and whatever is in it", () => {
@@ -81,7 +87,9 @@ test("a run is told before it is held, held before it is stopped, and nothing is
   expect(chooseAction(state({ unheeded: 1 }), 0.2, settingsOf())).toBe("pause");
   expect(chooseAction(state({ unheeded: 1 }), 0.2, settingsOf({ atMost: "nudge" }))).toBe("nudge");
   expect(chooseAction(state({ unheeded: 1, asked: { atMost: "nudge" } }), 0.2, all)).toBe("nudge");
-  expect(chooseAction(state({ unheeded: 1, asked: { atMost: "stop" } }), 0.2, settingsOf({ atMost: "nudge" })), "a file only narrows").toBe("nudge");
+  expect(chooseAction(state({ unheeded: 1, asked: { atMost: "stop" } }), 0.2, settingsOf({ atMost: "nudge" })), "a file only narrows").toBe(
+    "nudge",
+  );
   expect(chooseAction(state({ unheeded: 1, isAttended: false }), 0.4, all), "nobody is there to be asked").toBe("nudge");
   expect(chooseAction(state({ unheeded: 1, parent: "run_aaaaaaaaaaaa" }), 0.1, all)).toBe("nudge");
   expect(chooseAction(state(), 0.8, all)).toBeNull();
