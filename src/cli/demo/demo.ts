@@ -19,6 +19,7 @@ const ROUNDS = 30;
 const MIB = 1024 * 1024;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+  if (given.flag("spec")) return await (await import("./demo-spec.ts")).demoSpec(context, given);
   const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
   await print(bold("1  What this machine can do"));
   const runtime = await chooseRuntime(context, given, { print });

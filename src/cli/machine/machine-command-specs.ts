@@ -36,9 +36,13 @@ export const machineCommands: readonly CommandSpec[] = [
       runtimeOption,
       ociRuntimeOption,
       { name: "model", value: "NAME", summary: "A real model for the agent at the end, instead of the scripted one" },
+      { name: "spec", summary: "Another tour: a spec, from an idea to merged work" },
     ],
     arguments: [],
-    examples: [["caisson demo", ""]],
+    examples: [
+      ["caisson demo", ""],
+      ["caisson demo --spec", "from an idea to merged work, on a scripted model"],
+    ],
     load: () => import("../demo/demo.ts"),
   },
   {

@@ -48,7 +48,7 @@ async function executed(context: CliContext, given: ParsedArguments, asked: Omit
 }
 
 /** Prints what happens until it has ended or waits for a person; null when we are told to end before. */
-async function follow(context: CliContext, { spec, seq }: SpecView, { json }: { json: boolean }): Promise<SpecView | null> {
+export async function follow(context: CliContext, { spec, seq }: SpecView, { json }: { json: boolean }): Promise<SpecView | null> {
   const { specs } = context.station;
   const { signal } = context.interruption;
   let fromSeq = seq + 1;

@@ -84,12 +84,17 @@ function failedPhase(phase: WrittenPhase, last: PhaseAttempt | undefined): strin
   return `${phase} did not pass after ${evaluators[phase].attempts} attempts: ${wrong.join("; ")}`;
 }
 
-/** Wave by wave: the tasks of one, each on a session of its own, then their merge, on which the next wave begins. */
+/**
+ * Wave by wave: the tasks of one, each on a session of its own, then their merge, on which the next wave begins. One
+ * after the other where nothing may be done at the same time: each begins with the last one's files, and nothing has to
+ * be merged.
+ */
 function build(state: SpecState): SpecMove[] {
   const tasks = dataOf(state).tasks?.tasks ?? [];
   const byId = new Map(tasks.map((task) => [task.id, task]));
   let base: string | null = null;
-  for (const wave of taskGraph(tasks).waves) {
+  const { waves } = taskGraph(tasks);
+  for (const wave of state.parallel === 1 ? waves.flat().map((id) => [id]) : waves) {
     const moves = doWave(state, { tasks: wave.flatMap((id) => byId.get(id) ?? []), base });
     if (moves.length > 0) return moves;
     const merged = joined(state, wave);

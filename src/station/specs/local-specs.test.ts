@@ -111,6 +111,15 @@ test.each([
   expect(events.slice(0, types.length)).toEqual(types);
 });
 
+test("one after the other, each task begins with the files of the last, and nothing is merged", async () => {
+  const { specs, made, merged } = station();
+  const { session, coverage } = await whole(specs, { parallel: 1 });
+  const tasks = made.slice(6);
+  expect(tasks.map(({ from }) => from)).toEqual([null, tasks[0]?.session, tasks[1]?.session]);
+  expect([session, merged]).toEqual([tasks[2]?.session, []]);
+  expect(coverage.map(({ state }) => state)).toEqual(["done", "done"]);
+});
+
 describe("attempts", () => {
   const nonsense = (times: number) => {
     let left = times;

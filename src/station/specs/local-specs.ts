@@ -52,6 +52,12 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     await things.say(id, make);
     return id;
   };
+  const cancel: SpecVerbs["cancel"] = async (spec, { by }) => {
+    const id = await say(spec, (thing) => cancelled(thing, { by }));
+    things.drive(id);
+    await things.wait(id);
+    return await view(id);
+  };
   return {
     async create(given, { owner = LOCAL_OWNER } = {}) {
       const { idea, name, source, gates, runs, parallel } = parseRequest(CreateSpec, given, "a spec");
@@ -84,13 +90,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
       const request = parseRequest(EditSpec, given, "a version");
       return await view(await say(spec, ({ state }) => edited(state, request)));
     },
-    async cancel(spec, { by }) {
-      const id = await find(spec);
-      await things.say(id, (thing) => cancelled(thing, { by }));
-      things.drive(id);
-      await things.wait(id);
-      return await view(id);
-    },
+    cancel,
     async wait(spec, { signal } = {}) {
       const id = await find(spec);
       await things.wait(id, { orPerson: true, ...(signal && { signal }) });
@@ -104,7 +104,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     async remove(spec) {
       const id = await find(spec);
       const removed = await view(id);
-      if (removed.status === "draft") await this.cancel(id, { by: "its removal" });
+      if (removed.status === "draft") await cancel(id, { by: "its removal" });
       await things.remove(id);
       return removed;
     },

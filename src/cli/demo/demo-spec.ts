@@ -1,0 +1,94 @@
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { SpecView } from "../../contract/spec-verbs.ts";
+import type { ParsedArguments } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { specLines } from "../specs/spec-lines.ts";
+import { follow } from "../specs/spec-run.ts";
+import { bad, bold, dim, good, line, type Piece } from "../terminal/line.ts";
+import { printDiff } from "../terminal/print-diff.ts";
+
+const IDEA = "Count words and lines, too";
+const CHANGED = "commands.txt";
+
+/** `caisson demo --spec`: from an idea to merged work, on a scripted model that says that it is one. */
+export async function demoSpec(context: CliContext, given: ParsedArguments): Promise<number> {
+  const { specs, sessions, runs } = context.station;
+  const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
+  const examples = join(context.packageDir, "examples", "spec");
+  const root = await mkdtemp(join(tmpdir(), "caisson-demo-"));
+  const project = join(root, "project");
+  const model = given.option("model") ?? `scripted:${join(examples, "script.yaml")}`;
+  const runtime = given.option("runtime") ?? context.config.runtime;
+  let made: SpecView | null = null;
+  try {
+    await cp(join(examples, "project"), project, { recursive: true });
+    const before = await readFile(join(project, CHANGED), "utf8");
+    await print(bold(`An idea: ${IDEA}`));
+    if (given.option("model") === undefined)
+      await print(
+        dim("The model is a script here and says so; every run, check, merge and file is real. With a key: --model PROVIDER/MODEL"),
+      );
+    made = await specs.create({ idea: IDEA, source: { kind: "folder", path: project }, runs: { model, settings: { runtime } } });
+    const { spec } = made;
+    let view = made;
+    do {
+      const { asked } = view;
+      if (asked !== null) {
+        await print(good(`You would look at ${asked.phase} (version ${asked.version}) here: caisson spec approve. The demo agrees.`));
+        await specs.decide(spec, { approved: true, version: asked.version, by: "the demo" });
+      }
+      await specs.execute(spec, { by: "the demo" });
+      const settled = await follow(context, view, { json: false });
+      if (settled === null) throw new CaissonError("cancelled", "interrupted");
+      view = settled;
+    } while (view.asked !== null);
+    await print();
+    await context.stdout.print(specLines(view));
+    await print();
+    return await showClaims(view, { context, project, before, print });
+  } finally {
+    if (made !== null) {
+      const { spec } = made;
+      const last = await specs.get(spec);
+      if (last.ended === null) await specs.cancel(spec, { by: "the demo" });
+      for (const { run } of (await runs.list({ label: [`spec=${spec}`] })).runs) await sessions.discard(run, { force: true });
+      if (last.session !== null) await sessions.discard(last.session, { force: true }).catch(unlessGone);
+      await specs.remove(spec);
+    }
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+async function showClaims(
+  view: SpecView,
+  { context, project, before, print }: { context: CliContext; project: string; before: string; print: (piece?: Piece) => Promise<void> },
+): Promise<number> {
+  const { sessions } = context.station;
+  const claims: [string, boolean][] = [
+    [
+      "the first requirements were refused, and the second were not",
+      view.attempts.filter(({ phase }) => phase === "requirements").length === 2,
+    ],
+    ["all tasks are done and merged", view.status === "done" && view.session !== null],
+    ["every requirement is covered by changes", view.coverage.every(({ state }) => state === "done")],
+    ["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before],
+  ];
+  if (view.session !== null) {
+    for await (const piece of sessions.patch(view.session)) if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
+    await print();
+    await sessions.apply(view.session);
+    claims.push([
+      "applied: both tasks' lines are there",
+      (await readFile(join(project, CHANGED), "utf8")).split("\n").sort().join() === ",letters,lines,words",
+    ]);
+  }
+  for (const [claim, held] of claims) await print(line`${held ? good("✓") : bad("✗")} ${claim}`);
+  return claims.every(([, held]) => held) ? 0 : 1;
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;
+}

@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Client, connect } from "../../src/client/connect.ts";
+import { socketFetch } from "../../src/client/socket-fetch.ts";
+import { createSqliteLog } from "../../src/log/sqlite/log.ts";
+import { type Going, useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+const example = join(import.meta.dirname, "..", "..", "examples", "spec");
+/** How often the station is killed on the way. */
+const KILLS = 3;
+
+interface Served {
+  going: Going;
+  client: Client;
+}
+
+async function serve(home: string): Promise<Served> {
+  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home });
+  await Promise.race([going.output(/"pid"/), once(going.child, "exit")]);
+  return { going, client: connect({ url: "http://station", fetch: socketFetch(join(home, "station", "socket")) }) };
+}
+
+/** Numbers from a seed (mulberry32), so that a run that failed can be had again. */
+function numbersFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+async function eventsOf(home: string, spec: string): Promise<{ type: string; data: Record<string, unknown> }[]> {
+  await using log = createSqliteLog({ path: join(home, "log.db") });
+  return (await log.read(`spec/${spec}`)) as never;
+}
+
+/** Kills the station with SIGKILL once the spec has so many events, and starts another. */
+async function killedAt(seq: number, { served, home, spec }: { served: Served; home: string; spec: string }): Promise<Served> {
+  const found = new AbortController();
+  for await (const event of served.client.specs.events(spec, { signal: AbortSignal.any([found.signal, AbortSignal.timeout(240_000)]) })) {
+    if (event.seq >= seq || event.type === "driven.ended") break;
+  }
+  found.abort();
+  served.going.child.kill("SIGKILL");
+  await served.going.ended;
+  return await serve(home);
+}
+
+/** Until it has ended or waits for a person, as a station says that is there. */
+async function settled(served: Served, spec: string) {
+  return await served.client.specs.wait(spec, { signal: AbortSignal.timeout(240_000) });
+}
+
+test("from an idea to merged work, with a gate that fails once, approvals by another process, and a station that is killed on the way", {
+  timeout: 600_000,
+}, async () => {
+  const seed = Number(process.env.SPEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  console.info(`seed: SPEC_SEED=${seed}`);
+  const chance = numbersFrom(seed);
+  const home = join(cli.base(), "home-spec");
+  const project = join(cli.base(), "project");
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci" }));
+  await cp(join(example, "project"), project, { recursive: true });
+  const commands = await readFile(join(project, "commands.txt"), "utf8");
+  let served = await serve(home);
+  try {
+    const model = `scripted:${join(example, "script.yaml")}`;
+    const proposed = await cli.run(["spec", "new", "Count words and lines, too", "--name", "words", "--model", model], {
+      home,
+      cwd: project,
+    });
+    expect([proposed.code, proposed.text]).toEqual([0, expect.stringMatching(/^spec_[a-z2-7]{12}\n$/)]);
+    const spec = proposed.text.trim();
+    const begun = await served.client.specs.execute(spec);
+    expect(begun).toMatchObject({ spec, run: expect.stringMatching(/^run_/) });
+    // Somewhere before the first gate, between the gates, and while tasks are done or merged.
+    const kills = [5 + Math.floor(chance() * 20), 28 + Math.floor(chance() * 8), 45 + Math.floor(chance() * 14)].slice(0, KILLS);
+    served = await killedAt(kills[0] ?? 0, { served, home, spec });
+    expect(await settled(served, spec)).toMatchObject({ asked: { phase: "requirements", version: 3 } });
+    const approved = await cli.run(["spec", "approve", "words", "--version", "3", "--json"], { home });
+    expect([approved.code, approved.stderr]).toEqual([0, ""]);
+    served = await killedAt(kills[1] ?? 0, { served, home, spec });
+    expect(await settled(served, spec)).toMatchObject({ asked: { phase: "design", version: 4 } });
+    expect((await cli.run(["spec", "approve", "words", "--json"], { home })).code).toBe(0);
+    served = await killedAt(kills[2] ?? 0, { served, home, spec });
+    const view = await settled(served, spec);
+    expect(view, JSON.stringify(view.ended)).toMatchObject({ status: "done", version: 6, session: expect.any(String) });
+    expect(view.attempts.map(({ phase, judgement }) => [phase, judgement?.passed])).toEqual([
+      ["explore", true],
+      ["prd", true],
+      ["requirements", false],
+      ["requirements", true],
+      ["design", true],
+      ["tasks", true],
+      ["sync", true],
+    ]);
+    expect(view.coverage.map(({ requirement, state }) => [requirement, state])).toEqual([
+      ["REQ-001", "done"],
+      ["REQ-002", "done"],
+    ]);
+    // No phase and no task has two runs, whatever died: a run for each intent.
+    const events = await eventsOf(home, spec);
+    const intents = events.filter(({ type }) => type === "spec.phase_started" || type === "spec.task_started");
+    const { runs } = await served.client.runs.list({ label: [`spec=${spec}`] });
+    expect(runs.map(({ labels }) => labels["spec-key"]).sort()).toEqual(intents.map(({ data }) => data.key as string).sort());
+    expect(new Set(view.attempts.map(({ run }) => run)).size).toBe(7);
+    // Nothing outside has changed until it is applied.
+    expect(await readFile(join(project, "commands.txt"), "utf8")).toBe(commands);
+    const applied = await cli.run(["apply", view.session ?? "", "--json"], { home, cwd: project });
+    expect([applied.code, applied.stderr]).toEqual([0, ""]);
+    expect((await readFile(join(project, "commands.txt"), "utf8")).trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
+    expect(await readFile(join(project, "README.md"), "utf8")).toContain("letters|words|lines");
+    const shown = await cli.run(["spec", "show", "words"], { home });
+    expect(shown.text).toContain(`caisson diff ${view.session}`);
+  } finally {
+    await cli.run(["down"], { home });
+    await served.going.ended;
+  }
+  expect(cli.sandboxes(home)).toEqual([]);
+});
