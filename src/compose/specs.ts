@@ -12,7 +12,7 @@ export async function openSpecs({ local, station, driver }: DrivenParts): Promis
   ]);
   const kind = specKind({ runs: station.runs, sessions: station.sessions, merges: noMerges, now: Date.now });
   const things = createDrivenThings(kind, { log: local.log, driver, crashpoint: local.crashpoint });
-  return { kind, verbs: createLocalSpecs({ things, log: local.log, runs: station.runs, claimName: local.claimName }) };
+  return { kind, verbs: createLocalSpecs({ things, log: local.log, runs: station.runs, claimName: local.claimName, canMerge: false }) };
 }
 
 const noMerges: SpecMerges = {

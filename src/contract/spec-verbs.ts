@@ -31,8 +31,8 @@ export const CreateSpec = z.strictObject({
   /** After which phases a person has to agree. */
   gates: z.array(GatePhase).max(2).default(["requirements", "design"]),
   runs: SpecRuns.prefault({}),
-  /** Tasks that are done at the same time, at most. */
-  parallel: z.int().min(1).max(PARALLEL_MAX).default(3),
+  /** Tasks that are done at the same time, at most; one: each begins with the files of the one before. */
+  parallel: z.int().min(1).max(PARALLEL_MAX).default(1),
 });
 export type CreateSpec = z.infer<typeof CreateSpec>;
 export type CreateSpecInput = z.input<typeof CreateSpec>;

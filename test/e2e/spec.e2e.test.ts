@@ -56,14 +56,22 @@ async function settled(served: Served, spec: string) {
   return await served.client.specs.wait(spec, { signal: AbortSignal.timeout(240_000) });
 }
 
-test("from an idea to merged work, with a gate that fails once, approvals by another process, and a station that is killed on the way", {
-  timeout: 600_000,
-}, async () => {
+const long = { timeout: 600_000 };
+
+test(
+  "from an idea to work that can be applied, with a gate that fails once, approvals by another process, and a station that is killed on the way",
+  long,
+  async () => {
+    await walk({ parallel: 1 });
+  },
+);
+
+async function walk({ parallel }: { parallel: number }): Promise<void> {
   const seed = Number(process.env.SPEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.info(`seed: SPEC_SEED=${seed}`);
   const chance = numbersFrom(seed);
-  const home = join(cli.base(), "home-spec");
-  const project = join(cli.base(), "project");
+  const home = join(cli.base(), `home-spec-${parallel}`);
+  const project = join(cli.base(), `project-${parallel}`);
   await mkdir(home, { recursive: true, mode: 0o700 });
   await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci" }));
   await cp(join(example, "project"), project, { recursive: true });
@@ -71,16 +79,19 @@ test("from an idea to merged work, with a gate that fails once, approvals by ano
   let served = await serve(home);
   try {
     const model = `scripted:${join(example, "script.yaml")}`;
-    const proposed = await cli.run(["spec", "new", "Count words and lines, too", "--name", "words", "--model", model], {
-      home,
-      cwd: project,
-    });
+    const proposed = await cli.run(
+      ["spec", "new", "Count words and lines, too", "--name", "words", "--parallel", String(parallel), "--model", model],
+      {
+        home,
+        cwd: project,
+      },
+    );
     expect([proposed.code, proposed.text]).toEqual([0, expect.stringMatching(/^spec_[a-z2-7]{12}\n$/)]);
     const spec = proposed.text.trim();
     const begun = await served.client.specs.execute(spec);
     expect(begun).toMatchObject({ spec, run: expect.stringMatching(/^run_/) });
     // Somewhere before the first gate, between the gates, and while tasks are done or merged.
-    const kills = [5 + Math.floor(chance() * 20), 28 + Math.floor(chance() * 8), 45 + Math.floor(chance() * 14)].slice(0, KILLS);
+    const kills = [5 + Math.floor(chance() * 20), 27 + Math.floor(chance() * 5), 35 + Math.floor(chance() * 20)].slice(0, KILLS);
     served = await killedAt(kills[0] ?? 0, { served, home, spec });
     expect(await settled(served, spec)).toMatchObject({ asked: { phase: "requirements", version: 3 } });
     const approved = await cli.run(["spec", "approve", "words", "--version", "3", "--json"], { home });
@@ -123,4 +134,4 @@ test("from an idea to merged work, with a gate that fails once, approvals by ano
     await served.going.ended;
   }
   expect(cli.sandboxes(home)).toEqual([]);
-});
+}

@@ -50,7 +50,7 @@ export const specCommands: readonly CommandSpec[] = [
       { name: "name", value: "NAME", summary: "A name that stands for the spec's id" },
       { name: "idea-file", value: "FILE", summary: "Read the idea from this file; `-` in its place reads it from standard input" },
       gates,
-      { name: "parallel", value: "N", summary: "Tasks that are done at the same time, at most (default 3)" },
+      { name: "parallel", value: "N", summary: "Tasks that are done at the same time, at most (default 1: one after the other)" },
       { name: "planner", value: "AGENT", summary: "The agent that writes phases" },
       { name: "coder", value: "AGENT", summary: "The agent that does tasks" },
       ...runOptions.filter(({ name }) => !notOfSpecs.has(name)),
