@@ -52,6 +52,7 @@ const propose = (over: Partial<CreateSpecInput> = {}): CreateSpecInput => ({
   idea: "Count words.",
   source: { kind: "empty" },
   gates: [],
+  parallel: 3,
   ...over,
 });
 
