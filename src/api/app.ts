@@ -27,6 +27,7 @@ import { runHandlers } from "./handlers/runs.ts";
 import { sandboxHandlers } from "./handlers/sandboxes.ts";
 import { secretHandlers } from "./handlers/secrets.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
+import { shipHandlers } from "./handlers/ships.ts";
 import { specHandlers } from "./handlers/specs.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
@@ -173,6 +174,7 @@ function handlersOf(options: AppOptions): Handlers {
     ...guardianHandlers,
     ...uploadHandlers,
     ...insideHandlers,
+    ...shipHandlers,
     ...webhookHandlers,
   };
 }

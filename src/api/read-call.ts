@@ -67,6 +67,7 @@ const listedBy: Readonly<Record<string, string>> = {
   run: "caisson ps",
   session: "caisson session ls",
   token: "caisson token ls",
+  ship: "caisson ship ls",
   webhook: "caisson webhook ls",
 };
 const WORD_SHOWN_MAX = 100;

@@ -13,6 +13,7 @@ import { queueCommands } from "./runs/queue-command-specs.ts";
 import { runCommands } from "./runs/run-command-specs.ts";
 import { imageCommands } from "./sandboxes/image-command-specs.ts";
 import { undoCommand } from "./sessions/undo-command-spec.ts";
+import { shipCommands } from "./ships/ship-command-specs.ts";
 import { specCommands } from "./specs/spec-command-specs.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
 import { guardianCommands } from "./station/guardian-command-specs.ts";
@@ -239,6 +240,7 @@ export const commands: readonly CommandSpec[] = [
   mcpCommand,
   ...healthCommands,
   ...guardianCommands,
+  ...shipCommands,
   ...webhookCommands,
   ...contextCommands,
   ...secretCommands,

@@ -143,7 +143,7 @@ async function sweepInBackground(context: CliContext): Promise<void> {
 function findCommand(argv: readonly string[], group: readonly CommandSpec[]): CommandSpec {
   const [first = "", second] = argv;
   if (group.length > 0) {
-    const found = group.find((command) => command.path[1] === second);
+    const found = group.find((command) => command.path[1] === second) ?? commandNamed(first);
     if (found !== undefined) return found;
     const names = group.map((command) => command.path[1] as string);
     const near = second === undefined ? null : nearest(second, names);
@@ -151,13 +151,18 @@ function findCommand(argv: readonly string[], group: readonly CommandSpec[]): Co
       hint: near === null ? `Choose one of: ${names.join(", ")}.` : `Did you mean "caisson ${first} ${near}"?`,
     });
   }
-  const found = commands.find((command) => command.path.length === 1 && command.path[0] === first);
+  const found = commandNamed(first);
   if (found !== undefined) return found;
   const names = [...new Set(commands.map((command) => command.path[0] as string))];
   const near = nearest(first, names);
   throw new CaissonError("invalid", `unknown command ${JSON.stringify(first)}`, {
     hint: near === null ? `Choose one of: ${names.join(", ")}. See: caisson --help` : `Did you mean "caisson ${near}"?`,
   });
+}
+
+/** By one word: also where other commands begin with it. */
+function commandNamed(word: string): CommandSpec | undefined {
+  return commands.find((command) => command.path.length === 1 && command.path[0] === word);
 }
 
 async function printError(start: CliStart, error: CaissonError): Promise<void> {

@@ -16,9 +16,12 @@ export function overview(commands: readonly CommandSpec[], version: string): str
   ].join("\n");
 }
 
-/** Help for `caisson sandbox`, which is no command itself. */
+/** Help for `caisson sandbox`, which is no command itself. Of `caisson ship`, which is one, its own comes first. */
 export function groupHelp(commands: readonly CommandSpec[], group: string): string {
-  const rows = commands.filter((command) => command.path[0] === group).map((command) => [command.path.join(" "), command.summary] as const);
+  const all = commands.filter((command) => command.path[0] === group);
+  const own = all.find((command) => command.path.length === 1);
+  const rows = all.filter((command) => command !== own).map((command) => [command.path.join(" "), command.summary] as const);
+  if (own !== undefined) return [commandHelp(own), "Commands:", ...columns(rows), ""].join("\n");
   return [`Usage: caisson ${group} COMMAND [OPTIONS] …`, "", ...columns(rows), ""].join("\n");
 }
 

@@ -11,6 +11,7 @@ import { runCalls } from "./calls/run-calls.ts";
 import { sandboxCalls } from "./calls/sandbox-calls.ts";
 import { secretCalls } from "./calls/secret-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
+import { shipCalls } from "./calls/ship-calls.ts";
 import { specCalls } from "./calls/spec-calls.ts";
 import { uploadCalls } from "./calls/upload-calls.ts";
 import { webhookCalls } from "./calls/webhook-calls.ts";
@@ -63,6 +64,7 @@ export function connect(options: ConnectOptions): Client {
     images: imageCalls(to),
     agents: agentCalls(to),
     webhooks: webhookCalls(to),
+    ships: shipCalls(to),
     sandboxes: sandboxCalls(to),
     processes: processCalls(to),
     files: fileCalls(to),
@@ -96,6 +98,7 @@ export interface Client {
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;
   readonly webhooks: ReturnType<typeof webhookCalls>;
+  readonly ships: ReturnType<typeof shipCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;
   readonly processes: ReturnType<typeof processCalls>;
   readonly networks: ReturnType<typeof networkCalls>;

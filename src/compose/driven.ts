@@ -3,10 +3,12 @@ import type { Driver, DriverOptions } from "../station/driven/driver.ts";
 import type { AnyKind } from "../station/driven/kind.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
+import type { ShipVerbs } from "../station/ships/verbs.ts";
 import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { Station } from "../station/station.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
-import { specKinds } from "./verb-kinds.ts";
+import type { LocalParts } from "./local-station.ts";
+import { shipKinds, specKinds } from "./verb-kinds.ts";
 
 /** What kinds of driven things are made of. */
 export interface DrivenParts {
@@ -15,25 +17,28 @@ export interface DrivenParts {
   station: Pick<Station, "runs" | "sessions" | "sandboxes" | "agents">;
   /** Of what a kind begins itself, such as a part of a thing. */
   driver: Pick<Driver, "drive">;
+  settings: DrivenSettings;
 }
 
+/** What they need of the environment and the configuration. */
+type DrivenSettings = Pick<LocalParts, "config" | "stateDir" | "path" | "say">;
+
 /** The things of this process that are driven. Nothing is opened before one of them is asked for. */
-export function composeDriven(options: {
-  local: () => Promise<LocalStation>;
-  station: DrivenParts["station"];
-  say: (text: string) => void;
-}) {
+export function composeDriven(options: DrivenSettings & { local: () => Promise<LocalStation>; station: DrivenParts["station"] }) {
   let opening: ReturnType<typeof open> | undefined;
   const open = async () => {
     const [{ createDriver }, local] = await Promise.all([import("../station/driven/driver.ts"), options.local()]);
-    const parts: DrivenParts = { local, station: options.station, driver: { drive: (stream) => driver.drive(stream) } };
+    const beginning: DrivenParts["driver"] = { drive: (stream) => driver.drive(stream) };
+    const parts: DrivenParts = { local, station: options.station, driver: beginning, settings: options };
     const specs = await (await import("./specs.ts")).openSpecs(parts);
-    const kinds: AnyKind[] = [specs.kind];
+    const ships = await (await import("./ships.ts")).openShips(parts);
+    const kinds: AnyKind[] = [specs.kind, ships.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
     return {
       driver,
       specs: specs.verbs,
+      ships: ships.verbs,
       async serve(report: (error: unknown) => void) {
         onDefect = report;
         await driver.serve();
@@ -46,6 +51,7 @@ export function composeDriven(options: {
   };
   return {
     specs: lazyVerbs<SpecVerbs>(specKinds, async () => (await opened()).specs),
+    ships: lazyVerbs<ShipVerbs>(shipKinds, async () => (await opened()).ships),
     /** Drives everything there is, as a station does. It ends with `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
     close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),

@@ -96,7 +96,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const webhooks = composeWebhooks(stateDir, local);
   const sessions = composeSessions(local);
   const agents = composeAgents(parts);
-  const driven = composeDriven({ local, station: { runs, sessions, sandboxes, agents }, say: parts.say });
+  const driven = composeDriven({ ...parts, local, station: { runs, sessions, sandboxes, agents } });
   const machine = composeMachine(parts, { sandboxes, sessions, runs });
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
@@ -117,6 +117,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     audit: composeAudit(local),
     secrets: composeSecrets(stateDir),
     webhooks,
+    ships: driven.ships,
     health: composeHealth(parts, local),
     guardian: composeGuardian(parts, local),
     uploads: composeUploads(local),

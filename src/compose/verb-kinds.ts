@@ -82,3 +82,13 @@ export const specKinds = {
   export: "answer",
   remove: "answer",
 } as const;
+
+export const shipKinds = {
+  start: "answer",
+  get: "answer",
+  list: "answer",
+  watch: "answer",
+  merge: "answer",
+  resume: "answer",
+  cancel: "answer",
+} as const;

@@ -8,6 +8,7 @@ import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
 import { runEvents } from "./run-event.ts";
 import { sessionEvents } from "./session-event.ts";
+import { shipEvents } from "./ship-event.ts";
 import { specEvents } from "./spec-event.ts";
 
 const folder = join(import.meta.dirname, "golden");
@@ -21,6 +22,7 @@ const all = eventFamily([
     ...auditEvents.definitions,
     ...drivenFamily([]).definitions,
     ...specEvents.definitions,
+    ...shipEvents.definitions,
   ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [

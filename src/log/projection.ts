@@ -11,6 +11,8 @@ import {
   type SandboxFacts,
   sandboxLogEvents,
 } from "../contract/sandbox-log-event.ts";
+import { shipEvents } from "../contract/ship-event.ts";
+import { applyToShipFacts, emptyShipFacts, SHIP_FACTS_VERSION, type ShipFacts } from "../contract/ship-facts.ts";
 import { type SpecEvent, specEvents } from "../contract/spec-event.ts";
 import { applyToSpecFacts, emptySpecFacts, SPEC_FACTS_VERSION, type SpecFacts } from "../contract/spec-facts.ts";
 import type { NewEvent } from "./log.ts";
@@ -107,6 +109,18 @@ const drivenKinds: readonly DrivenKind[] = [
       version: SPEC_FACTS_VERSION,
       empty: () => emptySpecFacts(),
       apply: (own, event) => applyToSpecFacts(own as unknown as SpecFacts, event as unknown as SpecEvent),
+    },
+  },
+  {
+    prefix: "ship/",
+    events: shipEvents,
+    own: {
+      version: SHIP_FACTS_VERSION,
+      empty: () => emptyShipFacts() as unknown as Json,
+      apply(own, event) {
+        applyToShipFacts(own as unknown as ShipFacts, event);
+        return own;
+      },
     },
   },
 ];

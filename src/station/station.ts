@@ -10,6 +10,7 @@ import type { RunVerbs } from "./runs/verbs.ts";
 import type { SandboxVerbs } from "./sandboxes/verbs.ts";
 import type { SecretVerbs } from "./secrets/verbs.ts";
 import type { SessionVerbs } from "./sessions/verbs.ts";
+import type { ShipVerbs } from "./ships/verbs.ts";
 import type { SpecVerbs } from "./specs/verbs.ts";
 import type { TokenVerbs } from "./tokens/verbs.ts";
 import type { UploadVerbs } from "./uploads/verbs.ts";
@@ -37,4 +38,5 @@ export interface Station extends AsyncDisposable {
   readonly inside: InsideVerbs;
   readonly webhooks: WebhookVerbs;
   readonly specs: SpecVerbs;
+  readonly ships: ShipVerbs;
 }

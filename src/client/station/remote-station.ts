@@ -30,7 +30,7 @@ export interface RemoteStation extends Station {
  */
 export function createRemoteStation(client: Client, { openPorts }: { openPorts: OpenPorts }): RemoteStation {
   const { verbs: sandboxes, removeOwn } = remoteSandboxes(client);
-  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, webhooks } = client;
+  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, webhooks, ships } = client;
   return {
     runs: remoteRuns(client),
     sessions: remoteSessions(client),
@@ -105,6 +105,16 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       deliveries: (webhook, options) => webhooks.deliveries(webhook, options),
       replay: (webhook, options) => webhooks.replay(webhook, options),
       test: (webhook) => webhooks.test(webhook),
+    },
+    // Who says something is said by the token.
+    ships: {
+      start: (request) => ships.start(request),
+      get: (ship) => ships.get(ship),
+      list: (options) => ships.list(options),
+      watch: (ship, request, { signal } = {}) => ships.watch(ship, request, { ...(signal && { signal }) }),
+      merge: (ship) => ships.merge(ship),
+      resume: (ship) => ships.resume(ship),
+      cancel: (ship) => ships.cancel(ship),
     },
     inside: remoteInside(client),
     // Whose they are is said by the token.

@@ -12,6 +12,7 @@ import type { Route } from "./route.ts";
 import { runRoutes } from "./run-routes.ts";
 import { sandboxRoutes } from "./sandbox-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { shipRoutes } from "./ship-routes.ts";
 import { specRoutes } from "./spec-routes.ts";
 import { stationRoutes } from "./station-routes.ts";
 import { uploadRoutes } from "./upload-routes.ts";
@@ -35,6 +36,7 @@ export const routes = {
   ...guardianRoutes,
   ...uploadRoutes,
   ...insideRoutes,
+  ...shipRoutes,
   ...webhookRoutes,
 } as const satisfies Record<RouteName, Route>;
 

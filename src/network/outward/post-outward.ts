@@ -1,10 +1,7 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
-import { isIP } from "node:net";
-import { networkInterfaces } from "node:os";
-import { canonicalAddress, classifyAddress, reachOf } from "../address/addresses.ts";
-import { parseTargetHost } from "../address/target-host.ts";
 import { resolveByHost } from "../egress/resolve.ts";
+import { connectionWords, lookupOf, pinnedAddress } from "./pinned-address.ts";
 
 /** For the whole exchange; who takes longer is not listening. */
 const TIMEOUT_MS = 10_000;
@@ -29,36 +26,9 @@ export type OutwardAnswer = { status: number; retryAfterSeconds: number | null }
 export async function postOutward(post: OutwardPost, resolve = resolveByHost): Promise<OutwardAnswer> {
   const url = new URL(post.url);
   if (url.protocol !== "https:" && !post.allowPrivate) return { error: "it is not reached by https" };
-  const address = await pinned(url, { allowPrivate: post.allowPrivate, resolve });
-  if (typeof address !== "string") return address;
+  const address = await pinnedAddress(url, { allowPrivate: post.allowPrivate, resolve });
+  if (typeof address !== "string") return { error: address.error };
   return await exchange(url, { post, address });
-}
-
-async function pinned(
-  url: URL,
-  { allowPrivate, resolve }: { allowPrivate: boolean; resolve: (name: string) => Promise<string[]> },
-): Promise<string | { error: string }> {
-  const host = parseTargetHost(url.hostname);
-  if (host === null) return { error: "its host is none" };
-  let found: string[];
-  try {
-    found = host.kind === "address" ? [host.text] : await resolve(host.text);
-  } catch {
-    return { error: `the name ${host.text} could not be looked up` };
-  }
-  const own = new Set(
-    Object.values(networkInterfaces())
-      .flatMap((addresses) => addresses ?? [])
-      .flatMap(({ address }) => canonicalAddress(address) ?? []),
-  );
-  const usable = found
-    .flatMap((each) => canonicalAddress(each) ?? [])
-    .find((each) => {
-      const reach = reachOf(classifyAddress(each, own));
-      return reach === "public" || (reach === "private" && allowPrivate);
-    });
-  if (usable !== undefined) return usable;
-  return { error: found.length === 0 ? `the name ${host.text} is not known` : `${host.text} leads to an address that is not reached` };
 }
 
 function exchange(url: URL, { post, address }: { post: OutwardPost; address: string }): Promise<OutwardAnswer> {
@@ -72,14 +42,10 @@ function exchange(url: URL, { post, address }: { post: OutwardPost; address: str
       headers: { ...post.headers, "content-length": body.length },
       agent: false,
       signal,
-      lookup: (_name, options, done) => {
-        const family = isIP(address);
-        if (options.all === true) done(null, [{ address, family }]);
-        else done(null, address, family);
-      },
+      lookup: lookupOf(address),
     });
     sent.on("error", (error: NodeJS.ErrnoException) =>
-      resolve({ error: timeout.aborted ? "there was no answer in time" : wordsOf(error) }),
+      resolve({ error: timeout.aborted ? "there was no answer in time" : connectionWords(error) }),
     );
     sent.on("response", (answer) => {
       drain(answer);
@@ -97,15 +63,4 @@ function drain(answer: IncomingMessage): void {
     bytes += chunk.length;
     if (bytes > ANSWER_BYTES_MAX) answer.destroy();
   });
-}
-
-function wordsOf(error: NodeJS.ErrnoException): string {
-  const words: Readonly<Record<string, string>> = {
-    ECONNREFUSED: "the connection was refused",
-    ECONNRESET: "the connection was reset",
-    ENETUNREACH: "there is no route to it",
-    EHOSTUNREACH: "there is no route to it",
-    ABORT_ERR: "it was given up",
-  };
-  return words[error.code ?? ""] ?? `the connection failed (${error.code ?? "unknown"})`;
 }

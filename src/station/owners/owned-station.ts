@@ -11,6 +11,7 @@ import { ownedRuns } from "./owned-runs.ts";
 import { ownedSandboxes } from "./owned-sandboxes.ts";
 import { ownedSecrets } from "./owned-secrets.ts";
 import { ownedSessions } from "./owned-sessions.ts";
+import { ownedShips } from "./owned-ships.ts";
 import { ownedSpecs } from "./owned-specs.ts";
 import { ownedUploads } from "./owned-uploads.ts";
 import { ownedWebhooks } from "./owned-webhooks.ts";
@@ -38,6 +39,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     inside: ownedInside(station, { ...view, own }),
     webhooks: ownedWebhooks(station, view),
     specs: ownedSpecs(station, view),
+    ships: ownedShips(station, { ...view, own }),
     health: ownedHealth(station, { ...view, own }),
     guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {

@@ -1,9 +1,9 @@
 import { join, relative } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { type Change, gitMode, type LeftOut } from "../change.ts";
-import { whyHeldBack } from "../protected-files.ts";
-import { forbidden } from "../protected-path.ts";
+import type { Change, LeftOut } from "../change.ts";
+import { committable } from "./committable.ts";
 import type { GitOptions } from "./host-git.ts";
+import { makeCommit } from "./make-commit.ts";
 import { checkCommit, makePrivateRepository, type PrivateRepository } from "./private-repository.ts";
 import { addBranch, addObjects, headOf, openRepository, refuseTaken } from "./repository-files.ts";
 
@@ -46,35 +46,14 @@ export async function commitToBranch(changes: readonly Change[], options: Branch
   const prefix = relative(repository.root, options.folder);
   const { usable, skipped, ignored } = await choose(changes, { own, root: repository.root, prefix, options });
   if (usable.length === 0) throw new CaissonError("conflict", "there is nothing to commit", { details: { skipped } });
-  const commit = await makeCommit(usable, { own, base, prefix, options });
+  const { message, author } = options;
+  const commit = await makeCommit(usable, { own, base, prefix, message, author });
   const { uid, gid } = repository.common.identity;
   const owner = process.getuid?.() === 0 ? { uid, gid } : null;
   await addObjects(repository, own.objects, { owner });
   await addBranch(repository, options.name, commit, { owner });
   return { commit, branch: options.name, repository: repository.root, skipped, ignored };
 }
-
-async function makeCommit(
-  changes: readonly Change[],
-  { own, base, prefix, options }: { own: PrivateRepository; base: string | null; prefix: string; options: BranchOptions },
-): Promise<string> {
-  const env = { GIT_INDEX_FILE: join(own.folder, "index") };
-  if (base !== null) await own.git(["read-tree", base], { env });
-  await own.git(["update-index", "-z", "--index-info"], { env, input: await indexInfo(changes, { own, prefix }) });
-  // Of a partial clone, not every file's content need be here.
-  const tree = await words(own.git(["write-tree", "--missing-ok"], { env }));
-  const parent = base === null ? [] : ["-p", base];
-  return await words(own.git(["commit-tree", tree, ...parent, "-F", "-"], { env: identity(options.author), input: options.message }));
-}
-
-const words = async (output: Promise<Buffer>) => (await output).toString("utf8").trim();
-
-const identity = ({ name, email }: BranchOptions["author"]) => ({
-  GIT_AUTHOR_NAME: name,
-  GIT_AUTHOR_EMAIL: email,
-  GIT_COMMITTER_NAME: name,
-  GIT_COMMITTER_EMAIL: email,
-});
 
 async function checkName(name: string, own: PrivateRepository): Promise<void> {
   const valid =
@@ -88,16 +67,7 @@ async function choose(
   changes: readonly Change[],
   where: { own: PrivateRepository; root: string; prefix: string; options: BranchOptions },
 ): Promise<{ usable: Change[]; skipped: LeftOut[]; ignored: number }> {
-  const skipped: LeftOut[] = [];
-  const why = (path: string) => {
-    const held = where.options.includeConfiguration ? null : whyHeldBack(path);
-    return forbidden(path) ?? (held === null ? null : `${held}; give --include-config to take it`);
-  };
-  const allowed = changes.filter((change) => {
-    const reason = why(change.path) ?? (change.from === null ? null : why(change.from));
-    if (reason !== null) skipped.push({ path: change.path, reason });
-    return reason === null;
-  });
+  const { usable: allowed, skipped } = committable(changes, where.options);
   const fresh = allowed.filter((change) => change.before === null).map((change) => join(where.prefix, change.path));
   const ignored = fresh.length === 0 ? new Set<string>() : await ignoredOf(fresh, where);
   const usable = allowed.filter((change) => !ignored.has(join(where.prefix, change.path)) || change.before !== null);
@@ -115,22 +85,4 @@ async function ignoredOf(paths: readonly string[], where: { own: PrivateReposito
       throw error;
     });
   return new Set(output.toString("utf8").split("\0").filter(Boolean));
-}
-
-/** What goes comes first, so that a file may take a folder's place. */
-async function indexInfo(changes: readonly Change[], { own, prefix }: { own: PrivateRepository; prefix: string }): Promise<string> {
-  const at = (path: string) => join(prefix, path);
-  const gone = changes.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : []));
-  const staying = changes.flatMap((change) => (change.after === null ? [] : [{ path: change.path, side: change.after }]));
-  const files: string[] = [];
-  for (const [index, { side }] of staying.entries()) files.push(await own.put(`content-${index}`, side.content));
-  const blobs =
-    files.length === 0
-      ? []
-      : (await words(own.git(["hash-object", "-w", "--no-filters", "--stdin-paths"], { input: `${files.join("\n")}\n` }))).split("\n");
-  const none = "0".repeat(blobs[0]?.length ?? 40);
-  return [
-    ...gone.map((path) => `0 ${none}\t${at(path)}\0`),
-    ...staying.map(({ path, side }, index) => `${gitMode(side)} ${blobs[index]}\t${at(path)}\0`),
-  ].join("");
 }

@@ -50,7 +50,7 @@ export async function makePrivateRepository(repository: RepositoryFiles, options
         : "\trepositoryformatversion = 0\n";
     await put("git/config", `[core]\n\tbare = true\n${format}`);
     await put("git/HEAD", "ref: refs/heads/none\n");
-    await put("git/objects/info/alternates", `${quoted(join(repository.common.path, "objects"))}\n`);
+    await put("git/objects/info/alternates", `${quotedPath(join(repository.common.path, "objects"))}\n`);
     const exclude = await readLower(repository.common, "info/exclude").catch(() => null);
     if (exclude?.kind === "file") await put("git/info/exclude", exclude.content);
   } catch (error) {
@@ -76,6 +76,6 @@ export async function checkCommit({ git }: PrivateRepository, commit: string, ro
 }
 
 /** As git writes and reads names with unusual characters. */
-function quoted(path: string): string {
+export function quotedPath(path: string): string {
   return `"${path.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 }

@@ -53,6 +53,36 @@ export async function openRepository(folder: string): Promise<RepositoryFiles> {
   }
 }
 
+/**
+ * A bare repository of the user's own, which is named by its path. Throws `not_found` for what is none, `denied` for
+ * somebody else's, `unsupported` as `openRepository`.
+ */
+export function openBareRepository(path: string, options: { hash: RepositoryFiles["hash"] }): RepositoryFiles {
+  const common = openFolder(path);
+  try {
+    const own = process.getuid?.();
+    if (own !== undefined && own !== 0 && common.identity.uid !== own)
+      throw new CaissonError("denied", `${path} belongs to somebody else`, { hint: "A local remote is a repository of your own." });
+    if (common.stat("HEAD")?.isFile() !== true || common.stat("objects") === null)
+      throw new CaissonError("not_found", `${path} is not a bare repository`, {
+        hint: "It has HEAD, objects and refs in it, and no work tree.",
+      });
+    refuseUnknownForms(common, path);
+    return { root: path, gitDir: common, common, hash: options.hash, [Symbol.dispose]: () => common[Symbol.dispose]() };
+  } catch (error) {
+    common[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function openFolder(path: string): FolderTree {
+  try {
+    return new FolderTree(path, { follow: false });
+  } catch (error) {
+    throw new CaissonError("not_found", `there is no folder ${path}`, { cause: error });
+  }
+}
+
 async function findRepository(folder: string): Promise<{ path: string; root: string }> {
   for (let root = folder; ; root = dirname(root)) {
     const path = join(root, ".git");
@@ -124,7 +154,7 @@ export async function headOf(repository: RepositoryFiles): Promise<string | null
   throw new CaissonError("invalid", `${repository.root} has an invalid HEAD`, { hint: "Look at it: git status" });
 }
 
-async function refText(tree: FolderTree, path: string): Promise<string | null> {
+export async function refText(tree: FolderTree, path: string): Promise<string | null> {
   const side = isPlain(path) ? await readLower(tree, path) : null;
   if (side === null) return null;
   const text = side.content.toString("utf8").trim();
@@ -133,7 +163,7 @@ async function refText(tree: FolderTree, path: string): Promise<string | null> {
 
 const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..") && !path.includes("\0");
 
-async function packedRefs({ common }: RepositoryFiles): Promise<Map<string, string>> {
+export async function packedRefs({ common }: RepositoryFiles): Promise<Map<string, string>> {
   const lines = ((await readText(common, "packed-refs")) ?? "").split("\n");
   return new Map(
     lines.flatMap((line) =>
@@ -212,7 +242,7 @@ export async function addBranch(repository: RepositoryFiles, name: string, commi
   repository.common.syncFolder(dirname(ref));
 }
 
-function makeFolders(tree: FolderTree, path: string, { owner }: NewFiles): void {
+export function makeFolders(tree: FolderTree, path: string, { owner }: NewFiles): void {
   const parts = path.split("/");
   for (let depth = 1; depth <= parts.length; depth++) {
     const folder = parts.slice(0, depth).join("/");
@@ -226,7 +256,7 @@ function makeFolders(tree: FolderTree, path: string, { owner }: NewFiles): void 
   }
 }
 
-async function writeNew(tree: FolderTree, path: string, file: NewFiles & { content: Buffer; mode: number }): Promise<void> {
+export async function writeNew(tree: FolderTree, path: string, file: NewFiles & { content: Buffer; mode: number }): Promise<void> {
   await using handle = await tree.createFile(path);
   await handle.writeFile(file.content);
   await handle.chmod(file.mode & ~process.umask());

@@ -1,0 +1,27 @@
+import type { OwnerView } from "../../contract/owner.ts";
+import { oneOf } from "../names/one-of.ts";
+import { shipNames } from "../ships/ship-names.ts";
+import type { ShipVerbs } from "../ships/verbs.ts";
+import type { Station } from "../station.ts";
+import { decide } from "./decide.ts";
+import type { OwnThings } from "./own-things.ts";
+
+export function ownedShips({ ships }: Pick<Station, "ships">, { owner, sees, own }: OwnerView & { own: OwnThings }): ShipVerbs {
+  const find = async (word: string): Promise<string> => {
+    if (sees === "everything") return (await ships.get(word)).id;
+    const mine = (await ships.list({ owner })).ships.filter(({ id }) => id.startsWith(word));
+    return oneOf(word, mine, { what: shipNames.name, listedBy: shipNames.listedBy });
+  };
+  return decide(ships, {
+    start: async (request) => await ships.start({ ...request, of: await own.session(request.of) }, { owner }),
+    get: async (ship) => await ships.get(await find(ship)),
+    async list(options = {}) {
+      if (sees === "everything") return await ships.list(options);
+      return options.owner !== undefined && options.owner !== owner ? { ships: [], next: null } : await ships.list({ ...options, owner });
+    },
+    watch: async (ship, request, options) => await ships.watch(await find(ship), request, options),
+    merge: async (ship, options) => await ships.merge(await find(ship), options),
+    resume: async (ship, options) => await ships.resume(await find(ship), options),
+    cancel: async (ship, options) => await ships.cancel(await find(ship), options),
+  });
+}

@@ -1,0 +1,137 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { OutwardReply, OutwardRequest } from "../../network/outward/request-outward.ts";
+
+/** A remote may ask for patience; nobody waits longer than this on its word. */
+const RETRY_AFTER_SECONDS_MAX = 3_600;
+const WORDS_CHARACTERS_MAX = 300;
+
+/** How a remote is spoken to: the token is here and nowhere else. */
+export interface Connection {
+  send(request: OutwardRequest): Promise<OutwardReply>;
+  /** Throws `denied` for a request that it may not go with. Null: there is none. */
+  token(request: { method: string; url: string }): Promise<string | null>;
+  allowPrivate: boolean;
+  signal?: AbortSignal | undefined;
+  now(): number;
+}
+
+export interface Asked {
+  what: string;
+  method: OutwardRequest["method"];
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Buffer;
+  /** As the remote wants its token. */
+  authorization(token: string): string;
+  timeoutMs: number;
+  answerBytesMax: number;
+}
+
+export interface Answered {
+  status: number;
+  body: Buffer;
+  contentType: string;
+}
+
+/**
+ * One request, and its answer when that is one (2xx, or a status in `statuses`). Throws `unavailable`, `timeout` and
+ * `busy`, all worth another try (`details.retryAfterMs` where the remote says when), `denied`, `not_found`, `conflict`,
+ * `protocol`, `too_large`. What the remote wrote is quoted short and without the token.
+ */
+export async function ask(asked: Asked, connection: Connection, statuses: readonly number[] = []): Promise<Answered> {
+  const { method, url, what, body, timeoutMs, answerBytesMax } = asked;
+  const token = await connection.token({ method, url });
+  const headers = { "user-agent": "caisson", ...asked.headers, ...(token !== null && { authorization: asked.authorization(token) }) };
+  const { allowPrivate, signal } = connection;
+  const reply = await connection.send({
+    url,
+    method,
+    headers,
+    allowPrivate,
+    timeoutMs,
+    answerBytesMax,
+    ...(body !== undefined && { body }),
+    ...(signal !== undefined && { signal }),
+  });
+  if (reply.kind === "failed") throw failureOf(reply, { what, host: new URL(url).host });
+  const { status } = reply;
+  const contentType = String(reply.headers["content-type"] ?? "");
+  if ((status >= 200 && status < 300) || statuses.includes(status)) return { status, body: reply.body, contentType };
+  throw refusalOf(reply, { what, host: new URL(url).host, token, nowMs: connection.now() });
+}
+
+function failureOf(reply: Extract<OutwardReply, { kind: "failed" }>, { what, host }: { what: string; host: string }): CaissonError {
+  const message = `${what} failed at ${host}: ${reply.why}`;
+  switch (reply.reason) {
+    case "refused":
+      return new CaissonError("denied", message, { hint: "Give --allow-private for a remote at a private address." });
+    case "too_large":
+      return new CaissonError("too_large", message);
+    case "late":
+      return new CaissonError("timeout", message);
+    case "unreachable":
+      return new CaissonError("unavailable", message);
+  }
+}
+
+type AnsweredReply = Extract<OutwardReply, { kind: "answered" }>;
+
+function refusalOf(
+  reply: AnsweredReply,
+  { what, host, token, nowMs }: { what: string; host: string; token: string | null; nowMs: number },
+): CaissonError {
+  const { status } = reply;
+  const words = wordsOf(reply, token);
+  const message = `${what} failed: ${host} answered ${status}${words === "" ? "" : `, ${words}`}`;
+  const retryAfterMs = patienceOf(reply, nowMs);
+  if (status === 429 || (status === 403 && retryAfterMs !== null))
+    return new CaissonError("busy", message, { details: { retryAfterMs: retryAfterMs ?? 0 } });
+  if (status >= 500) return new CaissonError("unavailable", message, { details: { retryAfterMs: retryAfterMs ?? 0 } });
+  if (status === 401 || status === 403)
+    return new CaissonError("denied", message, { hint: "Check the token: what it may do, and whether it ran out." });
+  if (status === 404) return new CaissonError("not_found", message, { hint: "Check the address, and that the token may see it." });
+  if (status >= 300 && status < 400)
+    return new CaissonError("protocol", `${message}; redirects are not followed`, { hint: "Give the address that it leads to." });
+  return new CaissonError("conflict", message, { details: { status } });
+}
+
+/** What a remote asks for: seconds, or until a time; null when it asks for nothing. */
+function patienceOf({ headers }: AnsweredReply, nowMs: number): number | null {
+  const seconds = /^[0-9]{1,9}$/.exec(String(headers["retry-after"] ?? ""))?.[0];
+  if (seconds !== undefined) return Math.min(Number(seconds), RETRY_AFTER_SECONDS_MAX) * 1000;
+  const reset = /^[0-9]{1,12}$/.exec(String(headers["x-ratelimit-reset"] ?? ""))?.[0];
+  if (headers["x-ratelimit-remaining"] !== "0" || reset === undefined) return null;
+  return Math.min(Math.max(Number(reset) * 1000 - nowMs, 0), RETRY_AFTER_SECONDS_MAX * 1000);
+}
+
+/** The `message` of a forge's answer, or the beginning of a plain one: data, without the token if it is in it. */
+function wordsOf({ body, headers }: AnsweredReply, token: string | null): string {
+  const text = body.subarray(0, 64 * 1024).toString("utf8");
+  const isJson = String(headers["content-type"] ?? "").includes("json");
+  const found = isJson ? messageIn(text) : /^text\/plain/.test(String(headers["content-type"] ?? "")) ? text : "";
+  return withoutToken(found, token)
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()
+    .slice(0, WORDS_CHARACTERS_MAX);
+}
+
+function messageIn(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === "string" ? message : "";
+  } catch {
+    return "";
+  }
+}
+
+/** A remote may say back what it was sent, in any of the forms in which it was sent. */
+export function withoutToken(text: string, token: string | null): string {
+  if (token === null) return text;
+  const forms = [token, encodeURIComponent(token), Buffer.from(token).toString("base64"), gitPassword(token)];
+  return forms.reduce((clean, form) => clean.replaceAll(form, "***"), text);
+}
+
+/** As git over HTTP has it; forges take any name with a token. */
+export function gitPassword(token: string): string {
+  return Buffer.from(`x-access-token:${token}`).toString("base64");
+}

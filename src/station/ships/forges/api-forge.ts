@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import { type Asked, ask, type Connection } from "../connection.ts";
+import type { NewRequest, RequestView } from "./forge.ts";
+
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+const TIMEOUT_MS = 30_000;
+
+/** A repository at a forge: `https://HOST[/PREFIX]/OWNER/NAME`. */
+export interface ForgePlace {
+  /** Scheme, host and whatever stands before the owner. */
+  origin: string;
+  owner: string;
+  name: string;
+}
+
+/** Throws `invalid` for what is no such address. */
+export function forgePlace(remote: string): ForgePlace {
+  const url = new URL(remote);
+  const parts = url.pathname
+    .replace(/\.git\/?$/, "")
+    .split("/")
+    .filter(Boolean);
+  const [owner, name] = parts.slice(-2);
+  const isPlain = (part: string | undefined): part is string => part !== undefined && /^[\w.-]{1,100}$/.test(part);
+  if (parts.length < 2 || !isPlain(owner) || !isPlain(name))
+    throw new CaissonError("invalid", `${remote} is not a repository of a forge`, { hint: "It looks like https://HOST/OWNER/NAME." });
+  const prefix = parts
+    .slice(0, -2)
+    .map((part) => `/${part}`)
+    .join("");
+  return { origin: `${url.origin}${prefix}`, owner, name };
+}
+
+export interface ForgeApi {
+  connection: Connection;
+  base: string;
+  headers: Readonly<Record<string, string>>;
+  authorization: Asked["authorization"];
+}
+
+/** One call of a forge's API; the answer is JSON of this shape. Throws as `ask`, and `protocol` for another answer. */
+export async function callForge<Schema extends z.ZodType>(
+  api: ForgeApi,
+  call: { what: string; method: Asked["method"]; path: string; body?: object },
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const { connection, base, authorization } = api;
+  const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
+  const answer = await ask(
+    {
+      what: call.what,
+      method: call.method,
+      url: `${base}${call.path}`,
+      headers: { accept: "application/json", ...api.headers, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body }),
+      authorization,
+      timeoutMs: TIMEOUT_MS,
+      answerBytesMax: ANSWER_BYTES_MAX,
+    },
+    connection,
+  );
+  const parsed = schema.safeParse(jsonOf(answer.body));
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("protocol", `${call.what}: the forge's answer is not what its API says`, {
+    details: { at: parsed.error.issues[0]?.path.join(".") ?? "" },
+  });
+}
+
+function jsonOf(body: Buffer): unknown {
+  if (body.length === 0) return null;
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What GitHub's and Gitea's have in common. */
+export const ApiRequest = z.object({
+  number: z.int().positive(),
+  html_url: z.url({ protocol: /^https?$/ }).max(4096),
+  state: z.string(),
+  merged: z.boolean().nullish(),
+  merged_at: z.string().nullish(),
+  mergeable: z.boolean().nullish(),
+  mergeable_state: z.string().nullish(),
+  draft: z.boolean().nullish(),
+  head: z.object({ ref: z.string(), sha: z.string() }),
+  base: z.object({ ref: z.string() }),
+});
+export type ApiRequest = z.infer<typeof ApiRequest>;
+
+/** Of those of a branch the one that brings our commit, an open one first. */
+export function chosenRequest(
+  found: readonly ApiRequest[],
+  { branch, into, commit }: Pick<NewRequest, "branch" | "into" | "commit">,
+): ApiRequest | null {
+  const ofBranch = found.filter(({ head, base }) => head.ref === branch && base.ref === into);
+  const worth = ({ head, state }: ApiRequest) => (head.sha === commit ? 2 : 0) + (state === "open" ? 1 : 0);
+  // A closed one that brings something else was somebody's before.
+  const [best = null] = ofBranch
+    .filter((each) => worth(each) > 0)
+    .sort((left, right) => worth(right) - worth(left) || right.number - left.number);
+  return best;
+}
+
+export function stateOf({ state, merged, merged_at }: ApiRequest): RequestView["state"] {
+  if (merged === true || (merged_at != null && state !== "open")) return "merged";
+  return state === "open" ? "open" : "closed";
+}

@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { CaissonError } from "../../../contract/error.ts";
+import type { Connection } from "../connection.ts";
+import { ApiRequest, callForge, chosenRequest, type ForgeApi, forgePlace, stateOf } from "./api-forge.ts";
+import type { Forge, RequestView } from "./forge.ts";
+
+/** States in which GitHub refuses a merge, or in which one would be rash, for people. */
+const hindrances: Readonly<Record<string, string>> = {
+  dirty: "it conflicts with the branch that it shall be merged into",
+  blocked: "the repository's rules do not allow it yet: a review or a check is missing",
+  draft: "it is a draft",
+};
+
+/** By GitHub's REST API. */
+export function createGithub(remote: string, connection: Connection): Forge {
+  const { origin, owner, name } = forgePlace(remote);
+  const isPublic = new URL(origin).hostname === "github.com";
+  const api: ForgeApi = {
+    connection,
+    base: `${isPublic ? "https://api.github.com" : `${origin}/api/v3`}/repos/${owner}/${name}`,
+    headers: { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" },
+    authorization: (token) => `Bearer ${token}`,
+  };
+  const look = async (id: string) =>
+    view(await callForge(api, { what: "looking at the pull request", method: "GET", path: `/pulls/${id}` }, ApiRequest));
+  const find: Forge["find"] = async (request) => {
+    const query = new URLSearchParams({ head: `${owner}:${request.branch}`, base: request.into, state: "all", per_page: "100" });
+    const call = { what: "looking for the pull request", method: "GET", path: `/pulls?${query}` } as const;
+    const found = chosenRequest(await callForge(api, call, z.array(ApiRequest)), request);
+    return found === null ? null : view(found);
+  };
+  return {
+    find,
+    look,
+    async open(request) {
+      const { title, body, branch, into } = request;
+      const call = {
+        what: "opening the pull request",
+        method: "POST",
+        path: "/pulls",
+        body: { title, body, head: branch, base: into },
+      } as const;
+      try {
+        return view(await callForge(api, call, ApiRequest));
+      } catch (error) {
+        // It may be there already: made by us before something interrupted us.
+        const there = error instanceof CaissonError && error.code === "conflict" ? await find(request) : null;
+        if (there === null) throw error;
+        return there;
+      }
+    },
+    async merge(id, { commit }) {
+      const body = { sha: commit, merge_method: "merge" };
+      await callForge(api, { what: "merging", method: "PUT", path: `/pulls/${id}/merge`, body }, z.object({ merged: z.boolean() }));
+    },
+    async close(id) {
+      await callForge(
+        api,
+        { what: "closing the pull request", method: "PATCH", path: `/pulls/${id}`, body: { state: "closed" } },
+        ApiRequest,
+      );
+    },
+    ownRefs: () => [],
+  };
+}
+
+function view(request: ApiRequest): RequestView {
+  const { number, html_url: url, head, mergeable, mergeable_state: condition } = request;
+  const why = hindrances[condition ?? ""] ?? (mergeable === false ? "GitHub says that it cannot be merged" : null);
+  // While it is `blocked`, what is missing may still come.
+  const isPending = mergeable == null || condition === "unknown" || condition === "blocked";
+  return {
+    id: String(number),
+    url,
+    state: stateOf(request),
+    head: head.sha,
+    mergeable: mergeable === false || condition === "dirty" || condition === "draft" ? "no" : isPending ? "unknown" : "yes",
+    why,
+  };
+}

@@ -1,0 +1,98 @@
+import { join, relative } from "node:path";
+import { CaissonError } from "../../contract/error.ts";
+import type { Change, LeftOut } from "../../workspace/change.ts";
+import { committable } from "../../workspace/git/committable.ts";
+import { mirrorFolder } from "../../workspace/git/git-mirror.ts";
+import type { GitOptions } from "../../workspace/git/host-git.ts";
+import { type KeptRepository, openKeptRepository } from "../../workspace/git/kept-repository.ts";
+import { makeCommit } from "../../workspace/git/make-commit.ts";
+import { headOf, openRepository } from "../../workspace/git/repository-files.ts";
+import type { ChangedWork } from "../sessions/changed-work.ts";
+import type { ShipOrder } from "./ship-steps.ts";
+
+export interface ShipPlace {
+  stateDir: string;
+  git: Pick<GitOptions, "path">;
+}
+
+/** Where what is made for a ship is kept until it is over. */
+export const shipFolder = (stateDir: string, ship: string) => join(stateDir, "ships", ship);
+
+/** The ship's own repository, which borrows the objects that its commit builds upon. */
+export async function openShipRepository(
+  ship: string,
+  { base, borrows }: { base: string; borrows: string },
+  { stateDir, git }: ShipPlace,
+): Promise<KeptRepository> {
+  const hash = base.length === 64 ? "sha256" : "sha1";
+  return await openKeptRepository({ folder: shipFolder(stateDir, ship), hash, borrows, git });
+}
+
+/** What a ship's commit is made of. */
+export interface MadeCommit {
+  commit: string;
+  base: string;
+  borrows: string;
+  files: number;
+  leftOut: number;
+}
+
+/**
+ * Makes the commit of a session's changes. The same changes always make the same commit, so that a second try after a
+ * crash is none. Throws `conflict` when there is nothing to commit, or something that cannot be, `invalid`,
+ * `not_found`, `unsafe`, `unsupported`.
+ */
+export async function commitWork(order: ShipOrder, work: ChangedWork, place: ShipPlace): Promise<MadeCommit> {
+  const { id, createdAt } = order;
+  const { title, body, author, includeConfiguration, leaveOut } = order.created;
+  const { base, borrows, prefix } = await groundOf(work, place);
+  const { changes, leftOut } = await work.changes();
+  await using own = await openShipRepository(id, { base, borrows }, place);
+  const { usable, skipped } = committable(changes, { includeConfiguration });
+  const { kept, inSubmodules } = await outsideSubmodules(usable, { own, base, prefix });
+  const behind = [...leftOut, ...skipped, ...inSubmodules];
+  if (behind.length > 0 && !leaveOut) throw notClean(behind);
+  if (kept.length === 0) throw new CaissonError("conflict", `there is nothing to ship: ${work.what} changed nothing that can be committed`);
+  const message = `${title}\n\n${body === "" ? "" : `${body}\n\n`}Caisson-Ship: ${id}\n`;
+  const commit = await makeCommit(kept, { own, base, prefix, message, author, at: createdAt });
+  return { commit, base, borrows, files: kept.length, leftOut: behind.length };
+}
+
+/** The commit that the work began from, and where its objects are. */
+async function groundOf(work: ChangedWork, { stateDir }: ShipPlace): Promise<{ base: string; borrows: string; prefix: string }> {
+  const { source, commit } = work;
+  if (source.kind === "git" && commit !== null)
+    return { base: commit, borrows: join(mirrorFolder(stateDir, source.url), "objects"), prefix: "" };
+  if (source.kind !== "folder")
+    throw new CaissonError("unsupported", `${work.what} did not begin from a repository on the station's machine`, {
+      hint: "Start the run from a repository: caisson run --repo https://HOST/OWNER/NAME.",
+    });
+  using repository = await openRepository(source.path);
+  const base = await headOf(repository);
+  if (base === null) throw new CaissonError("conflict", `the repository of ${repository.root} has no commit yet`);
+  return { base, borrows: join(repository.common.path, "objects"), prefix: relative(repository.root, source.path) };
+}
+
+/** A submodule is a repository of its own, and this is not its ship. */
+async function outsideSubmodules(
+  changes: readonly Change[],
+  { own, base, prefix }: { own: KeptRepository; base: string; prefix: string },
+): Promise<{ kept: Change[]; inSubmodules: LeftOut[] }> {
+  const listing = (await own.git(["ls-tree", "-r", "-z", "--full-tree", base])).toString("utf8").split("\0");
+  const submodules = listing.filter((line) => line.startsWith("160000 ")).map((line) => line.slice(line.indexOf("\t") + 1));
+  const isInside = (path: string) => submodules.some((each) => join(prefix, path) === each || join(prefix, path).startsWith(`${each}/`));
+  const inside = changes.filter(({ path, from }) => isInside(path) || (from !== null && isInside(from)));
+  return {
+    kept: changes.filter((change) => !inside.includes(change)),
+    inSubmodules: inside.map(({ path }) => ({ path, reason: "it is in a submodule" })),
+  };
+}
+
+function notClean(behind: readonly LeftOut[]): CaissonError {
+  const named = behind.slice(0, 3).map(({ path, reason }) => `${JSON.stringify(path.slice(0, 200))} (${reason})`);
+  const more = behind.length > 3 ? ` and ${behind.length - 3} more` : "";
+  return new CaissonError("conflict", `not everything can be committed: ${named.join(", ")}${more}`, {
+    hint: "Take files that tools act on with --include-config; ship without the rest with --leave-out.",
+    details: { leftOut: behind.slice(0, 100) },
+  });
+}

@@ -1,0 +1,70 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { SecretSpec } from "../../contract/network.ts";
+import type { ShipTarget } from "../../contract/ship.ts";
+import type { OutwardReply, OutwardRequest } from "../../network/outward/request-outward.ts";
+import { readSecretFile } from "../../network/secrets/read-secret-file.ts";
+import { createSecretScope } from "../../network/secrets/secret-scope.ts";
+import { createBareRemote } from "../../workspace/git/bare-remote.ts";
+import type { GitOptions } from "../../workspace/git/host-git.ts";
+import type { Connection } from "./connection.ts";
+import type { Forge } from "./forges/forge.ts";
+import { createGitea } from "./forges/gitea.ts";
+import { createGithub } from "./forges/github.ts";
+import { createPlainForge } from "./forges/plain.ts";
+import { createHttpRemote } from "./http-remote.ts";
+import type { ShipParts } from "./ship-steps.ts";
+
+const TOKEN_BYTES_MAX = 65_536;
+
+export interface ReachOptions {
+  secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
+  send(request: OutwardRequest): Promise<OutwardReply>;
+  git: Pick<GitOptions, "path">;
+  now(): number;
+}
+
+/** How the remote and the forge of a ship are reached. The token is read when it is needed, and kept nowhere. */
+export function createReach(options: ReachOptions): ShipParts["reach"] {
+  return ({ id, owner, createdAt, created, facts }, own, signal) => {
+    const { target, author } = created;
+    const hash = facts.committed?.base.length === 64 ? "sha256" : "sha1";
+    const token: Connection["token"] = (request) => tokenFor(target, request, { ...options, owner });
+    const connection: Connection = { send: options.send, token, allowPrivate: target.allowPrivate, signal, now: options.now };
+    const remote = target.remote.startsWith("/")
+      ? createBareRemote({ path: target.remote, hash, git: options.git })
+      : createHttpRemote(target.remote, connection);
+    const forges: Readonly<Record<ShipTarget["forge"], () => Forge>> = {
+      github: () => createGithub(target.remote, connection),
+      gitea: () => createGitea(target.remote, connection),
+      git: () => createPlainForge({ ship: id, remote, own, author, address: target.remote, at: createdAt }),
+    };
+    return { remote, forge: forges[target.forge]() };
+  };
+}
+
+/** The token for one request. Throws `denied` where it may not go, `not_found` when there is none of that name. */
+async function tokenFor(
+  { token: name, allowPrivate }: ShipTarget,
+  { method, url }: { method: string; url: string },
+  { secretsOf, owner }: Pick<ReachOptions, "secretsOf"> & { owner: string },
+): Promise<string | null> {
+  if (name === null) return null;
+  const spec = (await secretsOf(owner))[name];
+  const to = new URL(url);
+  const hint = `Keep one: caisson secret set '${name}@${to.hostname}${to.port === "" ? "" : `;ports=${to.port}`}'`;
+  if (spec === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
+  if (typeof spec.from === "string" || !("file" in spec.from))
+    throw new CaissonError("unsupported", `the secret ${name} is not one that the station keeps itself`, { hint });
+  const port = to.port === "" ? (to.protocol === "https:" ? 443 : 80) : Number(to.port);
+  const scope = createSecretScope(spec);
+  const head = { method, target: `${to.pathname}${to.search}`, version: "1.1" as const, headers: [] };
+  // Without TLS it goes to a private address alone, and only when that was asked for: whoever sends sees to it.
+  const tls = to.protocol === "https:" || allowPrivate;
+  const why =
+    scope.header !== null && scope.header !== "authorization"
+      ? "it is for another header"
+      : scope.refusal(head, { host: to.hostname, port, tls });
+  if (why !== null) throw new CaissonError("denied", `the secret ${name} is not sent to ${to.host}: ${why}`, { hint });
+  const { text } = await readSecretFile(spec.from.file, { bytesMax: TOKEN_BYTES_MAX });
+  return text.replace(/\r?\n$/, "");
+}

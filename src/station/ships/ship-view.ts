@@ -1,0 +1,42 @@
+import type { DrivenView } from "../../contract/driven.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { ShipFacts } from "../../contract/ship-facts.ts";
+import type { ShipStatus, ShipView } from "../../contract/ship-verbs.ts";
+
+/** A ship as it is shown, of what the log keeps beside its events. */
+export function shipView(view: DrivenView): ShipView {
+  const ship = view.own as unknown as ShipFacts;
+  const { created, committed, pushed, failure } = ship;
+  if (created === null)
+    throw new CaissonError("internal", `the log of ${view.id} is damaged`, { hint: "`caisson logs --check` tells more." });
+  const { session, run, target, title, tests } = created;
+  return {
+    id: view.id,
+    owner: view.owner,
+    session,
+    run,
+    status: statusOf(view, ship),
+    step: ship.step,
+    target,
+    title,
+    branch: pushed?.branch ?? null,
+    into: pushed?.into ?? target.into,
+    commit: committed?.commit ?? null,
+    files: committed?.files ?? null,
+    request: ship.request,
+    merged: ship.merged,
+    tests,
+    error: failure?.error ?? null,
+    attempts: ship.attempts,
+    nextAt: failure?.nextAt ?? null,
+    createdAt: view.createdAt,
+    updatedAt: view.updatedAt,
+    seq: view.seq,
+  };
+}
+
+function statusOf({ finish, cancelRequested }: DrivenView, { failure, request, isMergeAsked, merged }: ShipFacts): ShipStatus {
+  if (finish !== null) return finish === "completed" ? "merged" : "cancelled";
+  if (failure !== null) return failure.nextAt === null ? "blocked" : "waiting";
+  return request !== null && !isMergeAsked && merged === null && cancelRequested === null ? "open" : "working";
+}

@@ -1,0 +1,143 @@
+import type { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import type { SecretSpec } from "../../contract/network.ts";
+import type { RunView } from "../../contract/run-verbs.ts";
+import type { SessionDetails } from "../../contract/session-verbs.ts";
+import type { ShipTarget, TestEvidence } from "../../contract/ship.ts";
+import type { NewShipEvent } from "../../contract/ship-event.ts";
+import type { StartShip } from "../../contract/ship-verbs.ts";
+import type { RunVerbs } from "../runs/verbs.ts";
+import type { SessionVerbs } from "../sessions/verbs.ts";
+import { slugOf } from "./branch-name.ts";
+import { shipTarget } from "./ship-target.ts";
+import { type FoundTests, findTests, type PlacedRunEvent, passedTests } from "./test-evidence.ts";
+
+const TITLE_CHARACTERS_MAX = 72;
+const TASK_CHARACTERS_MAX = 4000;
+
+export interface StartShipParts {
+  runs: Pick<RunVerbs, "get" | "events">;
+  sessions: Pick<SessionVerbs, "get">;
+  secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
+  author: { name: string; email: string };
+}
+
+type Asked = z.output<typeof StartShip>;
+
+/** What a ship begins with, once everything that can be known before is known to be in order. Throws as `start`. */
+export async function newShip(
+  asked: Asked,
+  owner: string,
+  parts: StartShipParts,
+): Promise<Extract<NewShipEvent, { type: "ship.created" }>> {
+  const session = await parts.sessions.get(asked.of);
+  const runs = await runsOf(session, parts);
+  const run = runs.find(({ run: id, name }) => id === asked.of || name === asked.of) ?? runs.at(-1) ?? null;
+  if (session.lock !== null && !session.lock.stale)
+    throw new CaissonError("conflict", `somebody is at work in the session ${session.id}`, { hint: "Wait for it: caisson logs -f." });
+  const target = shipTarget(asked, session.source);
+  await checkToken(target, owner, parts);
+  const tests: TestEvidence =
+    asked.withoutTests === undefined
+      ? passedTests(await testsOf(runs, { ...parts, named: asked.tests }))
+      : { kind: "waived", reason: asked.withoutTests };
+  const task = run === null ? null : await taskOf(run.run, parts);
+  const title = asked.title ?? titleOf(task ?? `Changes of ${session.id}`);
+  const ticket = asked.ticket?.replace(/^#/, "") ?? null;
+  return {
+    type: "ship.created",
+    data: {
+      session: session.id,
+      run: run?.run ?? null,
+      target,
+      branch: { kind: asked.kind, ticket, slug: slugOf(title) },
+      title,
+      body: asked.body ?? bodyOf({ task, tests, run: run?.run ?? null, ticket }),
+      author: parts.author,
+      tests,
+      merge: asked.merge,
+      includeConfiguration: asked.includeConfiguration,
+      leaveOut: asked.leaveOut,
+    },
+  };
+}
+
+/** As it was given to the run when it began. */
+async function taskOf(run: string, { runs }: Pick<StartShipParts, "runs">): Promise<string | null> {
+  for await (const event of runs.events(run)) return event.type === "run.created" ? event.data.task : null;
+  return null;
+}
+
+/** All that worked in the session, in order: what is shipped is what they left together. Throws `conflict`. */
+async function runsOf(session: SessionDetails, { runs }: Pick<StartShipParts, "runs">): Promise<RunView[]> {
+  const ids = new Set(session.history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : [])));
+  const found: RunView[] = [];
+  for (const id of ids) {
+    const run = await runs.get(id).catch((error: unknown) => {
+      if (error instanceof CaissonError && error.code === "not_found") return null;
+      throw error;
+    });
+    if (run === null) continue;
+    if (run.status !== "ended")
+      throw new CaissonError("conflict", `the run ${id} is not over`, { hint: `Wait for it, or stop it: caisson stop ${id}.` });
+    found.push(run);
+  }
+  return found;
+}
+
+async function testsOf(
+  runs: readonly RunView[],
+  { runs: verbs, named }: Pick<StartShipParts, "runs"> & { named: string | undefined },
+): Promise<FoundTests | null> {
+  let found: FoundTests | null = null;
+  for (const { run: id } of runs) {
+    const events: PlacedRunEvent[] = [];
+    for await (const event of verbs.events(id))
+      if (event.type === "tool.requested" || event.type === "tool.ended" || event.type === "file.changed") events.push(event);
+    const later = findTests(id, events, { named });
+    const changed = events.findLast((event) => event.type === "file.changed");
+    if (later !== null) found = later;
+    else if (found !== null && changed?.type === "file.changed") found = { evidence: found.evidence, changedAfter: changed.data.path };
+  }
+  return found;
+}
+
+/** Whether there is one by this name; where it may go is looked at whenever it is sent. */
+async function checkToken({ token, remote }: ShipTarget, owner: string, { secretsOf }: Pick<StartShipParts, "secretsOf">): Promise<void> {
+  if (token === null || Object.hasOwn(await secretsOf(owner), token)) return;
+  const { hostname, port } = new URL(remote);
+  const host = hostname === "github.com" ? "github.com,api.github.com" : hostname;
+  throw new CaissonError("not_found", `the station has no secret ${token} to send along`, {
+    hint: `Keep one: caisson secret set '${token}@${host}${port === "" ? "" : `;ports=${port}`}'. Another name is given with --token.`,
+  });
+}
+
+function titleOf(task: string): string {
+  const line = task.trim().split("\n", 1)[0]?.trim() || "Changes";
+  return line.length <= TITLE_CHARACTERS_MAX ? line : `${line.slice(0, TITLE_CHARACTERS_MAX - 1).trimEnd()}…`;
+}
+
+/** What is asked for, and what is known of it. Nothing that an agent said. */
+function bodyOf({
+  task,
+  tests,
+  run,
+  ticket,
+}: {
+  task: string | null;
+  tests: TestEvidence;
+  run: string | null;
+  ticket: string | null;
+}): string {
+  const told =
+    tests.kind === "ran"
+      ? `Tests ran: \`${tests.command.replaceAll("`", "'").split("\n", 1)[0]}\` (exit code ${tests.exitCode}).`
+      : `Shipped without tests: ${tests.reason}`;
+  const parts = [
+    task === null ? null : task.trim().slice(0, TASK_CHARACTERS_MAX),
+    ticket === null ? null : `Ticket: ${ticket}`,
+    told,
+    run === null ? null : `Run: ${run}`,
+  ];
+  return parts.filter((part) => part !== null && part !== "").join("\n\n");
+}

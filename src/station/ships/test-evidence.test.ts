@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import { findTests, type PlacedRunEvent, passedTests, runsTests } from "./test-evidence.ts";
+
+describe("what runs tests", () => {
+  test.each([
+    "npm test",
+    "npm run test:unit -- --bail",
+    "cd app && npm test",
+    "CI=1 timeout 60 npx vitest run",
+    "python3 -m pytest -q",
+    "uv run pytest",
+    "go test ./...",
+    "cargo test --all",
+    "make -j4 check",
+    "./test.sh",
+    "sh test.sh",
+    "bash -c 'npm ci && npm test'",
+    "node --test",
+    "npm test 2>&1",
+    "npm test > out.txt && cat out.txt",
+  ])("%s", (line) => expect(runsTests(line)).toBe(true));
+
+  test.each([
+    "ls",
+    "cat test.sh",
+    "echo npm test",
+    "npm install",
+    "git commit -m 'npm test'",
+    // Their exit codes say nothing of the tests.
+    "npm test || true",
+    "npm test; echo done",
+    "npm test | tail -5",
+    "npm test &",
+    "npm test\necho done",
+  ])("not %s", (line) => expect(runsTests(line)).toBe(false));
+
+  test("and what somebody says it is", () => {
+    expect(runsTests("./verify --everything")).toBe(false);
+    expect(runsTests("./verify --everything", "./verify --everything")).toBe(true);
+  });
+});
+
+const at = "2026-01-02T03:04:05.000Z";
+const run = "run_k3v7q2m5x4ab";
+let seq = 0;
+const event = (type: string, data: object) => ({ type, version: 1, at, data, seq: ++seq }) as unknown as PlacedRunEvent;
+const command = (call: string, text: string, exitCode: number | null) => [
+  event("tool.requested", { call, step: 1, name: "bash", arguments: { command: text } }),
+  event("tool.ended", { call, outcome: "ok", text: "", durationMs: 1, details: exitCode === null ? {} : { exitCode } }),
+];
+const changed = (path: string) => event("file.changed", { call: "t1.1", path, kind: "modified", linesAdded: 1, linesRemoved: 1 });
+
+describe("evidence", () => {
+  test("is the last time that tests ran, and well, with nothing changed after it", () => {
+    const events = [
+      changed("a"),
+      ...command("t1.1", "npm test", 1),
+      changed("a"),
+      ...command("t2.1", "npm test", 0),
+      ...command("t3.1", "ls", 0),
+    ];
+    expect(passedTests(findTests(run, events))).toMatchObject({ run, command: "npm test", exitCode: 0 });
+  });
+
+  test.each([
+    ["nothing ran", [], /no command/],
+    ["they failed", command("t1.1", "npm test", 1), /failed/],
+    ["they were killed", command("t1.1", "npm test", null), /no command/],
+    ["a file changed afterwards", [...command("t1.1", "npm test", 0), changed("src/a.ts")], /"src\/a.ts" was changed after/],
+  ] as const)("is none where %s", (_what, events, why) => {
+    expect(() => passedTests(findTests(run, events))).toThrow(why);
+  });
+});

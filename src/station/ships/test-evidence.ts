@@ -1,0 +1,104 @@
+import { shellCommands } from "../../agent/shell-commands.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { RunEvent } from "../../contract/run-event.ts";
+import type { TestEvidence } from "../../contract/ship.ts";
+
+/** Commands that run a project's tests, as their words begin. */
+const testing: readonly RegExp[] = [
+  /^(?:npm|pnpm|yarn|bun)(?: run)? (?:test|check|verify)(?:[ :]|$)/,
+  /^(?:npm|yarn) t(?: |$)/,
+  /^(?:npx |pnpm |yarn |bunx )?(?:vitest|jest|mocha|ava|tap|playwright test|cypress run)(?: |$)/,
+  /^node (?:.* )?--test(?: |$|=)/,
+  /^(?:deno|bun|go|cargo|dotnet|swift|zig build|mix|dart|flutter|sbt|rake|rails|lein|stack|cabal|gleam) test(?: |$)/,
+  /^cargo nextest(?: |$)/,
+  /^(?:python[0-9.]*|uv run|poetry run|pipenv run)(?: .*)? ?-m (?:pytest|unittest|nose2?)(?: |$)/,
+  /^(?:uv run |poetry run |pipenv run )?(?:pytest|py\.test|tox|nox|nose2)(?: |$)/,
+  /^(?:make|gmake|ninja|just|task|rake|bazel|gradle|gradlew|mvn|mvnw|ant|meson)(?: .*)? (?:test|tests|check|verify)(?: |$)/,
+  /^(?:ctest|rspec|phpunit|bats|prove|busted|minitest|nimble test)(?: |$)/,
+  /^bundle exec (?:rspec|rake test)(?: |$)/,
+  /^(?:[^ ]*\/)?(?:test|tests|run[-_]tests?|check)(?:\.(?:sh|py|js|mjs|ts|rb|pl))?(?: |$)/,
+  /^(?:sh|bash|dash|zsh|node|python[0-9.]*|ruby|perl) (?:-[a-z]+ )*(?:[^ ]*\/)?(?:tests?|run[-_]tests?|check)(?:\.\w+)?(?: |$)/,
+];
+const COMMAND_CHARACTERS_MAX = 500;
+
+/** A run's event with its place. */
+export type PlacedRunEvent = RunEvent & { seq: number };
+
+export interface FoundTests {
+  evidence: Extract<TestEvidence, { kind: "ran" }>;
+  /** A tool changed this file after they had run. */
+  changedAfter: string | null;
+}
+
+/**
+ * The last time that a run ran tests, by its own events: which command, and how it ended. `named` is a command that the
+ * user says is the tests. A command whose exit code says nothing of the tests in it (`npm test || true`, `npm test |
+ * tail`) does not count. Null when there was none.
+ */
+export function findTests(
+  run: string,
+  events: readonly PlacedRunEvent[],
+  { named }: { named?: string | undefined } = {},
+): FoundTests | null {
+  const requests = new Map<string, { command: string; seq: number }>();
+  let evidence: FoundTests["evidence"] | null = null;
+  let changedAfter: string | null = null;
+  for (const event of events) {
+    if (event.type === "tool.requested") {
+      const command = commandOf(event.data.arguments);
+      if (event.data.name === "bash" && command !== null && runsTests(command, named))
+        requests.set(event.data.call, { command, seq: event.seq });
+    } else if (event.type === "tool.ended") {
+      const request = requests.get(event.data.call);
+      const exitCode = exitCodeOf(event.data.details);
+      if (request === undefined || exitCode === null) continue;
+      const command = request.command.slice(0, COMMAND_CHARACTERS_MAX);
+      evidence = { kind: "ran", run, requestedSeq: request.seq, endedSeq: event.seq, command, exitCode, at: event.at };
+      changedAfter = null;
+    } else if (event.type === "file.changed") changedAfter = event.data.path;
+  }
+  return evidence === null ? null : { evidence, changedAfter };
+}
+
+/** Throws `conflict` unless tests ran, last of all, and well. */
+export function passedTests(found: FoundTests | null): Extract<TestEvidence, { kind: "ran" }> {
+  const refuse = (why: string) =>
+    new CaissonError("conflict", why, { hint: "Have the agent run them, or say why not: --without-tests REASON." });
+  if (found === null) throw refuse("no command of the run ran tests, as far as its events tell");
+  const { evidence, changedAfter } = found;
+  if (evidence.exitCode !== 0) throw refuse(`the tests failed when the run ran them last (exit code ${evidence.exitCode})`);
+  if (changedAfter !== null) throw refuse(`${JSON.stringify(changedAfter.slice(0, 200))} was changed after the tests had run`);
+  return evidence;
+}
+
+/** Whether the exit code of this line is that of tests. */
+export function runsTests(line: string, named?: string): boolean {
+  if (named !== undefined && line.trim() === named.trim()) return true;
+  const parts = partsOf(line);
+  const isTests = (text: string) => shellCommands(text).commands.some((command) => testing.some((pattern) => pattern.test(command)));
+  const last = parts.findLastIndex(({ text }) => isTests(text));
+  return last !== -1 && parts.slice(last).every(({ joint }) => joint === "&&" || joint === "");
+}
+
+/** A line's commands with what joins each to the next; what is in quotes joins nothing. */
+function partsOf(line: string): { text: string; joint: string }[] {
+  const blank = line.replace(/'[^']*'|"(?:\\.|[^"\\])*"|\\./gs, (quoted) => "x".repeat(quoted.length)).trimEnd();
+  const parts: { text: string; joint: string }[] = [];
+  let from = 0;
+  for (const { 0: join, index } of blank.matchAll(/&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])/g)) {
+    parts.push({ text: line.slice(from, index), joint: join });
+    from = index + join.length;
+  }
+  parts.push({ text: line.slice(from), joint: "" });
+  return parts.filter(({ text }) => text.trim() !== "");
+}
+
+function commandOf(given: unknown): string | null {
+  const { command, background } = (given ?? {}) as { command?: unknown; background?: unknown };
+  return typeof command === "string" && background !== true ? command : null;
+}
+
+function exitCodeOf(details: unknown): number | null {
+  const { exitCode } = (details ?? {}) as { exitCode?: unknown };
+  return typeof exitCode === "number" && Number.isInteger(exitCode) ? exitCode : null;
+}

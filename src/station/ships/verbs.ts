@@ -1,0 +1,26 @@
+import type { ListShips, ShipDetails, ShipList, ShipView, StartShip, WatchShip } from "../../contract/ship-verbs.ts";
+
+/**
+ * Ships: the changes of a run, or of a session, on their way to a remote. All that take one take its id or the
+ * beginning of it, and throw `not_found` for one that does not exist, `invalid` for what stands for several.
+ */
+export interface ShipVerbs {
+  /**
+   * Makes a ship and begins to drive it: branch, commit, push, pull request; and with `merge` all the rest. One of the
+   * same session to the same remote that is not over is given instead. Nothing is made when it throws: `invalid`,
+   * `unsupported`, `not_found`, `conflict` for a run that is not over, and for one without tests that ran well. `owner`
+   * is whose it is, for whoever acts for others (`ownedStation`).
+   */
+  start(request: StartShip, options?: { owner?: string }): Promise<ShipView>;
+  get(ship: string): Promise<ShipDetails>;
+  /** The last changed first. Throws `invalid` for a cursor of somebody else's making. */
+  list(options?: ListShips): Promise<ShipList>;
+  /** As `get`, once something happened after an event, or when the time is up. Throws `cancelled` with the signal. */
+  watch(ship: string, request: WatchShip, options?: { signal?: AbortSignal }): Promise<ShipDetails>;
+  /** Has it merged, once it can be. Throws `conflict` for one that is over. */
+  merge(ship: string, options: { by: string }): Promise<ShipView>;
+  /** Tries again what failed, or goes on with what nobody drives. Throws `conflict` for one that is over. */
+  resume(ship: string, options: { by: string }): Promise<ShipView>;
+  /** Closes its pull request, and keeps its branch. Throws `conflict` for one that is over. */
+  cancel(ship: string, options: { by: string }): Promise<ShipView>;
+}

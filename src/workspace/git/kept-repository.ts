@@ -1,0 +1,47 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { randomLetters } from "../../lib/new-id.ts";
+import { type GitOptions, hostGit } from "./host-git.ts";
+import type { OwnRepository } from "./make-commit.ts";
+import { quotedPath } from "./private-repository.ts";
+
+const TIMEOUT_MS = 120_000;
+
+export interface KeptRepositoryOptions {
+  /** Ours alone; made when it is not there. */
+  folder: string;
+  hash: "sha1" | "sha256";
+  /** A folder of objects that it may read: a mirror's, or those of the user's repository. */
+  borrows: string;
+  git: Pick<GitOptions, "path">;
+}
+
+export interface KeptRepository extends OwnRepository, AsyncDisposable {}
+
+/**
+ * A bare repository of our own that outlives a crash: what is made for a branch stays until it is elsewhere. Git sees
+ * no settings but those written here. Disposing removes scratch files alone.
+ */
+export async function openKeptRepository(options: KeptRepositoryOptions): Promise<KeptRepository> {
+  const { folder, hash, borrows, git } = options;
+  const gitDir = join(folder, "repository.git");
+  const scratch = join(folder, `work-${randomLetters(8)}`);
+  for (const each of ["objects/info", "refs", "info"]) await mkdir(join(gitDir, each), { recursive: true, mode: 0o700 });
+  await mkdir(scratch, { mode: 0o700 });
+  const format =
+    hash === "sha256" ? "\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n" : "\trepositoryformatversion = 0\n";
+  const put = async (name: string, content: Buffer | string) => {
+    const path = join(scratch, name);
+    await writeFile(path, content, { mode: 0o600, flag: "wx" });
+    return path;
+  };
+  await writeFile(join(gitDir, "config"), `[core]\n\tbare = true\n${format}`, { mode: 0o600 });
+  await writeFile(join(gitDir, "HEAD"), "ref: refs/heads/none\n", { mode: 0o600 });
+  await writeFile(join(gitDir, "objects/info/alternates"), `${quotedPath(borrows)}\n`, { mode: 0o600 });
+  return {
+    folder: scratch,
+    put,
+    git: (args, more = {}) => hostGit(args, { path: git.path, timeoutMs: TIMEOUT_MS, gitDir, ...more }),
+    [Symbol.asyncDispose]: () => rm(scratch, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,156 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ShipDetails, ShipView } from "../../src/contract/ship-verbs.ts";
+import { makeForgeRepository } from "../support/forge-repository.ts";
+import { type ForgeServer, startForgeServer } from "../support/forge-server.ts";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const TOKEN = "canary-token-Zx81kQpW0vT5yLr7";
+const files = { "add.sh": "echo $(($1 - $2))\n", "test.sh": '[ "$(sh add.sh 2 3)" = 5 ]\n' };
+const cli = useRunsCli();
+
+/** A run that mends `add.sh` and runs the tests; resolves with its id. */
+async function fixIt(argv: readonly string[], cwd: string, { tests = "sh test.sh" } = {}): Promise<string> {
+  const edit = { tool: "bash", arguments: { command: "echo 'echo $(($1 + $2))' > add.sh" } };
+  const model = await cli.script({
+    about: "a scripted model that mends add.sh",
+    turns: [{ calls: [edit] }, { calls: [{ tool: "bash", arguments: { command: tests } }] }, { say: "Done." }],
+  });
+  const result = await cli.run(["run", "Mend the addition", "--model", model, "--runtime", "oci", ...argv], { cwd });
+  expect(result.code, result.stderr + result.text).toBe(0);
+  return /run_[a-z2-7]{12}/.exec(result.text)?.[0] ?? "";
+}
+
+async function ok(argv: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const { code, stderr, text } = await cli.run(argv, { env });
+  expect(code, stderr + text).toBe(0);
+  return text;
+}
+const json = async <Answer>(argv: readonly string[]) => JSON.parse(await ok([...argv, "--json"])) as Answer;
+async function refused(argv: readonly string[]): Promise<string> {
+  const { code, stderr, text } = await cli.run(argv);
+  expect(code, stderr + text).not.toBe(0);
+  return stderr;
+}
+
+describe("a forge", () => {
+  let forge: ForgeServer;
+  beforeAll(async () => {
+    forge = await startForgeServer({ kind: "gitea", folder: await cli.folder(), token: TOKEN, files });
+    const { port } = new URL(forge.url);
+    // By the file that a pipe would be: the command reads standard input.
+    const value = join(await cli.folder({ token: TOKEN }), "token");
+    execFileSync("sh", ["-c", `${cli.commandLine()} secret set 'GITEA_TOKEN@127.0.0.1;ports=${port}' < ${value}`], {
+      cwd: cli.work(),
+      env: cli.environment({}),
+      stdio: "pipe",
+    });
+  });
+  afterAll(async () => await forge[Symbol.asyncDispose]());
+  const to = () => ["--to", forge.remote, "--forge", "gitea", "--allow-private", "--kind", "fix", "--ticket", "#12"];
+
+  test("gets a pull request, which is merged when somebody says so, with its branch removed and its token nowhere", async () => {
+    const run = await fixIt(["--repo", forge.remote], cli.work());
+    const opened = await json<ShipView>(["ship", run, ...to()]);
+    expect(opened).toMatchObject({
+      status: "open",
+      branch: "fix/12-mend-the-addition",
+      into: "main",
+      run,
+      tests: { kind: "ran", command: "sh test.sh", exitCode: 0 },
+    });
+    expect(forge.repository.branches()).toEqual(["fix/12-mend-the-addition", "main"]);
+    expect(forge.pulls.all()).toMatchObject([{ title: "Mend the addition", state: "open", branch: opened.branch }]);
+    // The same again is the same ship.
+    expect((await json<ShipView>(["ship", run, ...to()])).id).toBe(opened.id);
+    expect(await ok(["ship", "ls"])).toContain(opened.id);
+    expect(await ok(["ship", "merge", opened.id])).toContain("is merged into main");
+    expect(forge.repository.branches()).toEqual(["main"]);
+    expect(forge.repository.file("main", "add.sh")).toBe("echo $(($1 + $2))");
+    expect(forge.pulls.all()).toHaveLength(1);
+    const shown = await json<ShipDetails>(["ship", "show", opened.id.slice(0, 10)]);
+    expect(shown).toMatchObject({ status: "merged", merged: forge.repository.branch("main"), error: null });
+    expect(await refused(["ship", "merge", opened.id])).toContain("is over");
+    expect(filesWith(cli.home(), TOKEN).map((file) => file.replace(/.*\//, ""))).toEqual(["GITEA_TOKEN.value"]);
+    expect(forge.requests().every(({ path }) => !path.includes(TOKEN))).toBe(true);
+  });
+
+  test("gets a ship to its end whose process was killed on the way, with one request and one merge", async () => {
+    const run = await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh && echo fine > fine.txt" });
+    const before = forge.pulls.all().length;
+    const count = Number(forge.repository.git("rev-list", "--count", "main"));
+    let ship = "";
+    for (const at of ["ship.committed:after", "ship.effect:after", "ship.merged:before"]) {
+      const argv = ship === "" ? ["ship", run, ...to(), "--merge"] : ["ship", "resume", ship];
+      const { signal } = await cli.run(argv, { env: { CAISSON_CRASH_AT: at, CAISSON_STATION: "" } });
+      expect(signal).toBe("SIGKILL");
+      ship = (await json<ShipView[]>(["ship", "ls"]))[0]?.id ?? "";
+    }
+    expect(await ok(["ship", "resume", ship])).toContain("is merged into main");
+    expect(forge.pulls.all()).toHaveLength(before + 1);
+    expect(Number(forge.repository.git("rev-list", "--count", "main"))).toBe(count + 2);
+    expect(forge.repository.branches()).toEqual(["main"]);
+    expect(forge.repository.file("main", "fine.txt")).toBe("fine");
+  });
+
+  test("gets nothing of a run without tests, of one whose tests failed, and of one to an address over SSH", async () => {
+    forge.requests();
+    const [untested, failed] = [
+      await fixIt(["--repo", forge.remote], cli.work(), { tests: "ls" }),
+      await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh; false" }),
+    ];
+    forge.requests();
+    expect(await refused(["ship", untested, ...to()])).toMatch(/no command of the run ran tests[\s\S]*--without-tests/);
+    expect(await refused(["ship", failed, ...to()])).toMatch(/no command of the run ran tests/);
+    expect(await refused(["ship", failed, ...to(), "--tests", "sh test.sh; false"])).toMatch(/the tests failed/);
+    expect(await refused(["ship", untested, "--to", "git@git.example.com:team/project.git"])).toContain(
+      "--to https://git.example.com/team/project.git",
+    );
+    expect(await refused(["ship", untested, "--to", "https://git.example.com/team/project"])).toContain("--forge");
+    expect(forge.requests()).toEqual([]);
+    expect(await json<ShipView[]>(["ship", "ls"])).toEqual([]);
+  });
+});
+
+describe("a bare repository on this machine", () => {
+  test("gets the changes of a folder's run as a merge request, merges them, and runs none of its hooks", async () => {
+    const folder = await cli.folder();
+    const bare = makeForgeRepository(folder, "project", files);
+    const marker = join(folder, "ran");
+    execFileSync("sh", [
+      "-c",
+      `for hook in pre-receive update post-receive reference-transaction; do printf '#!/bin/sh\\ntouch ${marker}\\n' > ${bare.path}/hooks/$hook; chmod +x ${bare.path}/hooks/$hook; done`,
+    ]);
+    const clone = join(folder, "clone");
+    execFileSync("git", ["clone", "--quiet", bare.path, clone], { stdio: "pipe" });
+    const run = await fixIt([], clone, { tests: "ls" });
+    const ship = await json<ShipView>(["ship", run, "--to", bare.path, "--without-tests", "the folder's own tests come later"]);
+    expect(ship).toMatchObject({
+      status: "open",
+      branch: "feature/mend-the-addition",
+      tests: { kind: "waived", reason: "the folder's own tests come later" },
+    });
+    expect(bare.git("show", `${ship.request?.id}:merge-request.json`)).toContain('"title": "Mend the addition"');
+    expect(await ok(["ship", "merge", ship.id])).toContain("is merged into main");
+    expect(bare.branches()).toEqual(["main"]);
+    expect(bare.git("for-each-ref", "--format=%(refname)")).toBe("refs/heads/main");
+    expect(bare.file("main", "add.sh")).toBe("echo $(($1 + $2))");
+    bare.git("fsck", "--full", "--strict");
+    expect(readdirSync(folder)).not.toContain("ran");
+    expect(readdirSync(join(cli.home(), "ships"))).toEqual([]);
+  });
+});
+
+/** Of a state folder, the files in which these bytes are. Templates are the machine's own files, and no state. */
+function filesWith(home: string, text: string): string[] {
+  const entries = readdirSync(home, { withFileTypes: true }).filter(({ name }) => name !== "templates");
+  const below = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(home, name));
+  return [
+    ...entries.filter((entry) => entry.isFile()),
+    ...below.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())),
+  ]
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => readFileSync(file).includes(text));
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** What a forge may do wrong. `after`: it does what it was asked for, and says otherwise. */
+export type Fault =
+  | { kind: "status"; status: number; headers?: Record<string, string>; body?: string }
+  | { kind: "after"; status: number }
+  | { kind: "reset" }
+  | { kind: "huge" }
+  /** Says that it was done, and does nothing. */
+  | { kind: "lie"; status: number; body: string; contentType?: string };
+
+export interface Faults {
+  /** For requests that look like this (`METHOD /path`), so many times. */
+  add(match: RegExp, fault: Fault, times?: number): void;
+  /** The fault for this request, used up. */
+  take(request: IncomingMessage): Fault | null;
+}
+
+export function createFaults(): Faults {
+  const planned: { match: RegExp; fault: Fault; left: number }[] = [];
+  return {
+    add: (match, fault, times = 1) => void planned.push({ match, fault, left: times }),
+    take(request) {
+      const line = `${request.method} ${request.url}`;
+      const found = planned.find(({ match, left }) => left > 0 && match.test(line));
+      if (found === undefined) return null;
+      found.left -= 1;
+      return found.fault;
+    },
+  };
+}
+
+/** Answers as the fault has it, instead of doing anything. False for one that comes after the work. */
+export function answerFault(fault: Fault, request: IncomingMessage, response: ServerResponse): boolean {
+  switch (fault.kind) {
+    case "after":
+      return false;
+    case "reset":
+      request.socket.destroy();
+      return true;
+    case "huge":
+      response.writeHead(200, { "content-type": "application/json" });
+      for (let piece = 0; piece < 80; piece++) response.write("x".repeat(1024 * 1024));
+      response.end();
+      return true;
+    case "lie":
+      response.writeHead(fault.status, { "content-type": fault.contentType ?? "application/json" }).end(fault.body);
+      return true;
+    case "status":
+      response
+        .writeHead(fault.status, { "content-type": "application/json", ...fault.headers })
+        .end(fault.body ?? JSON.stringify({ message: "a fault of the test" }));
+      return true;
+  }
+}
