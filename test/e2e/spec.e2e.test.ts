@@ -66,6 +66,21 @@ test(
   },
 );
 
+test("the demo of a spec holds what it claims, and leaves nothing", long, async () => {
+  const home = join(cli.base(), "home-demo");
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci" }));
+  const { code, text, stderr } = await cli.run(["demo", "--spec", "--no-station"], { home });
+  expect([code, stderr]).toEqual([0, expect.not.stringContaining("✗")]);
+  expect(text).toContain("The model is a script here and says so");
+  expect(text).toContain("✓ every requirement is covered by changes");
+  expect(cli.sandboxes(home)).toEqual([]);
+  const left = await Promise.all(
+    ["spec", "session"].map(async (group) => JSON.parse((await cli.run([group, "ls", "--json"], { home })).text)),
+  );
+  expect(left).toEqual([[], []]);
+});
+
 async function walk({ parallel }: { parallel: number }): Promise<void> {
   const seed = Number(process.env.SPEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.info(`seed: SPEC_SEED=${seed}`);

@@ -13,7 +13,7 @@ import { printDiff } from "../terminal/print-diff.ts";
 const IDEA = "Count words and lines, too";
 const CHANGED = "commands.txt";
 
-/** `caisson demo --spec`: from an idea to merged work, on a scripted model that says that it is one. */
+/** `caisson demo --spec`: from an idea to work that can be applied, on a scripted model that says that it is one. */
 export async function demoSpec(context: CliContext, given: ParsedArguments): Promise<number> {
   const { specs, sessions, runs } = context.station;
   const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
@@ -28,9 +28,7 @@ export async function demoSpec(context: CliContext, given: ParsedArguments): Pro
     const before = await readFile(join(project, CHANGED), "utf8");
     await print(bold(`An idea: ${IDEA}`));
     if (given.option("model") === undefined)
-      await print(
-        dim("The model is a script here and says so; every run, check, merge and file is real. With a key: --model PROVIDER/MODEL"),
-      );
+      await print(dim("The model is a script here and says so; every run, check and file is real. With a key: --model PROVIDER/MODEL"));
     made = await specs.create({ idea: IDEA, source: { kind: "folder", path: project }, runs: { model, settings: { runtime } } });
     const { spec } = made;
     let view = made;
@@ -72,7 +70,7 @@ async function showClaims(
       "the first requirements were refused, and the second were not",
       view.attempts.filter(({ phase }) => phase === "requirements").length === 2,
     ],
-    ["all tasks are done and merged", view.status === "done" && view.session !== null],
+    ["all tasks are done", view.status === "done" && view.session !== null],
     ["every requirement is covered by changes", view.coverage.every(({ state }) => state === "done")],
     ["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before],
   ];

@@ -45,7 +45,7 @@ export const specCommands: readonly CommandSpec[] = [
     path: ["spec", "new"],
     summary: "Write an idea down as a spec, and print its id",
     details:
-      "A spec goes from an idea to merged work: explore, prd, requirements, design, tasks, sync, complete. Each phase is an agent's run in a sandbox.",
+      "A spec goes from an idea to work that can be applied: explore, prd, requirements, design, tasks, sync, complete. Each phase is an agent's run in a sandbox.",
     options: [
       { name: "name", value: "NAME", summary: "A name that stands for the spec's id" },
       { name: "idea-file", value: "FILE", summary: "Read the idea from this file; `-` in its place reads it from standard input" },

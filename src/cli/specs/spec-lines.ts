@@ -53,19 +53,18 @@ export function nextLines(view: SpecView): Line[] {
     case "cancelled":
       return [line`${view.ended?.text ?? ""}`, line`Try again: caisson spec resume ${word}`];
     case "done":
-      return view.session === null ? [line`Nothing was changed.`] : doneLines(view.session, word);
+      return view.session === null ? [line`Nothing was changed.`] : doneLines(view.session);
     default:
       return view.status satisfies never;
   }
 }
 
-function doneLines(session: string, word: string): Line[] {
+function doneLines(session: string): Line[] {
   return [
-    line`The merged work is in the session ${session}:`,
+    line`The work is in the session ${session}:`,
     line`  caisson diff ${session}     look at it`,
     line`  caisson apply ${session}    bring it to the folder`,
     line`  caisson branch ${session}   make a branch of it`,
-    line`  caisson ship ${word}        branch, push and pull request`,
   ];
 }
 

@@ -101,7 +101,7 @@ function build(state: SpecState): SpecMove[] {
     if ("move" in merged) return [merged.move];
     base = merged.session;
   }
-  return [concluded("done", "all tasks are done and merged", base)];
+  return [concluded("done", "all tasks are done", base)];
 }
 
 /** Empty once all of them are done. */
