@@ -65,6 +65,7 @@ function doneLines(session: string): Line[] {
     line`  caisson diff ${session}     look at it`,
     line`  caisson apply ${session}    bring it to the folder`,
     line`  caisson branch ${session}   make a branch of it`,
+    line`  caisson ship ${session}     branch, push and pull request`,
   ];
 }
 
