@@ -21,6 +21,7 @@ import { guardianHandlers } from "./handlers/guardian.ts";
 import { healthHandlers } from "./handlers/health.ts";
 import { insideHandlers } from "./handlers/inside.ts";
 import { machineHandlers } from "./handlers/machine.ts";
+import { mergeHandlers } from "./handlers/merges.ts";
 import { networkHandlers } from "./handlers/networks.ts";
 import { processHandlers } from "./handlers/processes.ts";
 import { runHandlers } from "./handlers/runs.ts";
@@ -176,6 +177,7 @@ function handlersOf(options: AppOptions): Handlers {
     ...insideHandlers,
     ...shipHandlers,
     ...webhookHandlers,
+    ...mergeHandlers,
   };
 }
 

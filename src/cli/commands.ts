@@ -3,6 +3,7 @@ import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
 import { machineCommands } from "./machine/machine-command-specs.ts";
 import { storageCommands } from "./machine/storage-command-specs.ts";
 import { mcpCommand } from "./mcp/mcp-command-spec.ts";
+import { mergeCommands } from "./merges/merge-command-specs.ts";
 import { netCommands } from "./network/net-command-specs.ts";
 import { previewCommands } from "./network/preview-command-specs.ts";
 import { labelsOption, ownerOption, sinceOption } from "./options/list-options.ts";
@@ -234,6 +235,7 @@ export const commands: readonly CommandSpec[] = [
     ],
     load: () => import("./sandboxes/cp.ts"),
   },
+  ...mergeCommands,
   ...netCommands,
   ...previewCommands,
   ...stationCommands,

@@ -145,6 +145,9 @@ function findCommand(argv: readonly string[], group: readonly CommandSpec[]): Co
   if (group.length > 0) {
     const found = group.find((command) => command.path[1] === second) ?? commandNamed(first);
     if (found !== undefined) return found;
+    // Some words are a command by themselves, too.
+    const alone = second === undefined ? undefined : commands.find(({ path }) => path.length === 1 && path[0] === first);
+    if (alone !== undefined) return alone;
     const names = group.map((command) => command.path[1] as string);
     const near = second === undefined ? null : nearest(second, names);
     throw new CaissonError("invalid", second === undefined ? `${first}: no command was given` : `unknown command "${first} ${second}"`, {

@@ -5,6 +5,7 @@ import { guardianCalls } from "./calls/guardian-calls.ts";
 import { healthCalls } from "./calls/health-calls.ts";
 import { insideCalls } from "./calls/inside-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
+import { mergeCalls } from "./calls/merge-calls.ts";
 import { networkCalls } from "./calls/network-calls.ts";
 import { processCalls } from "./calls/process-calls.ts";
 import { runCalls } from "./calls/run-calls.ts";
@@ -77,6 +78,7 @@ export function connect(options: ConnectOptions): Client {
     health: healthCalls(to),
     guardian: guardianCalls(to),
     inside: insideCalls(to),
+    merges: mergeCalls(to),
   };
 }
 
@@ -90,6 +92,7 @@ export interface Client {
     revoke(token: string, given?: Signal): Promise<Json<"tokens.revoke">>;
   };
   readonly audit: { list(query?: QueryInput<"audit.list">, given?: Signal): Promise<Json<"audit.list">> };
+  readonly merges: ReturnType<typeof mergeCalls>;
   readonly secrets: ReturnType<typeof secretCalls>;
   readonly machine: ReturnType<typeof machineCalls>;
   readonly health: ReturnType<typeof healthCalls>;

@@ -2,13 +2,14 @@ import { CaissonError } from "../contract/error.ts";
 import type { Driver, DriverOptions } from "../station/driven/driver.ts";
 import type { AnyKind } from "../station/driven/kind.ts";
 import type { LocalStation } from "../station/local-station.ts";
+import type { MergeVerbs } from "../station/merges/verbs.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { ShipVerbs } from "../station/ships/verbs.ts";
 import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { Station } from "../station/station.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
-import { shipKinds, specKinds } from "./verb-kinds.ts";
+import { mergeKinds, shipKinds, specKinds } from "./verb-kinds.ts";
 
 /** What kinds of driven things are made of. */
 export interface DrivenParts {
@@ -32,13 +33,15 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     const parts: DrivenParts = { local, station: options.station, driver: beginning, settings: options };
     const specs = await (await import("./specs.ts")).openSpecs(parts);
     const ships = await (await import("./ships.ts")).openShips(parts);
-    const kinds: AnyKind[] = [specs.kind, ships.kind];
+    const merges = await (await import("./merges.ts")).openMerges(parts);
+    const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
     return {
       driver,
       specs: specs.verbs,
       ships: ships.verbs,
+      merges: merges.verbs,
       async serve(report: (error: unknown) => void) {
         onDefect = report;
         await driver.serve();
@@ -52,6 +55,7 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
   return {
     specs: lazyVerbs<SpecVerbs>(specKinds, async () => (await opened()).specs),
     ships: lazyVerbs<ShipVerbs>(shipKinds, async () => (await opened()).ships),
+    merges: lazyVerbs<MergeVerbs>(mergeKinds, async () => (await opened()).merges),
     /** Drives everything there is, as a station does. It ends with `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
     close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),

@@ -107,6 +107,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     agents,
     drive: driven.serve,
     specs: driven.specs,
+    merges: driven.merges,
     sandboxes,
     images,
     networks,

@@ -92,3 +92,16 @@ export const shipKinds = {
   resume: "answer",
   cancel: "answer",
 } as const;
+
+export const mergeKinds = {
+  start: "answer",
+  get: "answer",
+  list: "answer",
+  events: "stream",
+  wait: "answer",
+  resolve: "answer",
+  cancel: "answer",
+  pause: "answer",
+  resume: "answer",
+  remove: "answer",
+} as const;

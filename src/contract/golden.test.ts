@@ -6,6 +6,7 @@ import type { AnyEventDefinition } from "./define-event.ts";
 import { drivenFamily } from "./driven-event.ts";
 import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
+import { mergeEvents } from "./merge-event.ts";
 import { runEvents } from "./run-event.ts";
 import { sessionEvents } from "./session-event.ts";
 import { shipEvents } from "./ship-event.ts";
@@ -23,6 +24,7 @@ const all = eventFamily([
     ...drivenFamily([]).definitions,
     ...specEvents.definitions,
     ...shipEvents.definitions,
+    ...mergeEvents.definitions,
   ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [

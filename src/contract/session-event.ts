@@ -30,6 +30,8 @@ export const SessionForked = defineEvent("session.forked", 1, {
   from: SessionId,
   at: z.object({ run: RunId, step: z.int().nonnegative() }).nullable(),
 });
+/** It has what these sessions had changed, merged. */
+export const SessionMerged = defineEvent("session.merged", 1, { merge: z.string(), sessions: z.array(SessionId).max(100) });
 /** Its lock was taken away from whoever held it. */
 export const SessionUnlocked = defineEvent("session.unlocked", 1, { run: z.string(), forced: z.boolean() });
 export const SessionRemoved = defineEvent("session.removed", 1, { why: z.enum(["discarded", "removed", "aged", "cleanup"]) });
@@ -43,6 +45,7 @@ const all = [
   SessionBranched,
   SessionUndone,
   SessionForked,
+  SessionMerged,
   SessionUnlocked,
   SessionRemoved,
 ] as const;

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { AnyEventDefinition } from "../contract/define-event.ts";
 import { applyToDrivenFacts, DRIVEN_FACTS_VERSION, type DrivenFacts, emptyDrivenFacts } from "../contract/driven.ts";
 import { type EventFamily, readEvent, type StoredForm } from "../contract/event-family.ts";
+import { mergeEvents } from "../contract/merge-event.ts";
 import { runEvents } from "../contract/run-event.ts";
 import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run-facts.ts";
 import {
@@ -123,6 +124,7 @@ const drivenKinds: readonly DrivenKind[] = [
       },
     },
   },
+  { prefix: "merge/", events: mergeEvents },
 ];
 
 const projections = [runs, sandboxes, ...drivenKinds.map(drivenProjection)];

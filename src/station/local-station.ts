@@ -49,6 +49,8 @@ export interface LocalStation extends AsyncDisposable {
   alive: RunsOptions["alive"];
   ownerGone: (owner: string) => boolean;
   runtimes: () => Promise<readonly Runtime[]>;
+  /** With what sessions are looked at, copied and written to. */
+  viewing: Omit<SessionVerbsOptions, "store" | "endRuns">;
   crashpoint: Crashpoint;
   removeRemains: RunsOptions["removeRemains"];
   places: RunsOptions["places"];
@@ -185,6 +187,7 @@ export function createLocalStation(options: {
     alive,
     ownerGone,
     runtimes: options.runtimes,
+    viewing,
     crashpoint,
     removeRemains: remove,
     drive: served.drive,

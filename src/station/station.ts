@@ -5,6 +5,7 @@ import type { HealthVerbs } from "./health/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
 import type { InsideVerbs } from "./inside/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
+import type { MergeVerbs } from "./merges/verbs.ts";
 import type { NetworkVerbs } from "./networks/verbs.ts";
 import type { RunVerbs } from "./runs/verbs.ts";
 import type { SandboxVerbs } from "./sandboxes/verbs.ts";
@@ -39,4 +40,5 @@ export interface Station extends AsyncDisposable {
   readonly webhooks: WebhookVerbs;
   readonly specs: SpecVerbs;
   readonly ships: ShipVerbs;
+  readonly merges: MergeVerbs;
 }

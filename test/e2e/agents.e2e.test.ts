@@ -27,7 +27,7 @@ describe("agents and settings from the command line", () => {
     expect(listed.text).toMatch(/writer +Writes\./);
     expect(listed.text).toMatch(/coder /);
     const rows = JSON.parse((await run(["agent", "ls", "--json"])).text) as { name: string; error?: { code: string } }[];
-    expect(rows.map((row) => row.name)).toEqual(["coder", "broken", "writer"]);
+    expect(rows.map((row) => row.name)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "broken", "writer"]);
     expect(rows[1]?.error?.code).toBe("invalid");
   });
 

@@ -253,14 +253,14 @@ describe("agents", () => {
       const folders = [join(dir, "near"), join(dir, "missing"), join(dir, "far")];
       const places = { ownFolder: null, namedFolders: [], folders, cwd: dir };
       const found = await findAgents(places);
-      expect(names(found)).toEqual(["coder", "a", "a", "broken"]);
+      expect(names(found)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "a", "a", "broken"]);
       expect(found.find((agent) => agent.name === "broken")?.file).toMatchObject({ code: "invalid" });
       expect((await findAgent("a", places)).file.frontmatter.description).toBe("near");
       expect((await findAgent("far/a.prompt", places)).file.frontmatter.description).toBe("far");
       await expect(findAgent("broken", places)).rejects.toMatchObject({ code: "invalid" });
       await expect(findAgent("nobody", places)).rejects.toMatchObject({
         code: "not_found",
-        hint: expect.stringContaining("coder, a, broken"),
+        hint: expect.stringContaining("coder, merger, planner, reviewer, tester, a, broken"),
       });
       await expect(findAgent("./nobody.prompt", places)).rejects.toMatchObject({ code: "not_found" });
     });
@@ -307,9 +307,9 @@ describe("agents", () => {
       execFileSync("mkfifo", [join(dir, "agents", "pipe.prompt")]);
       await symlink("/dev/zero", join(dir, "agents", "zero.prompt"));
       const found = await findAgents({ cwd: dir, ownFolder: null, namedFolders: [], folders: [join(dir, "agents")] });
-      expect(names(found)).toEqual(["coder", "a", "pipe", "zero"]);
-      expect(found[2]?.file).toMatchObject({ code: "invalid", message: expect.stringContaining("not a regular file") });
-      expect(found[3]?.file).toMatchObject({ code: "invalid" });
+      expect(names(found)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "a", "pipe", "zero"]);
+      expect(found[6]?.file).toMatchObject({ code: "invalid", message: expect.stringContaining("not a regular file") });
+      expect(found[7]?.file).toMatchObject({ code: "invalid" });
     });
   });
 

@@ -76,6 +76,8 @@ function eventText(event: SessionEvent): string {
       const { from, at } = event.data;
       return `began with the files of ${from}${at === null ? "" : `, as they were after step ${at.step} of ${at.run}`}`;
     }
+    case "session.merged":
+      return `has what ${event.data.sessions.join(", ")} changed, by ${event.data.merge}`;
     case "session.unlocked":
       return `lock of ${event.data.run} taken away${event.data.forced ? " by force" : ""}`;
     case "session.removed":

@@ -6,6 +6,7 @@ import type { Station } from "../../station/station.ts";
 import type { Client } from "../connect.ts";
 import { bodyOf, bytesOf } from "./byte-streams.ts";
 import { remoteInside } from "./remote-inside.ts";
+import { remoteMerges } from "./remote-merges.ts";
 import { remoteNetworks } from "./remote-networks.ts";
 import { remoteRuns } from "./remote-runs.ts";
 import { remoteSandboxes } from "./remote-sandboxes.ts";
@@ -116,6 +117,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       resume: (ship) => ships.resume(ship),
       cancel: (ship) => ships.cancel(ship),
     },
+    merges: remoteMerges(client),
     inside: remoteInside(client),
     // Whose they are is said by the token.
     secrets: {

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { StartMerge } from "../merge-verbs.ts";
 import type { NetworkPolicy } from "../network.ts";
 import type { OpenPreview } from "../network-verbs.ts";
 import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
@@ -144,6 +145,15 @@ const writtenSpec: Reach<CreateSpec> = {
 
 const executedSpec: Reach<Omit<z.output<typeof ExecuteSpec>, "by">> = { from: inside, until: inside, source: ofSource };
 
+const merge: Reach<z.output<typeof StartMerge>> = {
+  // Whose they are, is asked where they are found.
+  sessions: inside,
+  conflicts: inside,
+  agent: ofAgentName,
+  model: ofModel,
+  name: inside,
+};
+
 const preview: Reach<OpenPreview> = {
   port: inside,
   listenPort: () => ["a certain port of the machine"],
@@ -159,6 +169,7 @@ export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => 
 
 export const reachOfSpec = (request: CreateSpec): string[] => reached(writtenSpec, request);
 export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => reached(executedSpec, request);
+export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => reached(merge, request);
 
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): string[] => ofNetwork(policy);
 export const reachOfPreview = (request: OpenPreview): string[] => reached(preview, request);

@@ -5,6 +5,7 @@ import { guardianRoutes } from "./guardian-routes.ts";
 import { healthRoutes } from "./health-routes.ts";
 import { insideRoutes } from "./inside-routes.ts";
 import { machineRoutes } from "./machine-routes.ts";
+import { mergeRoutes } from "./merge-routes.ts";
 import { networkRoutes } from "./network-routes.ts";
 import type { RouteName } from "./paths.ts";
 import { processRoutes } from "./process-routes.ts";
@@ -38,6 +39,7 @@ export const routes = {
   ...insideRoutes,
   ...shipRoutes,
   ...webhookRoutes,
+  ...mergeRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

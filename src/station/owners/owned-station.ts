@@ -6,6 +6,7 @@ import { ownThings } from "./own-things.ts";
 import { ownedGuardian } from "./owned-guardian.ts";
 import { ownedHealth } from "./owned-health.ts";
 import { ownedInside } from "./owned-inside.ts";
+import { ownedMerges } from "./owned-merges.ts";
 import { ownedNetworks } from "./owned-networks.ts";
 import { ownedRuns } from "./owned-runs.ts";
 import { ownedSandboxes } from "./owned-sandboxes.ts";
@@ -40,6 +41,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     webhooks: ownedWebhooks(station, view),
     specs: ownedSpecs(station, view),
     ships: ownedShips(station, { ...view, own }),
+    merges: ownedMerges(station, { ...view, own }),
     health: ownedHealth(station, { ...view, own }),
     guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {

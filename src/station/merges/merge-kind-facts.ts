@@ -1,0 +1,9 @@
+import { mergeEvents } from "../../contract/merge-event.ts";
+
+export const mergeKindFacts = {
+  name: "merge",
+  prefix: "merge/",
+  idPrefix: "mrg",
+  listedBy: "caisson merge ls",
+  events: mergeEvents,
+} as const;

@@ -1,0 +1,32 @@
+import type { Session } from "../../contract/session.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { snapshotName } from "../runs/run-sandbox.ts";
+import { dropSnapshot } from "./restore-points.ts";
+import { type ChangesOptions, holdForView } from "./session-changes.ts";
+import { viewSpec } from "./view-spec.ts";
+
+/** Changes the files of a session through a sandbox of our own. Throws `conflict` while somebody works there. */
+export async function writeSession<Result>(
+  { id, runtime: name }: Session,
+  options: ChangesOptions,
+  work: (sandbox: Sandbox) => Promise<Result>,
+): Promise<Result> {
+  const { sessions } = options;
+  const runtime = await options.runtime(name ?? undefined);
+  const { workspaceLayer } = await runtime.capabilities();
+  await using _ = await holdForView(id, options);
+  const session = await sessions.get(id);
+  if (session.runtime === null) await sessions.update(id, { runtime: runtime.name });
+  let result: Result;
+  {
+    await using sandbox = await runtime.create(await viewSpec(session, { sessions, runtime }));
+    result = await work(sandbox);
+    if (!workspaceLayer) {
+      const snapshot = await sandbox.snapshot({ name: snapshotName(id) });
+      await sessions.update(id, { snapshot: { id: snapshot, runtime: runtime.name } });
+    }
+  }
+  // Only now: the sandbox began from it.
+  if (!workspaceLayer && session.snapshot !== null) await dropSnapshot(session.snapshot.id, id, { sessions, runtime });
+  return result;
+}

@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+const ok = async (argv: readonly string[], cwd: string) => {
+  const result = await cli.run(argv, { cwd });
+  expect(result.code, result.stderr + result.text).toBe(0);
+  return result;
+};
+/** A scripted model, not a real one: it does these commands, then is done. */
+const commands = (...lines: string[]) => ({
+  turns: [...lines.map((command) => ({ calls: [{ tool: "bash", arguments: { command } }] })), { say: "Done." }],
+});
+async function work(command: string, argv: readonly string[], cwd: string): Promise<string> {
+  const model = await cli.script(commands(command));
+  const { text } = await ok(["run", "do it", "--model", model, "--runtime", "oci", ...argv], cwd);
+  return /run_[a-z0-9]+/.exec(text)?.[0] ?? "";
+}
+const sessions = async (cwd: string) =>
+  (JSON.parse((await ok(["session", "ls", "--json"], cwd)).text) as { id: string }[]).map(({ id }) => id).sort();
+const read = (folder: string, name: string) => readFileSync(join(folder, name), "utf8");
+const lines = (...all: string[]) => `${all.join("\n")}\n`;
+
+/** Three sessions of one folder: the second and the third change the same line, the first something else. */
+async function threeSessions([one, two, three]: readonly [string, string, string]): Promise<string> {
+  const folder = await cli.folder({
+    "a.txt": lines("1", "2", "3", "4", "5", "6", "7", "8", "9"),
+    "old.txt": lines("x", "y", "z"),
+    "gone.txt": "go\n",
+  });
+  await work(
+    "sed -i 's/^9$/nine/' a.txt; git mv old.txt new.txt 2>/dev/null || mv old.txt new.txt; chmod +x new.txt; printf 'a\\000b' > bin",
+    ["--session", one],
+    folder,
+  );
+  await work("sed -i 's/^1$/ONE/; s/^5$/five of two/' a.txt; rm gone.txt; sed -i 's/y/why/' old.txt", ["--session", two], folder);
+  await work("sed -i 's/^5$/five of three/' a.txt; mkdir d; ln -s ../a.txt d/link; echo 3 > \"d/new\nline\"", ["--session", three], folder);
+  return folder;
+}
+
+test("three runs on one folder, two of them in conflict: the merger resolves it, and the result is a session like any other", async () => {
+  const folder = await threeSessions(["one", "two", "three"]);
+  const resolve = [
+    "ls .caisson-merge; cat a.txt",
+    "awk '/^<<<<<<< /{skip=1} !skip{print} /^>>>>>>> /{skip=0; print \"five of both\"}' a.txt > /tmp/a && cat /tmp/a > a.txt",
+  ];
+  const model = await cli.script(commands(...resolve));
+  const done = await ok(["merge", "one", "two", "three", "--conflicts", "agent", "--model", model, "--name", "all"], folder);
+  expect(done.stderr).toMatch(/order: one, (two, three|three, two); 1 of the pairs conflict/);
+  expect(done.stderr).toMatch(/conflicts in 1 file\n.*resolves it in[\s\S]*resolved\n/);
+  expect(done.text).toContain("Merged into all\n");
+  expect(await sessions(folder)).toEqual(["all", "one", "three", "two"]);
+  const { files } = JSON.parse((await ok(["diff", "all", "--stat", "--json"], folder)).text) as { files: { path: string; kind: string }[] };
+  expect(files.map(({ kind, path }) => `${kind} ${path}`)).toContain("added d/new\nline");
+  await ok(["apply", "all"], folder);
+  expect(read(folder, "a.txt")).toBe(lines("ONE", "2", "3", "4", "five of both", "6", "7", "8", "nine"));
+  expect(read(folder, "new.txt")).toBe(lines("x", "why", "z"));
+  expect(existsSync(join(folder, "old.txt"))).toBe(false);
+  expect(existsSync(join(folder, "gone.txt"))).toBe(false);
+  expect(execFileSync("stat", ["-c", "%a", join(folder, "new.txt")], { encoding: "utf8" })).toBe("755\n");
+  expect(readFileSync(join(folder, "bin")).toString("hex")).toBe("610062");
+  expect(execFileSync("readlink", [join(folder, "d", "link")], { encoding: "utf8" })).toBe("../a.txt\n");
+  expect(readdirSync(folder)).not.toContain(".caisson-merge");
+  expect((await ok(["session", "info", "all"], folder)).text).toContain("has what one,");
+});
+
+test("a resolution that is none is refused three times, then a person is asked, and takes a side", async () => {
+  const folder = await threeSessions(["first", "second", "third"]);
+  const model = await cli.script(commands("echo more >> new.txt"));
+  const first = await cli.run(["merge", "second", "third", "--conflicts", "agent", "--model", model, "--name", "both"], { cwd: folder });
+  expect([first.code, first.stderr]).toEqual([2, expect.stringContaining("not resolved: Files were changed that are not in conflict")]);
+  expect(first.stderr.match(/not resolved/g)).toHaveLength(3);
+  const [, id = ""] = /(mrg_[a-z2-7]{12})/.exec(first.text) ?? [];
+  const wrong = await cli.run(["merge", "resume", id, "--take", "b.txt=theirs"], { cwd: folder });
+  expect([wrong.code, wrong.stderr]).toEqual([125, expect.stringContaining('"b.txt" is not in conflict')]);
+  const still = await cli.run(["merge", "resume", id], { cwd: folder });
+  expect([still.code, still.stderr]).toEqual([2, expect.stringContaining('Conflict markers are left in "a.txt"')]);
+  expect((await ok(["merge", "show", id], folder)).text).toContain("changed by both");
+  const last = await cli.run(["merge", "resume", id, "--take", "a.txt=merged"], { cwd: folder });
+  // What the other changed elsewhere in the file would go with its side.
+  expect([last.code, last.text + last.stderr]).toEqual([0, expect.stringContaining("Merged into both")]);
+  expect(await sessions(folder)).toEqual(expect.arrayContaining(["both", "first", "second", "third"]));
+  expect((await sessions(folder)).filter((id) => id.startsWith("ses_"))).toEqual([]);
+});
