@@ -4,20 +4,31 @@ import type { DrivenParts } from "./driven.ts";
 
 /** Ships: what drives them, and what is done with them. */
 export async function openShips({ local, station, driver, settings }: DrivenParts): Promise<{ kind: ShipKind; verbs: ShipVerbs }> {
-  const [{ createShipKind }, { createReach }, { createLocalShips }, { createDrivenThings }, { requestOutward }, { secretsOf }] =
-    await Promise.all([
-      import("../station/ships/ship-kind.ts"),
-      import("../station/ships/ship-reach.ts"),
-      import("../station/ships/local-ships.ts"),
-      import("../station/driven/driven-verbs.ts"),
-      import("../network/outward/request-outward.ts"),
-      import("./local-station.ts"),
-    ]);
+  const [
+    { createShipKind },
+    { createReach },
+    { createLocalShips },
+    { createDrivenThings },
+    { requestOutward },
+    { secretsOf },
+    { workOfSession },
+  ] = await Promise.all([
+    import("../station/ships/ship-kind.ts"),
+    import("../station/ships/ship-reach.ts"),
+    import("../station/ships/local-ships.ts"),
+    import("../station/driven/driven-verbs.ts"),
+    import("../network/outward/request-outward.ts"),
+    import("./local-station.ts"),
+    import("../station/sessions/changed-work.ts"),
+  ]);
   const { stateDir, config } = settings;
   const git = { path: settings.path };
   const secrets = (owner: string) => secretsOf(settings, owner);
   const reach = createReach({ git, send: requestOutward, now: Date.now, secretsOf: secrets });
-  const kind = createShipKind({ stateDir, git, reach, workOf: local.workOf, now: () => new Date() });
+  // As it is now, and at no step before.
+  const filesAfter = async () => null;
+  const workOf = async (session: string) => workOfSession(await local.sessions.get(session), { ...local, ...local.reading, filesAfter });
+  const kind = createShipKind({ stateDir, git, reach, workOf, now: () => new Date() });
   const { log, crashpoint } = local;
   const things = createDrivenThings(kind, { log, driver, crashpoint });
   const { runs, sessions } = station;

@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Model } from "../agent/model/model.ts";
 import type { AgentSource } from "../agent/rights/agent-source.ts";
-import { CaissonError } from "../contract/error.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import { defined } from "../lib/defined.ts";
@@ -29,7 +28,6 @@ import { createRunVerbs } from "./runs/run-verbs.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import type { ModelTape, StartRunOptions } from "./runs/start-run.ts";
 import { findSnapshot } from "./sandboxes/snapshots.ts";
-import { type ChangedWork, workOfSession } from "./sessions/changed-work.ts";
 import { planFork } from "./sessions/fork-session.ts";
 import { createSessionVerbs, forkSource, type SessionVerbsOptions } from "./sessions/session-verbs.ts";
 import type { Station } from "./station.ts";
@@ -62,8 +60,8 @@ export interface LocalStation extends AsyncDisposable {
   /** What users do. The rest is for those who put stations together. */
   verbs: Pick<Station, "runs" | "sessions" | "uploads">;
   uploads: LocalUploads;
-  /** The changes of a session. */
-  workOf: (session: string) => Promise<ChangedWork>;
+  /** By what the changes of a session are read, besides. */
+  reading: Pick<SessionVerbsOptions, "git" | "runtime">;
 }
 
 export function createLocalStation(options: {
@@ -163,17 +161,7 @@ export function createLocalStation(options: {
   };
   return {
     verbs,
-    workOf: async (session) =>
-      workOfSession(await sessions.get(session), {
-        stateDir,
-        sessions,
-        identity,
-        git: options.git,
-        runtime: options.runtime,
-        async filesAfter() {
-          throw new CaissonError("unsupported", "work is taken as it is now, and at no step before");
-        },
-      }),
+    reading: { git: options.git, runtime: options.runtime },
     uploads,
     claimName: claim,
     log,
