@@ -119,6 +119,30 @@ describe("webhooks", () => {
   });
 });
 
+describe("ships", () => {
+  test("are made of their owner's runs, and are looked at, merged and cancelled by their owner alone", async () => {
+    const { ada, bob, admin } = await twoOwners();
+    const run = await endedRun({ owner: "ada" });
+    // Nobody's remote: what matters is whose it is.
+    const request = { of: run, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "there are none" } as const;
+    await refused([bob.ships.start(request)]);
+    const { id } = await ada.ships.start(request);
+    expect((await bob.ships.list()).ships).toEqual([]);
+    expect((await admin.ships.list()).ships).toMatchObject([{ id, owner: "ada" }]);
+    await refused([
+      bob.ships.get(id),
+      bob.ships.watch(id, { afterSeq: 0 }),
+      bob.ships.merge(id),
+      bob.ships.resume(id),
+      bob.ships.cancel(id),
+    ]);
+    await refused([bob.ships.get("ship_"), bob.ships.get(id.slice(0, 8))]);
+    expect(await ada.ships.get(id.slice(0, 8))).toMatchObject({ id, title: expect.any(String) });
+    await expect(ada.ships.start({ ...request, to: "/srv/git/project.git" })).rejects.toMatchObject({ code: "denied" });
+    await expect(ada.ships.start({ ...request, allowPrivate: true })).rejects.toMatchObject({ code: "denied" });
+  });
+});
+
 describe("previews", () => {
   test("are opened, listed and closed by the owner of their sandbox alone", async () => {
     const { ada, bob, admin } = await twoOwners();

@@ -34,10 +34,15 @@ function expectMerged(rig: ShipRig, repository: ForgeRepository): void {
   repository.git("fsck", "--full", "--strict");
 }
 
-const points = STEPS.flatMap((step) => ["intent", "effect", "outcome"].map((at) => `the ${at} of ${step}`));
+const points = STEPS.flatMap((step) => ["intent", "effect", "outcome"].map((at) => `the ${at} of ${step}`)).map((name, crashAt) => ({
+  name,
+  crashAt,
+}));
 
 describe.each(["gitea", "github"] as const)("a ship to %s whose process dies", (kind) => {
-  test.each(points.map((name, crashAt) => ({ name, crashAt })))("after $name comes to the same end", async ({ crashAt }) => {
+  // Of the second one those that matter most: it was done, and nobody knows.
+  const some = points.filter(({ name }) => kind === "gitea" || name.includes("effect"));
+  test.each(some)("after $name comes to the same end", async ({ crashAt }) => {
     await using server = await startForgeServer({ kind, folder: join(folder, `${kind}-${crashAt}`), token: TOKEN, files });
     const { repository, pulls } = server;
     const target = { forge: kind, remote: server.remote, token: "TOKEN", allowPrivate: true };
@@ -50,7 +55,7 @@ describe.each(["gitea", "github"] as const)("a ship to %s whose process dies", (
 });
 
 describe("a ship to a bare repository whose process dies", () => {
-  test.each(points.map((name, crashAt) => ({ name, crashAt })))("after $name comes to the same end", async ({ crashAt }) => {
+  test.each(points)("after $name comes to the same end", async ({ crashAt }) => {
     const repository = makeForgeRepository(join(folder, `bare-${crashAt}`), "project", files);
     repository.git("pack-refs", "--all");
     using rig = await makeShipRig({ target: { forge: "git", remote: repository.path, token: null, allowPrivate: false }, repository });
