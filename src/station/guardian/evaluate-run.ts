@@ -104,16 +104,23 @@ function needsLook({ hasCommands }: Trajectory, findings: readonly GuardianFindi
 }
 
 /** Compares the files with how they were at the last look. Whatever cannot be seen speaks for the run. */
-async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions): Promise<"yes" | "no" | "not yet known"> {
+async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions): Promise<HasChanged> {
   const { look: before, activeSteps: step } = trajectory;
+  // What was seen in this step holds for it.
+  if (before?.step === step) return before.hasChanged;
   if (before !== null && step - before.step < LOOK_STEPS) return "not yet known";
   const digest = await options.look(trajectory.session, options.signal).catch(() => null);
   if (digest === null) return "not yet known";
-  trajectory.look = { digest, step };
+  const hasChanged = compared(digest, before?.digest ?? null);
+  trajectory.look = { digest, step, hasChanged };
+  if (hasChanged === "yes") noteProgress(trajectory, trajectory.seq, "files in its workspace changed");
+  return hasChanged;
+}
+
+type HasChanged = NonNullable<Trajectory["look"]>["hasChanged"];
+
+function compared(digest: string, before: string | null): HasChanged {
+  if (before !== null) return digest === before ? "no" : "yes";
   // Nothing differs from how it all began.
-  if (digest === "" && before === null) return "no";
-  if (before === null) return "not yet known";
-  if (digest === before.digest) return "no";
-  noteProgress(trajectory, trajectory.seq, "files in its workspace changed");
-  return "yes";
+  return digest === "" ? "no" : "not yet known";
 }

@@ -65,7 +65,7 @@ export interface Trajectory {
   /** Whether a command ran since, which may have changed files without an event. */
   hasCommands: boolean;
   /** Of the workspace, as it was looked at last. */
-  look: { digest: string; step: number } | null;
+  look: { digest: string; step: number; hasChanged: "yes" | "no" | "not yet known" } | null;
   standing: StandingDecision | null;
   decidedSeq: number;
   /** Decisions without effect since the last progress. */
