@@ -12,6 +12,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   "command-line": async () => await inPlace((await import("./command-line.ts")).benchCommandLine),
   runs: async () => await (await import("./runs.ts")).benchRuns(),
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
+  guardian: async () => await (await import("./guardian.ts")).benchGuardian(),
   "fan-out": async () => await (await import("./fan-out.ts")).benchFanOut(),
   "stored-runs": async () => await (await import("./stored-runs.ts")).benchStoredRuns(),
   station: async () => await (await import("./station.ts")).benchStation(),

@@ -13,6 +13,7 @@ const groups = [
   "command-line",
   "runs",
   "many-runs",
+  "guardian",
   "stored-runs",
   "fan-out",
   "station",

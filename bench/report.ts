@@ -3,7 +3,7 @@ export interface Row {
   group: string;
   name: string;
   value: number;
-  unit: "ms" | "MB/s" | "MiB" | "kB" | "per s" | "left";
+  unit: "ms" | "MB/s" | "MiB" | "kB" | "per s" | "left" | "%";
   p95?: number;
   n: number;
   note?: string;
@@ -13,7 +13,7 @@ export interface Row {
 export interface Target {
   name: string;
   measured: number;
-  unit: "×" | "MB/s" | "MiB" | "kB" | "ms" | "per s" | "left";
+  unit: "×" | "MB/s" | "MiB" | "kB" | "ms" | "per s" | "left" | "%";
   atLeast?: number;
   atMost?: number;
 }

@@ -64,6 +64,8 @@ export interface FollowAll {
   /** Types of events; default all. */
   types?: readonly string[];
   afterPosition?: number;
+  /** How long to let events gather before they are read, for those who need not know at once; default not at all. */
+  restMs?: number;
   signal?: AbortSignal;
 }
 

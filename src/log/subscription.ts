@@ -1,3 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises";
+
 /**
  * How many events a subscription takes from the store at a time; what a slow consumer has not asked for is not in
  * memory.
@@ -15,6 +17,8 @@ export async function* subscription<Event>(options: {
   listen: (wake: () => void) => () => void;
   /** The events from this number on, and the number to continue from: the same one when the store has nothing more. */
   read: (from: number, limit: number) => Promise<{ events: readonly Event[]; next: number }>;
+  /** Between two looks at the store, for those who need not know at once: what came meanwhile is read together. */
+  restMs?: number | undefined;
   /** The number up to which the subscriber has the events already: those are not read again. */
   known?: (() => number) | undefined;
 }): AsyncGenerator<Event> {
@@ -44,6 +48,7 @@ export async function* subscription<Event>(options: {
         resolveWait = resolve;
       });
       resolveWait = undefined;
+      if (options.restMs !== undefined) await delay(options.restMs, undefined, signal ? { signal } : {}).catch(() => undefined);
     }
   } finally {
     stop();

@@ -74,14 +74,14 @@ export function createMemoryLog(
       const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
       return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
-    subscribeAll({ prefix = "", types, afterPosition = 0, signal } = {}) {
+    subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
       const page = async (from: number, limit: number) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
           .flatMap((event, index) => (isMeant(event, prefix, types) ? [{ ...structuredClone(event), position: from + index }] : []));
         return { events, next: Math.max(from, Math.min(from + limit, feed.length + 1)) };
       };
-      return subscription({ from: afterPosition + 1, signal, listen, read: page });
+      return subscription({ from: afterPosition + 1, signal, listen, read: page, restMs });
     },
     lastPosition: async () => feed.length,
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {

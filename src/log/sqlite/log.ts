@@ -90,10 +90,10 @@ export function createSqliteLog(options: {
       const read = async (from: number, limit: number) => pageOf(closed ? [] : readNow(stream, from, limit), from);
       return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
-    subscribeAll({ prefix = "", types, afterPosition = 0, signal } = {}) {
+    subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
       const asked = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
       const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { ...asked, limit }));
-      return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read });
+      return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read, restMs });
     },
     lastPosition: async () => feed.lastPosition(),
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {

@@ -105,6 +105,7 @@ function needsLook({ hasCommands }: Trajectory, findings: readonly GuardianFindi
 
 /** Compares the files with how they were at the last look. Whatever cannot be seen speaks for the run. */
 async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions): Promise<HasChanged> {
+  await options.catchUp(trajectory);
   const { look: before, activeSteps: step } = trajectory;
   // What was seen in this step holds for it.
   if (before?.step === step) return before.hasChanged;
@@ -112,7 +113,9 @@ async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions)
   const digest = await options.look(trajectory.session, options.signal).catch(() => null);
   if (digest === null) return "not yet known";
   const hasChanged = compared(digest, before?.digest ?? null);
-  trajectory.look = { digest, step, hasChanged };
+  // The run went on meanwhile, and what it did may be in what was seen: the next look counts from here.
+  await options.catchUp(trajectory);
+  trajectory.look = { digest, step: trajectory.activeSteps, hasChanged };
   if (hasChanged === "yes") noteProgress(trajectory, trajectory.seq, "files in its workspace changed");
   return hasChanged;
 }

@@ -20,6 +20,8 @@ const RUNS_MAX = 5000;
 /** Of a run that was there before the guardian: its last events say enough. */
 const REPLAYED_EVENTS_MAX = 20_000;
 const PAGE = 1000;
+/** Nothing is lost by seeing a step a little later, and much is saved by reading many events at once. */
+const REST_MS = 250;
 /** A run about which the guardian fails so often is left alone. */
 const DEFECTS_MAX = 3;
 
@@ -66,7 +68,8 @@ export class Guardian implements AsyncDisposable {
       await this.#replay(run).catch((error: unknown) => this.#failed(run, error));
       this.#look(run);
     }
-    for await (const stored of log.subscribeAll({ prefix: runStream(""), types: trajectoryTypes, afterPosition, signal })) {
+    const followed = { prefix: runStream(""), types: trajectoryTypes, afterPosition, restMs: REST_MS, signal };
+    for await (const stored of log.subscribeAll(followed)) {
       const run = runOf(stored.stream);
       await this.#take(run, stored).catch((error: unknown) => this.#failed(run, error));
     }
