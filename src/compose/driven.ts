@@ -31,9 +31,9 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     const [{ createDriver }, local] = await Promise.all([import("../station/driven/driver.ts"), options.local()]);
     const beginning: DrivenParts["driver"] = { drive: (stream) => driver.drive(stream) };
     const parts: DrivenParts = { local, station: options.station, driver: beginning, settings: options };
-    const specs = await (await import("./specs.ts")).openSpecs(parts);
     const ships = await (await import("./ships.ts")).openShips(parts);
     const merges = await (await import("./merges.ts")).openMerges(parts);
+    const specs = await (await import("./specs.ts")).openSpecs(parts, merges.verbs);
     const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });

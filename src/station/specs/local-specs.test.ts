@@ -42,7 +42,7 @@ function station({ answer = inWaves, crashpoint = noCrash as ReturnType<typeof c
     const driver = keep(createTestDriver({ log, kinds: [kind], pid, ...options }));
     const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
     const claimName = async () => ({ async [Symbol.asyncDispose]() {} });
-    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName, canMerge: true });
+    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName });
     return { driver, things, specs };
   };
   return { ...standIn, ...process(1, { crashpoint }), another: () => process(2, { gone: new Set([ownerOf(1)]) }), log };

@@ -39,8 +39,6 @@ export interface LocalSpecsOptions {
   log: Log;
   runs: Pick<Station["runs"], "get">;
   claimName: ClaimName;
-  /** Whether the work of several sessions can become one here. */
-  canMerge: boolean;
   now?: () => Date;
 }
 
@@ -63,7 +61,6 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
   return {
     async create(given, { owner = LOCAL_OWNER } = {}) {
       const { idea, name, source, gates, runs, parallel } = parseRequest(CreateSpec, given, "a spec");
-      if (parallel > 1 && !options.canMerge) throw cannotMerge();
       await using _ = name === undefined ? null : await options.claimName(name, { owner });
       if (name !== undefined && (await specsNamed(name, log, owner)).length > 0) throw taken(name);
       const data = { idea, source: source ?? null, gates, runs: runs as never, parallel, ...defined({ name }) };
@@ -158,12 +155,6 @@ async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promi
     if (begun !== null) return begun;
   }
   return { run: null, sandbox: null };
-}
-
-function cannotMerge(): CaissonError {
-  return new CaissonError("unsupported", "this station cannot merge what several tasks do at the same time", {
-    hint: "Leave --parallel out: tasks are then done one after the other.",
-  });
 }
 
 function taken(name: string): CaissonError {
